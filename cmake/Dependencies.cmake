@@ -1,0 +1,18 @@
+# What the library needs, from the distribution; a missing one is named with its Debian package.
+# A macro, since a package's find script may set variables for its caller.
+macro(kclxx_require name version package)
+  find_package(${name} ${version} QUIET)
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR
+      "kclxx needs ${name} ${version} or newer, which was not found. "
+      "On Debian and Ubuntu: apt-get install ${package}")
+  endif()
+endmacro()
+
+find_package(Threads REQUIRED)
+kclxx_require(Boost 1.74 libboost1.81-dev)
+kclxx_require(nlohmann_json 3.11 nlohmann-json3-dev)
+kclxx_require(simdjson 3.0 libsimdjson-dev)
+if(KCLXX_BUILD_TESTS)
+  kclxx_require(Catch2 2.13 catch2)
+endif()

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Everything that a record processor needs.
+#pragma once
+
+#include <kclxx/checkpointer.hpp>       // IWYU pragma: export
+#include <kclxx/error.hpp>              // IWYU pragma: export
+#include <kclxx/record.hpp>             // IWYU pragma: export
+#include <kclxx/record_batch.hpp>       // IWYU pragma: export
+#include <kclxx/record_processor.hpp>   // IWYU pragma: export
+#include <kclxx/run.hpp>                // IWYU pragma: export
+#include <kclxx/run_options.hpp>        // IWYU pragma: export
+#include <kclxx/sequence_position.hpp>  // IWYU pragma: export
+#include <kclxx/shard_context.hpp>      // IWYU pragma: export
+#include <kclxx/version.hpp>            // IWYU pragma: export

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+/// One Kinesis record, as a view into the batch that it came in.
+///
+/// Lifetime: every view ends with the last copy of its `record_batch`. Keep a copy of the batch
+/// (it is a handle) to keep its records.
+/// Thread safety: immutable; may be read from any thread.
+class record {
+ public:
+  using time_point = std::chrono::system_clock::time_point;
+
+  /// The fields of a record; tests and other sources of records fill one in.
+  /// The views are not copied: what they point to must outlive the record.
+  struct fields {
+    std::optional<std::string_view> data;           ///< the payload, already decoded from base64
+    std::optional<std::string_view> partition_key;  ///< UTF-8
+    std::string_view sequence_number;               ///< decimal digits
+    std::uint64_t sub_sequence_number = 0;
+    std::optional<std::chrono::milliseconds> approximate_arrival_timestamp;  ///< since 1970, UTC
+  };
+
+  explicit record(const fields& from) noexcept
+      : data_(from.data ? non_null(*from.data) : std::string_view()),
+        partition_key_(from.partition_key ? non_null(*from.partition_key) : std::string_view()),
+        sequence_number_(from.sequence_number),
+        sub_sequence_number_(from.sub_sequence_number),
+        arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
+
+  /// The payload, in bytes; empty when the daemon sent null (see `has_data`).
+  [[nodiscard]] std::string_view data() const noexcept { return data_; }
+  [[nodiscard]] bool has_data() const noexcept { return data_.data() != nullptr; }
+
+  /// The partition key, in UTF-8; std::nullopt when the daemon sent null. What was not UTF-8 on
+  /// the wire stands as U+FFFD.
+  [[nodiscard]] std::optional<std::string_view> partition_key() const noexcept {
+    if (partition_key_.data() == nullptr) return std::nullopt;
+    return partition_key_;
+  }
+
+  /// Decimal digits. User records of one aggregated record share it.
+  [[nodiscard]] std::string_view sequence_number() const noexcept { return sequence_number_; }
+  [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
+
+  /// When the record reached the stream, to the millisecond; std::nullopt when not known.
+  [[nodiscard]] std::optional<time_point> approximate_arrival_timestamp() const noexcept {
+    if (arrival_ == no_arrival) return std::nullopt;
+    return time_point(arrival_);
+  }
+
+  /// The record's place in its shard. A value: it outlives the batch.
+  [[nodiscard]] sequence_position position() const {
+    return sequence_position(sequence_number_, sub_sequence_number_);
+  }
+  /// So that a record can be given where a position is asked for: `checkpoint(record)`.
+  operator sequence_position() const { return position(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  static constexpr std::chrono::milliseconds no_arrival = std::chrono::milliseconds::min();
+  // A null pointer means "null on the wire", so an empty view needs a pointer to something.
+  static constexpr std::string_view non_null(std::string_view text) noexcept {
+    return text.data() == nullptr ? std::string_view("") : text;
+  }
+
+  std::string_view data_;
+  std::string_view partition_key_;
+  std::string_view sequence_number_;
+  std::uint64_t sub_sequence_number_;
+  std::chrono::milliseconds arrival_;
+};
+
+}  // namespace kclxx

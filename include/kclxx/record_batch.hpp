@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <kclxx/record.hpp>
+
+namespace kclxx {
+
+/// The records of one processRecords call, in the shard's order.
+///
+/// A cheap handle on memory that it shares: copying one costs a reference count. A copy keeps the
+/// records and all that they view alive, after process_records has returned too. May be empty
+/// (the daemon sends empty batches when callProcessRecordsEvenForEmptyRecordList is set).
+///
+/// Thread safety: distinct copies may be used and dropped from different threads.
+class record_batch {
+ public:
+  using value_type = record;
+  using const_iterator = const record*;
+  using iterator = const_iterator;
+
+  /// An empty batch.
+  record_batch() = default;
+
+  /// A batch over `records`, which `owner` keeps alive. For tests and other sources of records.
+  record_batch(
+      std::span<const record> records, std::shared_ptr<const void> owner,
+      std::optional<std::chrono::milliseconds> millis_behind_latest = std::nullopt) noexcept
+      : owner_(std::move(owner)), records_(records), behind_(millis_behind_latest) {}
+
+  [[nodiscard]] const_iterator begin() const noexcept { return records_.data(); }
+  [[nodiscard]] const_iterator end() const noexcept { return records_.data() + records_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
+  /// Precondition of these three: the record is there.
+  [[nodiscard]] const record& operator[](std::size_t index) const noexcept {
+    return records_[index];
+  }
+  [[nodiscard]] const record& front() const noexcept { return records_.front(); }
+  [[nodiscard]] const record& back() const noexcept { return records_.back(); }
+
+  /// How far the reader of this shard was behind its tip; std::nullopt when not known.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> millis_behind_latest() const noexcept {
+    return behind_;
+  }
+
+  /// At most `count` records from `offset` on, sharing this batch's memory. What lies beyond the
+  /// end is left out.
+  [[nodiscard]] record_batch slice(std::size_t offset, std::size_t count) const {
+    offset = std::min(offset, size());
+    return {records_.subspan(offset, std::min(count, size() - offset)), owner_, behind_};
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  std::span<const record> records_;
+  std::optional<std::chrono::milliseconds> behind_;
+};
+
+}  // namespace kclxx

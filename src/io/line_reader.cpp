@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/line_reader.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <unistd.h>
+#include <utility>
+
+namespace kclxx::io {
+
+namespace {
+
+constexpr std::size_t first_capacity = std::size_t{64} << 10;
+
+}  // namespace
+
+line_buffer::line_buffer(line_buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+
+line_buffer& line_buffer::operator=(line_buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(capacity_, other.capacity_);
+  return *this;
+}
+
+line_buffer::~line_buffer() { release(); }
+
+void line_buffer::grow(std::size_t capacity) {
+  if (capacity <= capacity_) return;
+  // realloc moves large blocks by remapping their pages, where operator new would copy.
+  void* grown = std::realloc(data_, capacity + padding);
+  if (grown == nullptr) throw std::bad_alloc();
+  data_ = static_cast<char*>(grown);
+  capacity_ = capacity;
+}
+
+void line_buffer::release() noexcept {
+  std::free(std::exchange(data_, nullptr));
+  capacity_ = 0;
+}
+
+line_reader::line_reader(std::size_t max_line_length) : limit_(max_line_length) {}
+
+read_result line_reader::read_from(int fd, int& error) {
+  error = 0;
+  make_room();
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer_.data() + end_, buffer_.capacity() - end_);
+    if (n > 0) {
+      end_ += static_cast<std::size_t>(n);
+      return read_result::data;
+    }
+    if (n == 0) return read_result::end;
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return read_result::would_block;
+    error = errno;
+    return read_result::end;
+  }
+}
+
+void line_reader::make_room() {
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    scanned_ -= begin_;
+    begin_ = 0;
+  }
+  if (buffer_.capacity() - end_ < first_capacity) {
+    buffer_.grow(std::max(end_ + first_capacity, 2 * buffer_.capacity()));
+  }
+}
+
+bool line_reader::next_line(line_buffer& line, std::size_t& length) {
+  if (scanned_ == end_) return false;
+  const char* begin = buffer_.data() + begin_;
+  const auto* newline =
+      static_cast<const char*>(std::memchr(buffer_.data() + scanned_, '\n', end_ - scanned_));
+  if (newline == nullptr) {
+    scanned_ = end_;
+    is_over_limit_ = end_ - begin_ > limit_;
+    return false;
+  }
+  length = static_cast<std::size_t>(newline - begin);
+  is_over_limit_ = length > limit_;
+  if (is_over_limit_) return false;
+  const std::size_t rest = end_ - begin_ - length - 1;
+  if (begin_ == 0 && rest <= length) {
+    // In lockstep with a daemon nothing lies behind the line, and nothing is copied.
+    if (rest > 0) {
+      line.grow(std::max(rest, first_capacity));
+      std::memcpy(line.data(), newline + 1, rest);
+    }
+    std::swap(line, buffer_);
+    end_ = rest;
+  } else {
+    line.grow(std::max(length, first_capacity));
+    std::memcpy(line.data(), begin, length);
+    begin_ += length + 1;
+  }
+  scanned_ = begin_;
+  if (length > 0 && line.data()[length - 1] == '\r') --length;
+  return true;
+}
+
+bool line_reader::unfinished(line_buffer& line, std::size_t& length) {
+  if (begin_ == end_) return false;
+  length = end_ - begin_;
+  std::memmove(buffer_.data(), buffer_.data() + begin_, length);
+  std::swap(line, buffer_);
+  begin_ = end_ = scanned_ = 0;
+  return true;
+}
+
+void line_reader::release_memory() noexcept {
+  if (begin_ != end_) return;
+  begin_ = end_ = scanned_ = 0;
+  buffer_.release();
+}
+
+}  // namespace kclxx::io

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace kclxx::io {
+
+/// Memory for one line, with room behind it for readers that look ahead. Grows without copying
+/// where the allocator can, and is not filled with zeros.
+///
+/// Thread safety: none.
+class line_buffer {
+ public:
+  /// Bytes that stay writable behind the capacity.
+  static constexpr std::size_t padding = 64;
+
+  line_buffer() = default;
+  line_buffer(line_buffer&& other) noexcept;
+  line_buffer& operator=(line_buffer&& other) noexcept;
+  ~line_buffer();
+
+  [[nodiscard]] char* data() noexcept { return data_; }
+  [[nodiscard]] const char* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  /// Errors: std::bad_alloc. Keeps the contents.
+  void grow(std::size_t capacity);
+  void release() noexcept;
+
+ private:
+  char* data_ = nullptr;
+  std::size_t capacity_ = 0;
+};
+
+/// What came of one read.
+enum class read_result {
+  data,         ///< something was read: look for lines
+  would_block,  ///< nothing there yet
+  end,          ///< end of input, or an error that amounts to it
+};
+
+/// Cuts a byte stream into lines. The current line is read straight into its own buffer; in
+/// lockstep with a daemon nothing is ever copied.
+///
+/// 1. read_from(fd) once; 2. next_line() until it says there is no more; 3. again.
+/// Thread safety: none.
+class line_reader {
+ public:
+  explicit line_reader(std::size_t max_line_length);
+
+  /// One read(2) into the current buffer; retried on EINTR. `error` gets errno when the result is
+  /// `end` because of an error, else 0.
+  read_result read_from(int fd, int& error);
+
+  /// Whether a whole line is there. If so, `line` gets its buffer and `length` its length without
+  /// the newline (and without a carriage return before it); what lay behind it is kept for the
+  /// next. `line`'s old memory becomes the reader's next buffer, so that two buffers serve for
+  /// ever.
+  bool next_line(line_buffer& line, std::size_t& length);
+
+  /// What was read behind the last newline: after the end of input, an unfinished line.
+  bool unfinished(line_buffer& line, std::size_t& length);
+
+  /// True once a line turned out longer than max_line_length. The line's beginning
+  /// is what `unfinished` gives.
+  [[nodiscard]] bool over_limit() const noexcept { return is_over_limit_; }
+
+  /// Gives back the buffer's memory, when nothing that was read is in it.
+  void release_memory() noexcept;
+
+ private:
+  void make_room();
+
+  line_buffer buffer_;
+  std::size_t begin_ = 0;    // of the current line
+  std::size_t end_ = 0;      // of what was read
+  std::size_t scanned_ = 0;  // from begin_ to here there is no newline
+  std::size_t limit_;
+  bool is_over_limit_ = false;
+};
+
+}  // namespace kclxx::io

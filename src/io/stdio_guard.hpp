@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kclxx::io {
+
+/// Takes the dialogue with the daemon into private, close-on-exec descriptors (D2, D3): fd 1 leads
+/// to stderr from then on and fd 0 to /dev/null, so that neither a print in a callback nor a
+/// program that it starts can reach the dialogue. stdout becomes line-buffered, so that prints
+/// are seen even when the process leaves by _Exit. What was printed before but not flushed goes
+/// to stderr too.
+///
+/// Belongs to the process: made once, not undone. The descriptors are closed by the destructor;
+/// fd 0 and 1 stay as they are.
+class stdio_guard {
+ public:
+  /// Errors: std::system_error with a message that names the step (for instance when fd 0 or
+  /// fd 1 is closed).
+  stdio_guard();
+  ~stdio_guard();
+  stdio_guard(const stdio_guard&) = delete;
+  stdio_guard& operator=(const stdio_guard&) = delete;
+
+  [[nodiscard]] int input() const noexcept { return input_; }
+  [[nodiscard]] int output() const noexcept { return output_; }
+  /// Whether the input is a plain file (or /dev/null), whose end says nothing about a daemon.
+  [[nodiscard]] bool input_is_file() const noexcept { return input_is_file_; }
+  [[nodiscard]] bool input_is_terminal() const noexcept { return input_is_terminal_; }
+
+ private:
+  int input_ = -1;
+  int output_ = -1;
+  bool input_is_file_ = false;
+  bool input_is_terminal_ = false;
+};
+
+}  // namespace kclxx::io

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that includes simdjson.
+#include "protocol/decoder.hpp"
+
+#include <cstring>
+#include <simdjson.h>
+#include <utility>
+
+#include "protocol/base64.hpp"
+#include "protocol/digits.hpp"
+#include "protocol/text.hpp"
+
+namespace kclxx::protocol {
+
+static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
+
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+using milliseconds = std::chrono::milliseconds;
+
+// Thrown and caught in this file: a bad line is the end of the process, not a path to make fast.
+struct failure {
+  decode_error error;
+};
+
+[[noreturn]] void fail(std::string field, std::string what) {
+  throw failure{{std::move(what), std::move(field)}};
+}
+
+template <class T>
+T checked(simdjson::simdjson_result<T> result) {
+  T value;
+  if (const auto error = std::move(result).get(value)) {
+    fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
+  }
+  return value;
+}
+
+/// One line being decoded.
+class walk {
+ public:
+  walk(ondemand::document& document, std::vector<record>& records, std::deque<std::string>& arena)
+      : document_(document), records_(records), arena_(arena) {}
+
+  message decode();
+
+ private:
+  // A field's name is put together only when it is needed, for an error.
+  struct field_name {
+    const char* name;
+    std::ptrdiff_t record = -1;
+    [[nodiscard]] std::string text() const {
+      return (record < 0 ? std::string() : "records[" + std::to_string(record) + "].") + name;
+    }
+  };
+
+  template <class Body, class Take>
+  Body each_field(Take take) {
+    Body body{};
+    document_.rewind();
+    auto object = checked(document_.get_object());
+    for (auto item : object) {
+      ondemand::field field = checked(std::move(item));
+      take(body, field.key(), field.value());
+    }
+    if (document_.current_location().error() != simdjson::OUT_OF_BOUNDS)
+      fail({}, "has something behind the JSON object");
+    return body;
+  }
+
+  static std::string_view token(ondemand::value& value);
+  std::optional<std::string_view> string(ondemand::value& value, field_name name);
+  std::string required_string(ondemand::value& value, field_name name);
+  static std::optional<milliseconds> time(ondemand::value& value, field_name name);
+  static std::uint64_t sub_sequence(ondemand::value& value, field_name name);
+  std::optional<std::string_view> data(ondemand::value& value, field_name name);
+
+  std::string action();
+  initialize decode_initialize();
+  process_records decode_process_records();
+  void decode_records(ondemand::value& value, process_records& body);
+  record::fields decode_record(ondemand::object object, std::ptrdiff_t index);
+  checkpoint_answer decode_checkpoint();
+  decltype(message::body) decode_shutdown();
+
+  ondemand::document& document_;
+  std::vector<record>& records_;
+  std::deque<std::string>& arena_;
+};
+
+/// A scalar's text as it stands. It reaches to the next structural character, and so may have
+/// white space behind it.
+std::string_view walk::token(ondemand::value& value) {
+  std::string_view text = value.raw_json_token();
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' ||
+                           text.back() == '\n')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+std::optional<std::string_view> walk::string(ondemand::value& value, field_name name) {
+  const std::string_view text = token(value);
+  if (text == "null") return std::nullopt;
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') {
+    fail(name.text(), "is not a string");
+  }
+  const std::string_view inside = text.substr(1, text.size() - 2);
+  if (inside.find('\\') == std::string_view::npos) return inside;
+  auto plain = unescape(text);
+  if (!plain) fail(name.text(), "has a bad escape");
+  return arena_.emplace_back(std::move(*plain));
+}
+
+std::string walk::required_string(ondemand::value& value, field_name name) {
+  const auto text = string(value, name);
+  if (!text) fail(name.text(), "is null");
+  return std::string(*text);
+}
+
+std::optional<milliseconds> walk::time(ondemand::value& value, field_name name) {
+  if (token(value) == "null") return std::nullopt;
+  std::int64_t whole = 0;
+  if (value.get_int64().get(whole) == simdjson::SUCCESS) return milliseconds(whole);
+  double number = 0;
+  if (value.get_double().get(number) != simdjson::SUCCESS) {
+    fail(name.text(), "is not a number of milliseconds");
+  }
+  constexpr double limit = 9.0e15;  // exact as a double, and far from the ends of an int64
+  if (!(number > -limit && number < limit)) fail(name.text(), "is out of range");
+  return milliseconds(static_cast<std::int64_t>(number));
+}
+
+std::uint64_t walk::sub_sequence(ondemand::value& value, field_name name) {
+  if (token(value) == "null") return 0;
+  std::uint64_t number = 0;
+  if (value.get_uint64().get(number) != simdjson::SUCCESS) {
+    fail(name.text(), "is not an integer from 0 on");
+  }
+  return number;
+}
+
+std::optional<std::string_view> walk::data(ondemand::value& value, field_name name) {
+  const auto text = string(value, name);
+  if (!text) return std::nullopt;
+  // In place: the text belongs to the line or to the arena, both of which are ours to write.
+  char* begin = const_cast<char*>(text->data());
+  const base64_result decoded = decode_base64(begin, text->size());
+  if (decoded.error != nullptr) {
+    fail(name.text(), std::string(decoded.error) + " at character " + std::to_string(decoded.size));
+  }
+  return std::string_view(begin, decoded.size);
+}
+
+std::string walk::action() {
+  auto object = checked(document_.get_object());
+  ondemand::value value;
+  const auto error = object.find_field_unordered("action").get(value);
+  if (error == simdjson::NO_SUCH_FIELD) fail("action", "is missing");
+  if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
+  return required_string(value, {"action"});
+}
+
+message walk::decode() {
+  ondemand::json_type type{};
+  if (document_.type().get(type) != simdjson::SUCCESS || type != ondemand::json_type::object) {
+    fail({}, "is not a JSON object");
+  }
+  message result{action(), unknown_action{}};
+  const std::string& name = result.action;
+  const auto nothing = [](auto&, auto, auto) {};
+  if (name == "processRecords") {
+    result.body = decode_process_records();
+  } else if (name == "checkpoint") {
+    result.body = decode_checkpoint();
+  } else if (name == "initialize") {
+    result.body = decode_initialize();
+  } else if (name == "leaseLost") {
+    result.body = each_field<lease_lost>(nothing);
+  } else if (name == "shardEnded") {
+    result.body = each_field<shard_ended>(nothing);
+  } else if (name == "shutdownRequested") {
+    result.body = each_field<shutdown_requested>(nothing);
+  } else if (name == "shutdown") {
+    result.body = decode_shutdown();
+  } else {
+    result.body = each_field<unknown_action>(nothing);
+  }
+  return result;
+}
+
+initialize walk::decode_initialize() {
+  struct fields {
+    std::optional<std::string> shard_id;
+    std::optional<std::string_view> sequence_number;
+    std::uint64_t sub_sequence_number = 0;
+  };
+  const auto found =
+      each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
+        if (key == "shardId") {
+          to.shard_id = required_string(value, {"shardId"});
+        } else if (key == "sequenceNumber") {
+          to.sequence_number = string(value, {"sequenceNumber"});
+        } else if (key == "subSequenceNumber") {
+          to.sub_sequence_number = sub_sequence(value, {"subSequenceNumber"});
+        }
+      });
+  if (!found.shard_id) fail("shardId", "is missing");
+  initialize body{*found.shard_id, std::nullopt};
+  if (found.sequence_number) {
+    body.start_position =
+        sequence_position::parse(*found.sequence_number, found.sub_sequence_number);
+    if (!body.start_position) {
+      fail("sequenceNumber", found.sequence_number->size() > sequence_position::capacity
+                                 ? describe_bad_digits(*found.sequence_number)
+                                 : "is neither a decimal number nor a sentinel");
+    }
+  }
+  return body;
+}
+
+process_records walk::decode_process_records() {
+  bool has_records = false;
+  auto body = each_field<process_records>(
+      [&](process_records& to, ondemand::raw_json_string key, ondemand::value value) {
+        if (key == "records") {
+          has_records = true;
+          decode_records(value, to);
+        } else if (key == "millisBehindLatest") {
+          to.millis_behind_latest = time(value, {"millisBehindLatest"});
+        }
+      });
+  if (!has_records) fail("records", "is missing");
+  return body;
+}
+
+void walk::decode_records(ondemand::value& value, process_records& body) {
+  records_.clear();
+  ondemand::array array;
+  if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
+  std::string_view largest;
+  std::uint64_t largest_sub = 0;
+  std::ptrdiff_t index = 0;
+  for (auto item : array) {
+    ondemand::value element = checked(std::move(item));
+    ondemand::object object;
+    if (element.get_object().get(object) != simdjson::SUCCESS) {
+      fail("records[" + std::to_string(index) + "]", "is not an object");
+    }
+    const record::fields fields = decode_record(object, index);
+    const int order = compare_digits(fields.sequence_number, largest);
+    if (order > 0 || (order == 0 && fields.sub_sequence_number > largest_sub)) {
+      largest = fields.sequence_number;
+      largest_sub = fields.sub_sequence_number;
+    }
+    records_.emplace_back(fields);
+    ++index;
+  }
+  if (!records_.empty()) {
+    if (largest.empty()) largest = records_.back().sequence_number();  // all are zero
+    body.largest = sequence_position(largest, largest_sub);
+  }
+}
+
+record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index) {
+  record::fields to;
+  for (auto item : object) {
+    ondemand::field field = checked(std::move(item));
+    const ondemand::raw_json_string key = field.key();
+    ondemand::value value = field.value();
+    if (key == "data") {
+      to.data = data(value, {"data", index});
+    } else if (key == "partitionKey") {
+      to.partition_key = string(value, {"partitionKey", index});
+    } else if (key == "sequenceNumber") {
+      const auto digits = string(value, {"sequenceNumber", index});
+      const field_name name{"sequenceNumber", index};
+      if (!digits) fail(name.text(), "is null");
+      if (!is_sequence_number(*digits)) fail(name.text(), describe_bad_digits(*digits));
+      to.sequence_number = *digits;
+    } else if (key == "approximateArrivalTimestamp") {
+      to.approximate_arrival_timestamp = time(value, {"approximateArrivalTimestamp", index});
+    } else if (key == "subSequenceNumber") {
+      to.sub_sequence_number = sub_sequence(value, {"subSequenceNumber", index});
+    }
+  }
+  if (to.sequence_number.empty()) fail(field_name{"sequenceNumber", index}.text(), "is missing");
+  return to;
+}
+
+checkpoint_answer walk::decode_checkpoint() {
+  return each_field<checkpoint_answer>(
+      [this](checkpoint_answer& to, ondemand::raw_json_string key, ondemand::value value) {
+        if (key != "error") return;
+        const auto text = string(value, {"error"});
+        if (text) to.error = std::string(*text);
+      });
+}
+
+decltype(message::body) walk::decode_shutdown() {
+  const auto reason = each_field<std::optional<std::string>>(
+      [this](auto& to, ondemand::raw_json_string key, ondemand::value value) {
+        if (key == "reason") to = required_string(value, {"reason"});
+      });
+  if (!reason) fail("reason", "is missing");
+  if (*reason == "TERMINATE" || *reason == "SHARD_END") return shard_ended{};
+  if (*reason == "ZOMBIE" || *reason == "LEASE_LOST") return lease_lost{};
+  fail("reason", "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST");
+}
+
+}  // namespace
+
+struct decoder::working_memory {
+  ondemand::parser parser;
+};
+
+decoder::decoder() : memory_(std::make_unique<working_memory>()) {}
+decoder::~decoder() = default;
+
+void decoder::release_memory() { memory_ = std::make_unique<working_memory>(); }
+
+std::variant<message, decode_error> decoder::decode(char* line, std::size_t length,
+                                                    std::vector<record>& records,
+                                                    std::deque<std::string>& arena,
+                                                    bool& replaced_invalid_utf8) {
+  replaced_invalid_utf8 = false;
+  records.clear();
+  arena.clear();
+  if (std::string_view(line, length).find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return decode_error{"is empty", {}};
+  }
+  // Defined values for those who look ahead; the bytes are the caller's to give.
+  std::memset(line + length, 0, padding);
+  try {
+    ondemand::document document;
+    auto error = memory_->parser.iterate(line, length, length + padding).get(document);
+    if (error == simdjson::UTF8_ERROR) {
+      replaced_invalid_utf8 = true;
+      std::string& copy = arena.emplace_back(replace_invalid_utf8({line, length}));
+      const std::size_t size = copy.size();
+      copy.append(padding, '\0');
+      error = memory_->parser.iterate(copy.data(), size, size + padding).get(document);
+    }
+    if (error) {
+      return decode_error{std::string("is not valid JSON: ") + simdjson::error_message(error), {}};
+    }
+    return walk(document, records, arena).decode();
+  } catch (failure& bad) {
+    return std::move(bad.error);
+  }
+}
+
+}  // namespace kclxx::protocol

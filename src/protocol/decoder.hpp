@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <kclxx/record.hpp>
+
+#include "protocol/message.hpp"
+
+namespace kclxx::protocol {
+
+/// Why a line could not be understood.
+struct decode_error {
+  std::string what;   ///< one clear phrase: "is not base64 at character 17"
+  std::string field;  ///< "records[3].data"; empty when it is about the line as a whole
+};
+
+/// Turns lines from the daemon into messages: the only place that reads JSON from the wire.
+///
+/// Thread safety: none; one decoder per reader. It keeps its working memory between lines.
+class decoder {
+ public:
+  /// Bytes behind the end of a line that must be readable and writable; their values are free.
+  static constexpr std::size_t padding = 64;
+
+  decoder();
+  ~decoder();
+  decoder(const decoder&) = delete;
+  decoder& operator=(const decoder&) = delete;
+
+  /// Decodes `line[0, length)` (without its newline) in place: the views of `records` point into
+  /// the line, or into `arena` where text had to be rewritten. For processRecords `records` is
+  /// replaced (its capacity kept), else left empty.
+  ///
+  /// `replaced_invalid_utf8` is set when bytes that are not UTF-8 were replaced by U+FFFD.
+  std::variant<message, decode_error> decode(char* line, std::size_t length,
+                                             std::vector<record>& records,
+                                             std::deque<std::string>& arena,
+                                             bool& replaced_invalid_utf8);
+
+  /// Gives back working memory that a large line needed.
+  void release_memory();
+
+ private:
+  struct working_memory;
+  std::unique_ptr<working_memory> memory_;
+};
+
+}  // namespace kclxx::protocol

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequence numbers as text: no record gets a sequence_position of its own while decoding.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::protocol {
+
+/// 1 to 128 decimal digits.
+inline bool is_sequence_number(std::string_view text) noexcept {
+  unsigned char beyond = 0;
+  for (const char c : text) {
+    const auto value = static_cast<unsigned char>(c - '0');
+    beyond = std::max(beyond, value);
+  }
+  return !text.empty() && text.size() <= sequence_position::capacity && beyond <= 9;
+}
+
+inline std::string describe_bad_digits(std::string_view text) {
+  if (text.size() > sequence_position::capacity) {
+    return "has " + std::to_string(text.size()) + " digits, more than " +
+           std::to_string(sequence_position::capacity);
+  }
+  return text.empty() ? "is empty" : "is not a decimal number";
+}
+
+/// Below, equal to or above 0, as numbers. An empty text is 0.
+inline int compare_digits(std::string_view a, std::string_view b) noexcept {
+  while (!a.empty() && a.front() == '0') a.remove_prefix(1);
+  while (!b.empty() && b.front() == '0') b.remove_prefix(1);
+  if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
+  return a.compare(b);
+}
+
+}  // namespace kclxx::protocol

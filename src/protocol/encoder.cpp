@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocol/encoder.hpp"
+
+#include <charconv>
+
+#include "protocol/text.hpp"
+
+namespace kclxx::protocol {
+
+void append_status(std::string& out, std::string_view action) {
+  out.append("\n{\"action\":\"status\",\"responseFor\":");
+  append_quoted(out, action);
+  out.append("}\n");
+}
+
+void append_checkpoint(std::string& out, const std::optional<sequence_position>& position) {
+  out.append("\n{\"action\":\"checkpoint\",\"sequenceNumber\":");
+  if (position) {
+    char digits[20];
+    const auto end =
+        std::to_chars(digits, digits + sizeof digits, position->sub_sequence_number()).ptr;
+    out.append("\"").append(position->sequence_number()).append("\",\"subSequenceNumber\":");
+    out.append(digits, end);
+  } else {
+    out.append("null,\"subSequenceNumber\":null");
+  }
+  out.append("}\n");
+}
+
+}  // namespace kclxx::protocol

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can come from the daemon, typed (docs/protocol.md).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::protocol {
+
+struct initialize {
+  std::string shard_id;
+  std::optional<sequence_position> start_position;
+};
+
+/// The records themselves stand in the vector that decode() filled.
+struct process_records {
+  std::optional<std::chrono::milliseconds> millis_behind_latest;
+  /// The highest position among the records; std::nullopt for an empty batch.
+  std::optional<sequence_position> largest;
+};
+
+/// leaseLost, and the older shutdown with ZOMBIE or LEASE_LOST.
+struct lease_lost {};
+/// shardEnded, and the older shutdown with TERMINATE or SHARD_END.
+struct shard_ended {};
+struct shutdown_requested {};
+
+/// The answer to a checkpoint; `error` is the simple name of a Java exception.
+struct checkpoint_answer {
+  std::optional<std::string> error;
+};
+
+/// An action that this version does not know.
+struct unknown_action {};
+
+struct message {
+  /// The action's name as it came: a status must repeat it ("leaseLost" or "shutdown").
+  std::string action;
+  std::variant<initialize, process_records, lease_lost, shard_ended, shutdown_requested,
+               checkpoint_answer, unknown_action>
+      body;
+};
+
+}  // namespace kclxx::protocol

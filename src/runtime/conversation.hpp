@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include <kclxx/run.hpp>
+#include <kclxx/run_options.hpp>
+
+#include "base/checkpoint_port.hpp"
+#include "runtime/logger.hpp"
+#include "session/session.hpp"
+
+namespace kclxx::runtime {
+
+/// The session behind one mutex. Whichever thread brings an event feeds it and carries out what
+/// it decides: lines are written under the lock, in order; logs, the stop token and completions
+/// come after it is released, so that user code may call back.
+///
+/// Thread safety: all functions from any thread, except those marked otherwise.
+class conversation final : public detail::checkpoint_port {
+ public:
+  /// How the protocol thread is told; called under the lock, must not call back.
+  struct surroundings {
+    std::function<void(session::timer, std::chrono::milliseconds)> arm;
+    std::function<void()> resume_reading;
+    std::function<void()> left;
+  };
+
+  conversation(const run_options& options, bool input_is_file, int output, logger& log,
+               surroundings around);
+
+  // Events, from the protocol thread.
+  void on_message(protocol::message message, record_batch batch);
+  void on_bad_line(const std::string& text);
+  void on_end_of_input(bool unfinished_line);
+  void on_timer(session::timer which);
+
+  // The processor thread: the one that calls next_call first.
+  /// Blocking: until there is a callback to run; std::nullopt once the conversation is over.
+  std::optional<session::call> next_call();
+  void on_callback_returned();
+  void on_callback_threw(const std::string& what);
+
+  [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
+  [[nodiscard]] bool is_reading_paused() const;
+  /// Set once the conversation is over.
+  [[nodiscard]] std::optional<exit_status> status() const;
+  [[nodiscard]] bool is_callback_running() const;
+
+  result wait(const std::optional<sequence_position>& position,
+              const std::optional<std::chrono::steady_clock::time_point>& deadline) override;
+  std::error_code request(const std::optional<sequence_position>& position) override;
+
+ private:
+  /// Collects what an event leads to, and carries it out.
+  class turn;
+  struct waiting_call {
+    std::condition_variable answered;
+    std::optional<result> outcome;
+  };
+
+  logger& log_;
+  surroundings around_;
+  int output_;
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  session::session session_;
+  session::actions actions_;  // reused between turns
+  std::string lines_;         // likewise
+  std::condition_variable has_call_;
+  std::optional<session::call> call_;
+  std::unordered_map<session::waiter_id, waiting_call*> waiting_;
+  session::waiter_id next_waiter_ = 1;
+  std::optional<exit_status> status_;
+  std::thread::id processor_thread_;
+  bool is_paused_ = false;
+  bool is_callback_running_ = false;
+};
+
+}  // namespace kclxx::runtime

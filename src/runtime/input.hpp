@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "io/line_reader.hpp"
+#include "protocol/decoder.hpp"
+#include "runtime/batch_memory.hpp"
+#include "runtime/conversation.hpp"
+
+namespace kclxx::runtime {
+
+/// The daemon's lines: read, decoded, and handed to the conversation.
+///
+/// Memory for large lines is reused while they keep coming, and given back after 16 smaller lines
+/// or a second without one.
+/// Thread safety: none; belongs to the protocol thread.
+class input {
+ public:
+  static constexpr std::chrono::milliseconds idle_time{1000};
+
+  input(int fd, std::size_t max_line_length, conversation& to, logger& log);
+
+  enum class state { open, ended };
+
+  /// Reads once, unless a whole line waits already, and delivers lines until none is left or the
+  /// conversation wants no more.
+  state on_readable();
+
+  /// Whether memory is held that `on_idle` would give back.
+  [[nodiscard]] bool holds_large_memory() const noexcept { return holds_large_; }
+  /// Call it about once in idle_time while holds_large_memory().
+  void on_idle();
+
+ private:
+  void deliver_lines();
+  void deliver(std::shared_ptr<batch_memory> memory, std::size_t length);
+  void refuse_long_line();
+  void note_size(std::size_t length);
+  void release();
+
+  int fd_;
+  std::size_t limit_;
+  conversation& conversation_;
+  logger& log_;
+  io::line_reader reader_;
+  protocol::decoder decoder_;
+  batch_memory_pool pool_;
+  std::chrono::steady_clock::time_point last_line_{};
+  int small_lines_ = 0;
+  bool holds_large_ = false;
+  bool has_said_utf8_ = false;
+};
+
+/// The beginning of a line for a log: cut short, with what is not printable ASCII escaped.
+std::string excerpt(const char* line, std::size_t length);
+
+}  // namespace kclxx::runtime

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <kclxx/run.hpp>
+
+#include "io/reactor.hpp"
+#include "io/signals.hpp"
+#include "io/stdio_guard.hpp"
+#include "runtime/conversation.hpp"
+#include "runtime/dispatcher.hpp"
+#include "runtime/input.hpp"
+#include "runtime/logger.hpp"
+
+namespace kclxx {
+
+namespace runtime {
+namespace {
+
+/// One process, one daemon, one shard: the two threads and what they share.
+class child {
+ public:
+  child(const run_options& options, io::stdio_guard& stdio, logger& log)
+      : options_(options),
+        log_(log),
+        reactor_(stdio.input(), stdio.input_is_file(), timer_count, handlers()),
+        conversation_(std::make_shared<conversation>(options, stdio.input_is_file(), stdio.output(),
+                                                     log, surroundings())),
+        input_(stdio.input(), options.max_line_length, *conversation_, log) {}
+
+  exit_status serve(processor_factory make_processor) {
+    std::thread protocol_thread;
+    {
+      const io::signal_block block;
+      protocol_thread = std::thread([this] { reactor_.run(); });
+    }
+    dispatcher(std::move(make_processor), conversation_, log_).run();
+    reactor_.stop();
+    protocol_thread.join();
+    return *conversation_->status();
+  }
+
+ private:
+  // The first two are session::timer's.
+  enum : std::size_t { idle_timer = 2, teardown_timer = 3, timer_count = 4 };
+
+  io::reactor::handlers handlers() {
+    return {[this] { on_readable(); },
+            [this] {
+              conversation_->on_end_of_input(false);
+              leave_if_stuck();
+            },
+            [this](std::size_t which) { on_timer(which); }};
+  }
+
+  conversation::surroundings surroundings() {
+    return {[this](session::timer which, std::chrono::milliseconds after) {
+              reactor_.arm(static_cast<std::size_t>(which), after);
+            },
+            [this] { reactor_.resume(); },
+            [this] { reactor_.arm(teardown_timer, options_.grace_time); }};
+  }
+
+  void on_readable() {
+    const bool held_large = input_.holds_large_memory();
+    const auto state = input_.on_readable();
+    if (state == input::state::ended || conversation_->is_reading_paused()) reactor_.pause();
+    if (!held_large && input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+    leave_if_stuck();
+  }
+
+  void on_timer(std::size_t which) {
+    if (which == idle_timer) {
+      input_.on_idle();
+      if (input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+    } else if (which == teardown_timer) {
+      log_(log_level::error, "the processor's destructor did not return within the grace time");
+      std::_Exit(static_cast<int>(exit_status::callback_stuck));
+    } else {
+      conversation_->on_timer(static_cast<session::timer>(which));
+      leave_if_stuck();
+    }
+  }
+
+  // A callback that does not return cannot be ended in order; logs are written unbuffered.
+  void leave_if_stuck() {
+    const auto status = conversation_->status();
+    if (status && conversation_->is_callback_running()) std::_Exit(static_cast<int>(*status));
+  }
+
+  run_options options_;
+  logger& log_;
+  io::reactor reactor_;
+  std::shared_ptr<conversation> conversation_;
+  input input_;
+};
+
+/// The shortest program's processor.
+class function_processor final : public record_processor {
+ public:
+  explicit function_processor(std::function<void(record_batch)> process)
+      : process_(std::move(process)) {}
+  void process_records(record_batch batch, checkpointer&) override { process_(std::move(batch)); }
+
+ private:
+  std::function<void(record_batch)> process_;
+};
+
+}  // namespace
+}  // namespace runtime
+
+int run(processor_factory make_processor, const run_options& options) {
+  runtime::logger log(options.log);
+  static std::atomic<bool> has_run = false;
+  try {
+    if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
+    io::stdio_guard stdio;
+    if (stdio.input_is_terminal()) {
+      log(log_level::info, "stdin is a terminal: type a daemon's lines; Ctrl-D ends it");
+    } else {
+      io::outlive_signals();
+    }
+    return static_cast<int>(runtime::child(options, stdio, log).serve(std::move(make_processor)));
+  } catch (const std::exception& error) {
+    log(log_level::error, std::string("cannot serve the daemon: ") + error.what());
+    return static_cast<int>(exit_status::start_failed);
+  }
+}
+
+int run(std::function<void(record_batch)> process_records, const run_options& options) {
+  return run(
+      [process_records = std::move(process_records)]() -> std::unique_ptr<record_processor> {
+        return std::make_unique<runtime::function_processor>(process_records);
+      },
+      options);
+}
+
+}  // namespace kclxx

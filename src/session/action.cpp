@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/action.hpp"
+
+#include <ostream>
+
+namespace kclxx::session {
+
+namespace {
+
+template <class... F>
+struct overloaded : F... {
+  using F::operator()...;
+};
+
+}  // namespace
+
+bool call::operator==(const call& other) const {
+  return what == other.what && batch.begin() == other.batch.begin() &&
+         batch.size() == other.batch.size() && shard_id == other.shard_id &&
+         start_position == other.start_position;
+}
+
+const char* to_string(callback value) noexcept {
+  switch (value) {
+    case callback::initialize:
+      return "initialize";
+    case callback::process_records:
+      return "process_records";
+    case callback::lease_lost:
+      return "lease_lost";
+    case callback::shard_ended:
+      return "shard_ended";
+    case callback::shutdown_requested:
+      return "shutdown_requested";
+  }
+  return "?";
+}
+
+std::ostream& operator<<(std::ostream& out, const action& one) {
+  std::visit(overloaded{
+                 [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
+                 [&](const write_status& a) { out << "write status " << a.action; },
+                 [&](const call& a) {
+                   out << "call " << to_string(a.what);
+                   if (a.what == callback::process_records) out << " with " << a.batch.size();
+                 },
+                 [&](const complete& a) {
+                   out << "complete " << a.waiter << ": "
+                       << (a.result ? a.result.message() : std::string("persisted"));
+                   if (!a.name.empty()) out << " (" << a.name << ")";
+                 },
+                 [&](const arm_timer& a) {
+                   out << "arm " << (a.which == timer::retry ? "retry" : "grace") << " timer "
+                       << a.after.count() << " ms";
+                 },
+                 [&](const log_line& a) { out << "log: " << a.text; },
+                 [&](const pause_reading&) { out << "pause reading"; },
+                 [&](const resume_reading&) { out << "resume reading"; },
+                 [&](const request_stop&) { out << "request stop"; },
+                 [&](const leave& a) { out << "leave with " << static_cast<int>(a.status); },
+             },
+             one);
+  return out;
+}
+
+}  // namespace kclxx::session

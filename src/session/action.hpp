@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the session tells its surroundings to do. Actions print and compare, so that a test reads
+// as a dialogue.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <vector>
+
+#include <kclxx/record_batch.hpp>
+#include <kclxx/run.hpp>
+#include <kclxx/run_options.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::session {
+
+enum class callback { initialize, process_records, lease_lost, shard_ended, shutdown_requested };
+
+/// Names one waiting call of checkpointer::checkpoint.
+using waiter_id = std::uint64_t;
+
+/// Write a checkpoint line. SHARD_END stands for the null checkpoint of a finished shard.
+struct write_checkpoint {
+  sequence_position position;
+  bool operator==(const write_checkpoint&) const = default;
+};
+
+/// Write the status line that ends the open action.
+struct write_status {
+  std::string action;
+  bool operator==(const write_status&) const = default;
+};
+
+/// Run this callback, then report callback_returned or callback_threw.
+struct call {
+  callback what;
+  record_batch batch{};                               // process_records
+  std::string shard_id{};                             // initialize
+  std::optional<sequence_position> start_position{};  // initialize
+  bool operator==(const call& other) const;
+};
+
+/// Wake the waiting call with this result.
+struct complete {
+  waiter_id waiter;
+  std::error_code result;
+  std::string name;  // the daemon's own name for the error
+  bool operator==(const complete&) const = default;
+};
+
+enum class timer { retry, grace };
+
+/// Report timer_fired after this time. Arming a timer again replaces it.
+struct arm_timer {
+  timer which;
+  std::chrono::milliseconds after;
+  bool operator==(const arm_timer&) const = default;
+};
+
+struct log_line {
+  log_level level;
+  std::string text;
+  bool operator==(const log_line&) const = default;
+};
+
+/// Deliver no more messages until resume_reading; the end of input must still be noticed.
+struct pause_reading {
+  bool operator==(const pause_reading&) const = default;
+};
+struct resume_reading {
+  bool operator==(const resume_reading&) const = default;
+};
+
+/// Fire the shard's stop token.
+struct request_stop {
+  bool operator==(const request_stop&) const = default;
+};
+
+/// End the process with this status. Comes once, last.
+struct leave {
+  exit_status status;
+  bool operator==(const leave&) const = default;
+};
+
+using action = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,
+                            pause_reading, resume_reading, request_stop, leave>;
+using actions = std::vector<action>;
+
+std::ostream& operator<<(std::ostream& out, const action& one);
+const char* to_string(callback value) noexcept;
+
+}  // namespace kclxx::session

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <kclxx/record_batch.hpp>
+#include <kclxx/run_options.hpp>
+
+#include "protocol/message.hpp"
+#include "session/action.hpp"
+#include "session/checkpoints.hpp"
+
+namespace kclxx::session {
+
+/// The dialogue with the daemon for one shard, as a state machine: each function takes an event
+/// and appends what is to be done, in order. It knows no descriptor, thread or clock; time comes
+/// with the events. docs/protocol.md is its specification.
+///
+/// Thread safety: none; the runtime feeds it under one mutex.
+class session {
+ public:
+  /// `input_is_file`: a plain file, not a daemon, feeds it. Its lines come ahead of the dialogue,
+  /// its end says nothing before its turn, and its answers may be more than were asked for.
+  /// `seed` is for the jitter of the retries.
+  explicit session(const run_options& options, bool input_is_file = false, std::uint32_t seed = 1);
+
+  /// A line arrived and was understood. `batch` goes with processRecords.
+  void on_message(protocol::message message, record_batch batch, time_point now, actions& out);
+  /// A line arrived that is not to be understood; `text` says everything.
+  void on_bad_line(const std::string& text, actions& out);
+  /// `unfinished_line`: it broke off in the middle of a line.
+  void on_end_of_input(bool unfinished_line, time_point now, actions& out);
+  void on_output_broken(const std::string& why, actions& out);
+
+  void on_callback_returned(time_point now, actions& out);
+  void on_callback_threw(const std::string& what, time_point now, actions& out);
+  void on_timer(timer which, time_point now, actions& out);
+
+  /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,
+  /// where waiting for a later action would be waiting for ever.
+  void on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
+                     bool from_callback, time_point now, actions& out);
+  /// The waiting call's deadline passed. False when it has been completed meanwhile.
+  bool on_deadline(waiter_id id, time_point now, actions& out);
+  /// checkpointer::request.
+  std::error_code on_request(const std::optional<sequence_position>& position, time_point now,
+                             actions& out);
+
+ private:
+  enum class phase {
+    starting,  // before initialize
+    idle,      // no action is open
+    calling,   // a callback runs
+    closing,   // it returned; the status waits for an answer
+    failing,   // it threw; what was complete before is being checkpointed
+    leaving,   // a callback still runs, but only its end is waited for
+    left,
+  };
+  struct open_action {
+    callback what;
+    std::string name;
+  };
+  struct held_message {
+    protocol::message message;
+    record_batch batch;
+  };
+
+  [[nodiscard]] bool is_open() const noexcept {
+    return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
+  }
+  [[nodiscard]] bool allows_checkpoints() const noexcept;
+  /// False when a plain file goes on, or has ended, without the answer that is due.
+  [[nodiscard]] bool can_be_answered() const;
+  [[nodiscard]] bool has_ended() const noexcept {
+    return phase_ == phase::leaving || phase_ == phase::left || input_ended_;
+  }
+
+  void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
+  void hold(protocol::message message, record_batch batch, time_point now, actions& out);
+  void open(protocol::message message, record_batch batch, time_point now, actions& out);
+  void drop_unasked_answer(actions& out);
+  void answer_unknown(const std::string& name, actions& out);
+
+  void send_next(time_point now, actions& out);
+  void close(time_point now, actions& out);
+  void close_process_records(time_point now, actions& out);
+  void close_shutdown(time_point now, actions& out);
+  void close_shard_end(time_point now, actions& out);
+  void finish_failing(checkpoints::outcome last, time_point now, actions& out);
+  void write_status_and_go_on(time_point now, actions& out);
+
+  void fire_stop(actions& out);
+  void abort(exit_status status, actions& out);
+  void leave_now(exit_status status, actions& out);
+  void leave_at_end(actions& out);
+
+  run_options options_;
+  bool input_is_file_;
+  checkpoints checkpoints_;
+  phase phase_ = phase::starting;
+  std::optional<open_action> current_;
+  std::optional<held_message> held_;
+  bool input_ended_ = false;  // of a plain file: acted upon in its turn
+  bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
+  bool stop_fired_ = false;
+  int shard_end_attempts_ = 0;
+  std::optional<time_point> last_automatic_;
+  std::optional<time_point> last_retry_;  // in shutdown_requested
+  exit_status leaving_with_ = exit_status::ok;
+};
+
+}  // namespace kclxx::session

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which callback, status and exit follow which line.
+#include "support/catch.hpp"
+#include "support/session_dialogue.hpp"
+
+using kclxx::errc;
+using kclxx::run_options;
+using kclxx::sequence_position;
+using kclxx::test::mentions;
+using kclxx::test::session_dialogue;
+using lines = session_dialogue::lines;
+
+namespace {
+
+run_options every_batch() {
+  run_options options;
+  options.checkpoint_interval = std::chrono::milliseconds(0);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("each action calls its callback, and its return is answered by the action's name",
+          "[session]") {
+  session_dialogue daemon;
+  CHECK(daemon.initialize() == lines{"call initialize"});
+  CHECK(daemon.returns() == lines{"write status initialize"});
+  CHECK(daemon.no_records() == lines{"call process_records with 0"});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.shutdown_requested() == lines{"call shutdown_requested"});
+  CHECK(daemon.returns() == lines{"write status shutdownRequested"});
+  CHECK(daemon.lease_lost() == lines{"request stop", "call lease_lost"});
+  CHECK(daemon.returns() == lines{"write status leaseLost"});
+  CHECK(daemon.end_of_input() == lines{"leave with 0"});
+}
+
+TEST_CASE("the older shutdown is answered by its own name", "[session][D8]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  daemon.returns();
+  kclxx::session::session old({});
+  kclxx::session::actions out;
+  const kclxx::session::time_point now{};
+  old.on_message({"initialize", kclxx::protocol::initialize{"s", {}}}, {}, now, out);
+  old.on_callback_returned(now, out);
+  old.on_message({"shutdown", kclxx::protocol::lease_lost{}}, {}, now, out);
+  old.on_callback_returned(now, out);
+  CHECK(out.back() == kclxx::session::action(kclxx::session::write_status{"shutdown"}));
+}
+
+TEST_CASE("an unknown action is logged and answered, and the dialogue goes on", "[session]") {
+  session_dialogue daemon;
+  CHECK(daemon.unknown("hello") == lines{"write status hello"});
+  CHECK(mentions(daemon.log, "hello"));
+  daemon.initialize();
+  daemon.returns();
+  CHECK(daemon.unknown("tuneUp") == lines{"write status tuneUp"});
+  CHECK(daemon.no_records() == lines{"call process_records with 0"});
+}
+
+TEST_CASE("an unknown action after the last one of the shard is answered too", "[session][D23]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  daemon.returns();
+  daemon.lease_lost();
+  daemon.returns();
+  CHECK(daemon.unknown("goodbye") == lines{"write status goodbye"});
+}
+
+TEST_CASE("an action out of place ends the process with a protocol error", "[session]") {
+  session_dialogue daemon;
+  SECTION("processRecords before initialize") {
+    CHECK(daemon.no_records() == lines{"request stop", "leave with 11"});
+    CHECK(mentions(daemon.log, "processRecords before initialize"));
+  }
+  SECTION("initialize a second time") {
+    daemon.initialize();
+    daemon.returns();
+    CHECK(daemon.initialize() == lines{"request stop", "leave with 11"});
+    CHECK(mentions(daemon.log, "initialize a second time"));
+  }
+  SECTION("processRecords after leaseLost") {
+    daemon.initialize();
+    daemon.returns();
+    daemon.lease_lost();
+    daemon.returns();
+    CHECK(daemon.no_records() == lines{"leave with 11"});
+    CHECK(mentions(daemon.log, "after the last action"));
+  }
+  SECTION("an answer that was not asked for") {
+    daemon.initialize();
+    daemon.returns();
+    CHECK(daemon.answer() == lines{"request stop", "leave with 11"});
+    CHECK(mentions(daemon.log, "not asked for"));
+  }
+}
+
+TEST_CASE("a callback that throws never yields a status", "[session]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  SECTION("in initialize") {
+    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+    CHECK(mentions(daemon.log, "initialize failed: oops"));
+  }
+  SECTION("in process_records") {
+    daemon.returns();
+    daemon.records("100");
+    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+  }
+  SECTION("in lease_lost") {
+    daemon.returns();
+    daemon.lease_lost();
+    CHECK(daemon.throws() == lines{"leave with 10"});
+  }
+  SECTION("in shard_ended, where no checkpoint may be sent either") {
+    daemon.returns();
+    daemon.records("100");
+    daemon.returns();
+    daemon.answer("ThrottlingException");
+    daemon.shard_ended();
+    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+  }
+  SECTION("in shutdown_requested") {
+    daemon.returns();
+    daemon.shutdown_requested();
+    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+  }
+}
+
+TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
+  daemon.answer();
+  daemon.records("200");
+  CHECK(daemon.returns() == lines{"write status processRecords"});  // within the interval
+  daemon.records("300");
+  CHECK(daemon.throws() == lines{"request stop", "write checkpoint 200/0"});
+  SECTION("and leaves when that is answered") { CHECK(daemon.answer() == lines{"leave with 10"}); }
+  SECTION("or refused") { CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"}); }
+  SECTION("or not answered within the grace time") {
+    CHECK(daemon.grace_timer_fires() == lines{"leave with 10"});
+  }
+  SECTION("or the daemon is gone") { CHECK(daemon.end_of_input() == lines{"leave with 10"}); }
+}
+
+TEST_CASE("the end of input leads out at every step", "[session][D3]") {
+  session_dialogue daemon;
+  SECTION("before initialize") {
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+  }
+  SECTION("while idle") {
+    daemon.initialize();
+    daemon.returns();
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+  }
+  SECTION("while a callback runs, after it returned") {
+    daemon.initialize();
+    CHECK(daemon.end_of_input() == lines{"request stop"});
+    CHECK(mentions(daemon.armed, "arm grace timer 10000 ms"));
+    CHECK(daemon.returns() == lines{"leave with 12"});
+  }
+  SECTION("while a callback runs, after it threw") {
+    daemon.initialize();
+    daemon.end_of_input();
+    CHECK(daemon.throws() == lines{"leave with 12"});
+    CHECK(mentions(daemon.log, "oops"));
+  }
+  SECTION("while a callback runs for ever") {
+    daemon.initialize();
+    daemon.end_of_input();
+    CHECK(daemon.grace_timer_fires() == lines{"leave with 13"});
+  }
+  SECTION("while a checkpoint is awaited in a callback") {
+    daemon.start_batch("100");
+    daemon.checkpoint(1);
+    CHECK(daemon.end_of_input() ==
+          lines{"complete 1: " + make_error_code(errc::daemon_gone).message(), "request stop"});
+    CHECK(daemon.returns() == lines{"leave with 12"});
+  }
+  SECTION("while the end of the shard is awaited") {
+    daemon.initialize();
+    daemon.returns();
+    daemon.shard_ended();
+    daemon.returns();
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 12"});
+  }
+  SECTION("while the answer to a checkpoint that went with the status is due") {
+    daemon.start_batch("100");
+    daemon.returns();
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+    CHECK(mentions(daemon.log, "did not answer the checkpoint at 100/0"));
+  }
+  SECTION("in the middle of a line") {
+    daemon.initialize();
+    daemon.returns();
+    CHECK(daemon.end_of_input(true) == lines{"request stop", "leave with 12"});
+  }
+}
+
+TEST_CASE("a bad line or a broken output waits for a running callback, within the grace time",
+          "[session]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  SECTION("bad line") {
+    CHECK(daemon.bad_line() == lines{"request stop"});
+    CHECK(daemon.returns() == lines{"leave with 11"});
+  }
+  SECTION("broken output") {
+    CHECK(daemon.broken_output() == lines{"request stop"});
+    CHECK(daemon.returns() == lines{"leave with 12"});
+  }
+}
+
+TEST_CASE("one action may be queued while another is open, and reading stops until it is closed",
+          "[session]") {
+  session_dialogue daemon(every_batch());
+  daemon.initialize();
+  CHECK(daemon.no_records() == lines{"pause reading"});
+  CHECK(daemon.returns() ==
+        lines{"write status initialize", "resume reading", "call process_records with 0"});
+  SECTION("the daemon's death is noticed all the same") {
+    CHECK(daemon.no_records() == lines{"pause reading"});
+    CHECK(daemon.end_of_input() == lines{"request stop"});
+    CHECK(daemon.returns() == lines{"leave with 12"});
+  }
+}
+
+TEST_CASE("a plain file as input is worked off in order, and ends with 0", "[session]") {
+  session_dialogue file(every_batch(), true);
+  file.initialize();
+  file.records("100");
+  file.returns();
+  CHECK(file.answer() == lines{"pause reading"});  // ahead of the question
+  CHECK(file.returns() ==
+        lines{"write checkpoint 100/0", "resume reading", "write status processRecords"});
+  file.shard_ended();
+  file.answer();
+  CHECK(file.returns() ==
+        lines{"write checkpoint SHARD_END/0", "resume reading", "write status shardEnded"});
+  CHECK(file.end_of_input() == lines{"request stop", "leave with 0"});
+}
+
+TEST_CASE("the end of a plain file waits for its turn", "[session]") {
+  session_dialogue file({}, true);
+  file.initialize();
+  SECTION("after a callback") {
+    CHECK(file.end_of_input() == lines{});
+    CHECK(file.returns() == lines{"write status initialize", "request stop", "leave with 0"});
+  }
+  SECTION("but fails what waits for an answer") {
+    file.returns();
+    file.records("100");
+    file.checkpoint(7);
+    CHECK(file.end_of_input() ==
+          lines{"complete 7: " + make_error_code(errc::daemon_gone).message()});
+  }
+  SECTION("and the end of a shard that nobody answers is a failure") {
+    file.returns();
+    file.shard_ended();
+    CHECK(file.returns() == lines{"write checkpoint SHARD_END/0"});
+    CHECK(file.end_of_input() == lines{"request stop", "leave with 14"});
+  }
+}
+
+TEST_CASE("a plain file may hold answers that were not asked for", "[session]") {
+  session_dialogue file({}, true);
+  file.initialize();
+  file.returns();
+  CHECK(file.answer() == lines{});
+  CHECK(mentions(file.log, "skipped"));
+  file.no_records();
+  CHECK(file.answer() == lines{"pause reading"});
+  CHECK(file.returns() == lines{"write status processRecords", "resume reading"});
+}

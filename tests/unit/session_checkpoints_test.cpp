@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is checkpointed when, and what becomes of it.
+#include "support/catch.hpp"
+#include "support/session_dialogue.hpp"
+
+using kclxx::complete_when;
+using kclxx::errc;
+using kclxx::run_options;
+using kclxx::sequence_position;
+using kclxx::test::mentions;
+using kclxx::test::session_dialogue;
+using lines = session_dialogue::lines;
+
+namespace {
+
+run_options by_request() {
+  run_options options;
+  options.complete = complete_when::by_request;
+  return options;
+}
+
+sequence_position at(std::string_view sequence_number, std::uint64_t sub = 0) {
+  return sequence_position(sequence_number, sub);
+}
+
+std::string message(errc value) { return make_error_code(value).message(); }
+std::string message(kclxx::checkpoint_errc value) { return make_error_code(value).message(); }
+
+}  // namespace
+
+TEST_CASE("what process_records returned from is checkpointed with the status", "[session][D8]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
+  CHECK(daemon.answer() == lines{});
+}
+
+TEST_CASE("automatic checkpoints keep the interval", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.now += std::chrono::milliseconds(4999);
+  daemon.records("200");
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  daemon.now += std::chrono::milliseconds(1);
+  daemon.records("300");
+  CHECK(daemon.returns() == lines{"write checkpoint 300/0", "write status processRecords"});
+}
+
+TEST_CASE("by_request, nothing is checkpointed that was not asked for", "[session]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  daemon.shutdown_requested();
+  CHECK(daemon.returns() == lines{"write status shutdownRequested"});
+}
+
+TEST_CASE("a sub-sequence number goes with its position", "[session][D10][D21]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  daemon.returns();
+  daemon.records("100", 7);
+  CHECK(daemon.returns() == lines{"write checkpoint 100/7", "write status processRecords"});
+}
+
+TEST_CASE("a request is sent at once while an action is open", "[session]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  CHECK(daemon.request(at("90")) == lines{"write checkpoint 90/0"});
+  SECTION("a second one waits for the answer, and the status waits for both") {
+    CHECK(daemon.request(at("95")) == lines{});
+    CHECK(daemon.request(at("93")) == lines{});
+    CHECK(daemon.returns() == lines{});
+    CHECK(daemon.answer() == lines{"write checkpoint 95/0", "write status processRecords"});
+  }
+  SECTION("a lower one changes nothing") {
+    CHECK(daemon.request(at("80")) == lines{});
+    CHECK(daemon.returns() == lines{"write status processRecords"});
+    CHECK(daemon.answer() == lines{});
+  }
+}
+
+TEST_CASE("between actions a request waits for the next that allows it", "[session][D24]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.returns();
+  CHECK(daemon.request(at("100")) == lines{});
+  CHECK(daemon.no_records() == lines{"call process_records with 0", "write checkpoint 100/0"});
+}
+
+TEST_CASE("a request beyond what was delivered, or at a sentinel, is refused here",
+          "[session][D10]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  CHECK(daemon.request(at("101")) == lines{});
+  CHECK(daemon.refusal == errc::not_delivered);
+  CHECK(daemon.request(at("100", 1)) == lines{});
+  CHECK(daemon.refusal == errc::not_delivered);
+  CHECK(daemon.request(at("LATEST")) == lines{});
+  CHECK(daemon.refusal == errc::not_a_number);
+}
+
+TEST_CASE("a request that failed retryably is tried again, merged with a higher one",
+          "[session][D9]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.request(at("50"));
+  const auto* error = GENERATE("ThrottlingException", "KinesisClientLibDependencyException");
+  CHECK(daemon.answer(error) == lines{});
+  CHECK(mentions(daemon.armed, "arm retry timer"));
+  CHECK(mentions(daemon.log, error));
+  CHECK(daemon.request(at("60")) == lines{});  // not before the backoff is over
+  SECTION("when its time has come") {
+    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint 60/0"});
+  }
+  SECTION("without holding up the status") {
+    CHECK(daemon.returns() == lines{"write status processRecords"});
+    CHECK(daemon.retry_timer_fires() == lines{});
+    CHECK(daemon.no_records() == lines{"call process_records with 0", "write checkpoint 60/0"});
+  }
+}
+
+TEST_CASE("a request that was refused for good is logged and not repeated", "[session][D9]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.request(at("50"));
+  CHECK(daemon.answer("InvalidStateException") == lines{});
+  CHECK(mentions(daemon.log, "InvalidStateException"));
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+}
+
+TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][D9]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
+  SECTION("persisted") {
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.checkpoint(2, at("99")) == lines{"complete 2: persisted"});
+    CHECK(daemon.checkpoint(3) == lines{"complete 3: persisted"});
+  }
+  SECTION("refused") {
+    CHECK(daemon.answer("IllegalArgumentException") ==
+          lines{"complete 1: " + message(kclxx::checkpoint_errc::illegal_argument) +
+                " (IllegalArgumentException)"});
+  }
+  SECTION("with a name that nobody knows") {
+    CHECK(daemon.answer("SomeNewException") ==
+          lines{"complete 1: " + message(kclxx::checkpoint_errc::other) + " (SomeNewException)"});
+  }
+  SECTION("retried as often as the options say") {
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      CHECK(daemon.answer("ThrottlingException") == lines{});
+      CHECK(daemon.retry_timer_fires() == lines{"write checkpoint 100/0"});
+    }
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled) +
+                " (ThrottlingException)"});
+  }
+}
+
+TEST_CASE("calls that wait at the same time share one message", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.checkpoint(1, at("10"));
+  CHECK(daemon.checkpoint(2, at("20"), false) == lines{});
+  CHECK(daemon.checkpoint(3, at("30"), false) == lines{});
+  CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 30/0"});
+  CHECK(daemon.answer() == lines{"complete 2: persisted", "complete 3: persisted"});
+}
+
+TEST_CASE("waiting inside initialize fails at once, from another thread it waits",
+          "[session][D8]") {
+  session_dialogue daemon;
+  daemon.initialize(at("100"));
+  CHECK(daemon.checkpoint(1) == lines{"complete 1: " + message(errc::not_allowed_here)});
+  CHECK(daemon.checkpoint(2, at("100"), false) == lines{"complete 2: persisted"});
+}
+
+TEST_CASE("a waiting checkpoint without an open action is sent with the next", "[session][D24]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.returns();
+  CHECK(daemon.checkpoint(1, at("100"), false) == lines{});
+  SECTION("that allows it") {
+    CHECK(daemon.no_records() == lines{"call process_records with 0", "write checkpoint 100/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+  }
+  SECTION("and stays pending when its deadline passes first") {
+    CHECK(daemon.deadline_passes(1) == lines{});
+    CHECK(daemon.was_waiting);
+    CHECK(daemon.no_records() == lines{"call process_records with 0", "write checkpoint 100/0"});
+  }
+  SECTION("and fails before the callback when the lease is lost") {
+    CHECK(daemon.lease_lost() ==
+          lines{"complete 1: " + message(errc::lease_lost), "request stop", "call lease_lost"});
+  }
+  SECTION("and fails at the end of the input") {
+    CHECK(daemon.end_of_input() ==
+          lines{"complete 1: " + message(errc::daemon_gone), "request stop", "leave with 0"});
+    CHECK(mentions(daemon.log, "100/0 are complete but not checkpointed"));
+  }
+}
+
+TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[session][D9]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.checkpoint(1);
+  CHECK(daemon.answer("ShutdownException") ==
+        lines{"complete 1: " + message(kclxx::checkpoint_errc::shutdown) + " (ShutdownException)",
+              "request stop"});
+  CHECK(daemon.checkpoint(2) == lines{"complete 2: " + message(errc::lease_lost)});
+  daemon.request();
+  CHECK(daemon.refusal == errc::lease_lost);
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+}
+
+TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",
+          "[session][D11]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.request(at("100"));
+  CHECK(daemon.shard_ended() == lines{"call shard_ended"});  // nothing pending goes before
+  CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
+  SECTION("then comes the status") {
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+  }
+  SECTION("it is retried") {
+    CHECK(daemon.answer("ThrottlingException") == lines{});
+    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+  }
+  SECTION("no status follows when the retries are used up") {
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      daemon.answer("ThrottlingException");
+      daemon.retry_timer_fires();
+    }
+    CHECK(daemon.answer("ThrottlingException") == lines{"request stop", "leave with 14"});
+  }
+  SECTION("no status follows when it was refused for good") {
+    CHECK(daemon.answer("InvalidStateException") == lines{"request stop", "leave with 14"});
+  }
+  SECTION("a status follows a ShutdownException: another worker owns the lease") {
+    CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+  }
+}
+
+TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session][D11]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.shard_ended();
+  SECTION("without a position") {
+    CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.returns() == lines{"write status shardEnded"});
+  }
+  SECTION("and when it failed, the library tries again") {
+    daemon.checkpoint(1);
+    daemon.answer("InvalidStateException");
+    CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
+  }
+}
+
+TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][D22][D23]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.records("200");
+  daemon.returns();
+  daemon.shutdown_requested();
+  CHECK(daemon.returns() == lines{"write checkpoint 200/0"});
+  SECTION("then comes the status") {
+    CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+  }
+  SECTION("with retries") {
+    CHECK(daemon.answer("ThrottlingException") == lines{});
+    daemon.now -= std::chrono::seconds(5);
+    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint 200/0"});
+    CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+  }
+  SECTION("which end in time, with the status all the same") {
+    daemon.now += std::chrono::seconds(10);
+    CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
+    CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
+  }
+  SECTION("and a refusal costs duplicates only") {
+    CHECK(daemon.answer("InvalidStateException") == lines{"write status shutdownRequested"});
+  }
+}
+
+TEST_CASE("an action instead of an answer fails what waited for it", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.checkpoint(1);
+  CHECK(daemon.no_records() ==
+        lines{"pause reading", "complete 1: " + message(errc::not_answered)});
+  CHECK(mentions(daemon.log, "did not answer"));
+}
