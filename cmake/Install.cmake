@@ -1,0 +1,20 @@
+# find_package(kclxx) and pkg-config.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS kclxx EXPORT kclxxTargets FILE_SET HEADERS)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
+install(EXPORT kclxxTargets NAMESPACE kclxx:: DESTINATION ${package_dir})
+
+configure_package_config_file(cmake/kclxxConfig.cmake.in ${PROJECT_BINARY_DIR}/kclxxConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+
+# Relative, so that an installed tree can be moved; the way up depends on the libdir's depth.
+file(RELATIVE_PATH KCLXX_PREFIX_FROM_PC
+  ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/kclxx.pc.in ${PROJECT_BINARY_DIR}/kclxx.pc @ONLY)
+
+install(FILES ${PROJECT_BINARY_DIR}/kclxxConfig.cmake ${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
+  DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/kclxx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
+# Modes: find_package, find_package_shared, subdirectory, pkg_config, samples, other_boost.
+# Each builds a program outside of this project and has it answer a dialogue.
+set -euo pipefail
+mode=$1 build=$2 source=$3 work=$4
+rm -rf "$work" && mkdir -p "$work"
+prefix=$work/prefix
+
+install_kclxx() {
+  cmake -S "$source" -B "$work/kclxx" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF "$@" >"$work/log" 2>&1
+  cmake --build "$work/kclxx" >>"$work/log" 2>&1
+  cmake --install "$work/kclxx" --prefix "$prefix" >>"$work/log" 2>&1
+}
+
+build_project() {  # SOURCE, then CMake's arguments; the program lands in $work/program
+  local from=$1
+  shift
+  cmake -S "$from" -B "$work/program" -G Ninja -DCMAKE_BUILD_TYPE=Release "$@" >>"$work/log" 2>&1
+  cmake --build "$work/program" >>"$work/log" 2>&1
+}
+
+must_answer() {  # PROGRAM EXPECTED_ON_STDERR
+  local out
+  out=$("$1" <"$source/tests/package/dialogue.jsonl" 2>"$work/stderr")
+  grep -q '"responseFor":"shardEnded"' <<<"$out" || { echo "no answer: $out"; exit 1; }
+  grep -q "$2" "$work/stderr" || { echo "not printed: $2"; cat "$work/stderr"; exit 1; }
+}
+
+trap '[ $? = 0 ] || tail -n 40 "$work/log"' EXIT
+case $mode in
+  find_package)
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/consumer" '1 records'
+    ;;
+  find_package_shared)
+    install_kclxx -DBUILD_SHARED_LIBS=ON
+    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/consumer" '1 records'
+    # What is hidden stays hidden: nothing of the layers below the public interface is exported.
+    if nm -DC --defined-only "$prefix"/lib*/libkclxx.so "$prefix"/lib*/*/libkclxx.so 2>/dev/null |
+      grep -E 'kclxx::(session|protocol|io|runtime)::|boost|simdjson'; then
+      echo 'exports internals'
+      exit 1
+    fi
+    ;;
+  subdirectory)
+    build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$source"
+    must_answer "$work/program/consumer" '1 records'
+    ;;
+  pkg_config)
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    export PKG_CONFIG_PATH
+    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx.pc)")
+    # shellcheck disable=SC2046  # the flags are words
+    g++ -std=c++20 "$source/tests/package/consumer/consumer.cpp" -o "$work/consumer" \
+      $(pkg-config --cflags --libs kclxx) >>"$work/log" 2>&1
+    must_answer "$work/consumer" '1 records'
+    ;;
+  samples)
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    for sample in word_count print_records; do
+      rm -rf "$work/program"
+      build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
+    done
+    must_answer "$work/program/print_records" 'key: hello'
+    ;;
+  other_boost)
+    # The library with the machine's Boost, the program with 1.74; and the library with 1.74.
+    (cd "$work" && apt-get download libboost1.74-dev >>"$work/log" 2>&1 && dpkg -x libboost1.74-dev_*.deb boost174)
+    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
+    archive=$(find "$prefix" -name libkclxx.a)
+    if nm -C "$archive" | grep -E ' [TVWuBDR] .*\bboost::'; then
+      echo 'symbols of namespace boost leave the library'
+      exit 1
+    fi
+    g++ -std=c++20 -isystem "$work/boost174/usr/include" -I"$prefix/include" \
+      "$source/tests/package/other_boost/other_boost.cpp" -o "$work/other_boost" \
+      "$archive" -lsimdjson -pthread >>"$work/log" 2>&1
+    must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
+    install_kclxx -DBoost_ROOT="$work/boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
+      -DBoost_INCLUDE_DIR="$work/boost174/usr/include"
+    ;;
+  *)
+    echo "unknown mode $mode"
+    exit 2
+    ;;
+esac
+echo "$mode: ok"

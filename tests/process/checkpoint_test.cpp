@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints from real threads, and memory.
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/daemon_script.hpp"
+
+using kclxx::test::daemon_script;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string child = KCLXX_TEST_CHILD;
+
+void start(daemon_script& daemon) {
+  daemon.initialize();
+  daemon.expect_status("initialize");
+}
+
+unsigned long position_in(const std::string& line) {
+  const std::string key = R"("sequenceNumber":")";
+  const auto at = line.find(key);
+  return at == std::string::npos ? 0 : std::stoul(line.substr(at + key.size()));
+}
+
+}  // namespace
+
+TEST_CASE("requests from 8 threads never go backward nor too far, and the highest is persisted",
+          "[process][D10]") {
+  daemon_script daemon({child, "by_request"});
+  start(daemon);
+  std::vector<std::string> texts(1000, "x");
+  texts.front() = "request from 8 threads";
+  daemon.records(texts);
+  unsigned long highest = 0;
+  std::string line;
+  while ((line = daemon.next_line()).find("checkpoint") != std::string::npos) {
+    const unsigned long position = position_in(line);
+    CHECK(position > highest);
+    CHECK(position <= 1000);
+    highest = position;
+    daemon.answer();
+  }
+  CHECK(line == R"({"action":"status","responseFor":"processRecords"})");
+  CHECK(highest == 1000);
+}
+
+TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][D9]") {
+  daemon_script daemon({child, "fast_retry"});
+  start(daemon);
+  daemon.records({"checkpoint"}, 5);
+  daemon.expect_checkpoint("5");
+  SECTION("persisted") {
+    daemon.answer();
+    daemon.expect_status("processRecords");
+    daemon.await_stderr("persisted");
+  }
+  SECTION("after retries") {
+    daemon.answer("ThrottlingException");
+    daemon.expect_checkpoint("5");
+    daemon.answer("KinesisClientLibDependencyException");
+    daemon.expect_checkpoint("5");
+    daemon.answer();
+    daemon.expect_status("processRecords");
+    daemon.await_stderr("persisted");
+  }
+  SECTION("failed, with the daemon's own name") {
+    daemon.answer("FancyException");
+    daemon.await_stderr("name=FancyException");
+    daemon.expect_checkpoint("5");  // what is complete is tried again with the status
+    daemon.expect_status("processRecords");
+  }
+}
+
+TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
+  daemon_script daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"checkpoint from a thread"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.answer();
+  daemon.await_stderr("thread: persisted");
+  daemon.expect_status("processRecords");
+}
+
+TEST_CASE("a waiting checkpoint without an open action ends by its deadline and stays pending",
+          "[process][D24]") {
+  daemon_script daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"checkpoint with a deadline"}, 5);
+  daemon.expect_status("processRecords");
+  daemon.await_stderr("thread: no answer before the deadline");
+  daemon.records({}, 6);
+  daemon.expect_checkpoint("5");
+  daemon.answer();
+  daemon.expect_status("processRecords");
+}
+
+TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
+  daemon_script daemon({child, "by_request"}, {"", {"IN_LEASE_LOST=sleep"}});
+  start(daemon);
+  daemon.records({"checkpoint with a deadline"}, 5);
+  daemon.expect_status("processRecords");
+  daemon.lease_lost();
+  // The callback sleeps; the thread's call is over all the same.
+  daemon.await_stderr("thread: the lease is lost");
+}
+
+TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",
+          "[process][D11]") {
+  daemon_script daemon({child, "fast_retry"});
+  start(daemon);
+  daemon.shard_ended();
+  daemon.expect_null_checkpoint();
+  SECTION("for good") {
+    daemon.answer("InvalidStateException");
+    CHECK(daemon.wait_exit() == 14);
+    CHECK(daemon.rest().find("shardEnded") == std::string::npos);
+  }
+  SECTION("when the retries are used up") {
+    daemon.answer("ThrottlingException");
+    daemon.expect_null_checkpoint();
+    daemon.answer("ThrottlingException");
+    daemon.expect_null_checkpoint();
+    daemon.answer("ThrottlingException");
+    CHECK(daemon.wait_exit() == 14);
+  }
+  SECTION("but one follows a ShutdownException") {
+    daemon.answer("ShutdownException");
+    daemon.expect_status("shardEnded");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+  }
+}
+
+TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
+          "[process][D17]") {
+  daemon_script daemon({child, "every_batch"});
+  start(daemon);
+  daemon.records({"small"});
+  daemon.expect_checkpoint("1");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  const std::size_t before = daemon.resident_kib();
+  const std::vector<std::string> texts(10000, std::string(1024, 'x'));
+  daemon.records(texts, 2);
+  daemon.expect_checkpoint("10001");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  const std::size_t with_batch = daemon.resident_kib();
+  const std::size_t slack = 3000;  // KiB
+  SECTION("after 16 smaller lines") {
+    for (std::uint64_t i = 0; i < 17; ++i) {
+      daemon.records({"s"}, 10002 + i);
+      daemon.expect_checkpoint(std::to_string(10002 + i));
+      daemon.expect_status("processRecords");
+      daemon.answer();
+    }
+    // Its answer comes after the batch's memory went back.
+    daemon.send(R"({"action":"ping"})");
+    daemon.expect_status("ping");
+  }
+  SECTION("after a second of idleness") {
+    for (int i = 0; i < 60 && daemon.resident_kib() > before + slack; ++i) {
+      std::this_thread::sleep_for(50ms);
+    }
+  }
+  CAPTURE(before, with_batch);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(with_batch > before + 10000);
+  CHECK(daemon.resident_kib() < before + slack);
+#endif
+}

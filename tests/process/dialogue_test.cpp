@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real child on real pipes: the dialogue, and what ends it.
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/daemon_script.hpp"
+
+using kclxx::test::base64;
+using kclxx::test::daemon_script;
+using kclxx::test::records_line;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string child = KCLXX_TEST_CHILD;
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+void start(daemon_script& daemon) {
+  daemon.initialize();
+  daemon.expect_status("initialize");
+}
+
+}  // namespace
+
+TEST_CASE("a shard is processed, checkpointed and ended", "[process][D11]") {
+  daemon_script daemon({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
+  start(daemon);
+  daemon.await_stderr("shard shardId-000000000007 of orders");
+  daemon.records({"one", "two"}, 100);
+  daemon.expect_checkpoint("101");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  daemon.shard_ended();
+  daemon.expect_null_checkpoint();
+  CHECK(daemon.is_silent_for(50ms));  // no status before the answer
+  daemon.answer();
+  daemon.expect_status("shardEnded");
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.rest().empty());
+}
+
+TEST_CASE("the endings of the older daemons are understood", "[process]") {
+  daemon_script daemon({child});
+  start(daemon);
+  SECTION("TERMINATE and SHARD_END end the shard") {
+    const auto* reason = GENERATE("TERMINATE", "SHARD_END");
+    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
+    daemon.expect_null_checkpoint();
+    daemon.answer();
+    daemon.expect_status("shutdown");
+    CHECK(contains(daemon.await_stderr("shard ended"), "shard ended"));
+  }
+  SECTION("ZOMBIE and LEASE_LOST are a lost lease") {
+    const auto* reason = GENERATE("ZOMBIE", "LEASE_LOST");
+    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
+    daemon.expect_status("shutdown");
+    CHECK(contains(daemon.await_stderr("lease lost"), "lease lost"));
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+}
+
+TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
+          "[process][D2]") {
+  daemon_script daemon({child});
+  start(daemon);
+  daemon.records({"printf", "cout", "write to 1"});
+  daemon.expect_checkpoint("3");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.rest().find_first_not_of('\n') == std::string::npos);
+  const std::string printed = daemon.stderr_so_far();
+  CHECK(contains(printed, R"("responseFor":"printf")"));
+  CHECK(contains(printed, "partial text without a newline"));
+  CHECK(contains(printed, "raw"));
+  CHECK(contains(printed, "printed before run, not flushed"));
+}
+
+TEST_CASE("each message begins on a line of its own", "[process][D2]") {
+  daemon_script daemon({child});
+  daemon.initialize();
+  CHECK_FALSE(daemon.is_silent_for(10s));
+  daemon.close_input();
+  CHECK(daemon.rest() == "\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n");
+}
+
+TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][D6]") {
+  daemon_script daemon({child});
+  start(daemon);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) daemon.signal_group(signal);
+  daemon.shutdown_requested();
+  daemon.expect_status("shutdownRequested");
+  daemon.await_stderr("shutdown requested");
+  daemon.signal_group(SIGTERM);
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+}
+
+TEST_CASE("a program that a callback starts has default signals, no stdin, and no way in",
+          "[process][D2][D3][D6]") {
+  daemon_script daemon({child});
+  start(daemon);
+  daemon.records({"run a program"});
+  daemon.expect_checkpoint("1");
+  daemon.expect_status("processRecords");
+  const std::string seen = daemon.await_stderr("batch of 1");
+  CHECK(contains(seen, "stdin ended"));
+  CHECK(contains(seen, "SigBlk:\t0000000000000000"));
+  CHECK(contains(seen, "SigIgn:\t0000000000000000"));
+  CHECK(contains(seen, "fd 0 /dev/null"));
+  // Descriptors 1 and 2 are the same pipe, stderr; and there is no other pipe.
+  const auto target = [&](const std::string& fd) {
+    const auto at = seen.find("fd " + fd + " pipe:");
+    REQUIRE(at != std::string::npos);
+    return seen.substr(at + 3 + fd.size(), seen.find('\n', at) - at - 3 - fd.size());
+  };
+  CHECK(target("1") == target("2"));
+  for (int fd = 3; fd < 30; ++fd) {
+    CHECK_FALSE(contains(seen, "fd " + std::to_string(fd) + " pipe:"));
+  }
+}
+
+TEST_CASE("a callback that throws never yields a status", "[process][D4]") {
+  daemon_script daemon({child});
+  start(daemon);
+  const auto* what = GENERATE("throw", "throw 42");
+  daemon.records({what});
+  CHECK(daemon.wait_exit() == 10);
+  CHECK_FALSE(contains(daemon.rest(), "processRecords"));
+  CHECK(contains(daemon.stderr_so_far(), "process_records failed: "));
+}
+
+TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
+          "[process]") {
+  daemon_script daemon({child});
+  start(daemon);
+  daemon.records({"a"}, 1);
+  daemon.expect_checkpoint("1");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  daemon.records({"b"}, 2);
+  daemon.expect_status("processRecords");
+  daemon.records({"throw"}, 3);
+  daemon.expect_checkpoint("2");
+  daemon.answer();
+  CHECK(daemon.wait_exit() == 10);
+}
+
+TEST_CASE("an unknown action is answered", "[process]") {
+  daemon_script daemon({child});
+  start(daemon);
+  daemon.send(R"({"action":"tune\"Up","level":[1,{"a":null}]})");
+  daemon.expect_status(R"(tune\"Up)");
+  daemon.await_stderr("does not know");
+}
+
+TEST_CASE("the end of the input ends the process in time, with its status", "[process][D3]") {
+  daemon_script daemon({child, "short_grace"});
+  SECTION("before anything: 0") {
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+  }
+  SECTION("while idle: 0") {
+    start(daemon);
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+  }
+  SECTION("in the middle of a line: 12") {
+    start(daemon);
+    daemon.send_raw(R"({"action":"processRec)");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
+  }
+  SECTION("in a callback that looks at the stop token: 12") {
+    start(daemon);
+    daemon.records({"wait for stop"});
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "stopped"));
+  }
+  SECTION("in a callback that does not return: 13") {
+    start(daemon);
+    daemon.records({"sleep"});
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 13);
+    CHECK(contains(daemon.stderr_so_far(), "did not return within the grace time"));
+  }
+  SECTION("while a checkpoint is awaited: the callback learns it, 12") {
+    start(daemon);
+    daemon.records({"checkpoint"}, 5);
+    daemon.expect_checkpoint("5");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "checkpoint failed: the daemon is gone"));
+  }
+  SECTION("while the end of the shard is unanswered: 12") {
+    start(daemon);
+    daemon.shard_ended();
+    daemon.expect_null_checkpoint();
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+  }
+  SECTION("after the last action: 0") {
+    start(daemon);
+    daemon.lease_lost();
+    daemon.expect_status("leaseLost");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+  }
+  SECTION("while a queued action holds up the reading: 13") {
+    start(daemon);
+    daemon.records({"sleep"});
+    daemon.records({"another"}, 2);
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 13);
+  }
+  SECTION("a destructor that does not return: 13") {
+    start(daemon);
+    daemon.records({"hang in the destructor"});
+    daemon.expect_checkpoint("1");
+    daemon.expect_status("processRecords");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 13);
+  }
+}
+
+TEST_CASE("a plain file as stdin is worked off and ends in order", "[process]") {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("kclxx-dialogue-" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(file) << R"({"action":"initialize","shardId":"s"})"
+                      << "\n"
+                      << records_line({"checkpoint"}, 7) << "\n"
+                      << R"({"action":"checkpoint","sequenceNumber":"7"})"
+                      << "\n"
+                      << records_line({"x", "y"}, 8) << "\n"
+                      << R"({"action":"leaseLost"})";  // no newline at the end
+  daemon_script daemon({child}, {file.string(), {}});
+  daemon.expect_status("initialize");
+  daemon.expect_checkpoint("7");
+  daemon.expect_status("processRecords");
+  daemon.expect_checkpoint("9");
+  daemon.expect_status("processRecords");
+  daemon.expect_status("leaseLost");
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(contains(daemon.stderr_so_far(), "persisted"));
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("bad input gets one clear line, and the documented status", "[process]") {
+  struct bad {
+    std::string line;
+    std::string complaint;
+  };
+  const auto record = [](const std::string& fields) {
+    return R"({"action":"processRecords","records":[{"action":"record",)" + fields +
+           R"(}],"millisBehindLatest":0})";
+  };
+  const bad one = GENERATE_COPY(values<bad>({
+      {R"({"action":"processRecords","records":[{)", "is not valid JSON"},
+      {"[1,2]", "is not a JSON object"},
+      {"\x01\x02\xff\xfe noise", "\\x01\\x02"},
+      {R"({"records":[]})", "action is missing"},
+      {R"({"action":7})", "action is not a string"},
+      {R"({"action":"processRecords"})", "records is missing"},
+      {R"({"action":"processRecords","records":{}})", "records is not an array"},
+      {record(R"("data":"YWJj")"), "records[0].sequenceNumber is missing"},
+      {record(R"("data":"YWJj","sequenceNumber":null)"), "records[0].sequenceNumber is null"},
+      {record(R"("data":"YWJj","sequenceNumber":12)"), "records[0].sequenceNumber is not a string"},
+      {record(R"("data":"YW!j","sequenceNumber":"1")"),
+       "records[0].data is not base64 at character 2"},
+      {record(R"("data":"YWJ","sequenceNumber":"1")"), "records[0].data is base64 that is cut off"},
+      {record(R"("sequenceNumber":")" + std::string(200, '4') + "\""),
+       "records[0].sequenceNumber has 200 digits"},
+      {R"({"action":"shutdown","reason":"BORED"})", "reason is none of"},
+      {R"({"action":"leaseLost"} tail)", "is not"},
+  }));
+  CAPTURE(one.line);
+  daemon_script daemon({child});
+  start(daemon);
+  daemon.send(one.line);
+  CHECK(daemon.wait_exit() == 11);
+  const std::string said = daemon.stderr_so_far();
+  CHECK(contains(said, "bad line from the daemon: "));
+  CHECK(contains(said, one.complaint));
+  CHECK(contains(said, "begins: "));
+  const auto at = said.find("kclxx shardId-000000000007 error: ");
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find("kclxx shardId", at + 1) == std::string::npos);  // one line
+}
+
+TEST_CASE("a line over the limit is refused by its length", "[process][D17]") {
+  daemon_script daemon({child, "small_lines"});
+  start(daemon);
+  daemon.send_raw(R"({"action":"processRecords","records":[)" + std::string(2000, ' '));
+  CHECK(daemon.wait_exit() == 11);
+  CHECK(contains(daemon.stderr_so_far(), "longer than the limit of 1000 bytes"));
+}
+
+TEST_CASE("what may be null is accepted", "[process][D16]") {
+  daemon_script daemon({child});
+  daemon.send(
+      R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
+  daemon.expect_status("initialize");
+  daemon.send(
+      R"({"action":"processRecords","records":[{"action":"record","data":null,"partitionKey":null,)"
+      R"("sequenceNumber":"5","approximateArrivalTimestamp":null,"subSequenceNumber":null}],)"
+      R"("millisBehindLatest":null})");
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+}
+
+TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][D12]") {
+  daemon_script daemon({child});
+  start(daemon);
+  for (int i = 1; i <= 2; ++i) {
+    daemon.send(R"({"action":"processRecords","records":[{"data":"","partitionKey":")"
+                "\xff\xc3"
+                R"(","sequenceNumber":")" +
+                std::to_string(i) + R"("}]})");
+    if (i == 1) daemon.expect_checkpoint("1");
+    daemon.expect_status("processRecords");
+    if (i == 1) daemon.answer();
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  const std::string said = daemon.stderr_so_far();
+  const auto at = said.find("not UTF-8");
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
+}

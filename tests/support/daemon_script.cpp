@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/daemon_script.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <fstream>
+#include <poll.h>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <utility>
+#include <unistd.h>
+
+namespace kclxx::test {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr auto answer_limit = std::chrono::seconds(20);
+
+struct pipe_ends {
+  int read = -1;
+  int write = -1;
+};
+
+pipe_ends make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
+  return {ends[0], ends[1]};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+}  // namespace
+
+daemon_script::daemon_script(const std::vector<std::string>& command,
+                             const start_options& options) {
+  const bool from_file = !options.input_file.empty();
+  const pipe_ends in = from_file
+                           ? pipe_ends{::open(options.input_file.c_str(), O_RDONLY | O_CLOEXEC), -1}
+                           : make_pipe();
+  const pipe_ends out = make_pipe();
+  const pipe_ends err = make_pipe();
+  std::vector<std::string> words = command;
+  std::vector<std::string> variables = options.environment;
+  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
+  const auto argv = pointers(words);
+  const auto envp = pointers(variables);
+  ::signal(SIGPIPE, SIG_IGN);
+  pid_ = ::fork();
+  if (pid_ == -1) throw std::runtime_error("fork");
+  if (pid_ == 0) {
+    ::setpgid(0, 0);
+    // As Java starts a process: no descriptor and no disposition of the test runner's.
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    ::dup2(in.read, 0);
+    ::dup2(out.write, 1);
+    ::dup2(err.write, 2);
+    for (int fd = 3; fd < 256; ++fd) ::close(fd);
+    ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(127);
+  }
+  ::setpgid(pid_, pid_);
+  ::close(in.read);
+  ::close(out.write);
+  ::close(err.write);
+  input_ = in.write;
+  output_ = out.read;
+  error_ = err.read;
+  ::fcntl(error_, F_SETFL, O_NONBLOCK);
+}
+
+daemon_script::~daemon_script() {
+  close_input();
+  if (pid_ != -1) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::close(output_);
+  ::close(error_);
+}
+
+void daemon_script::fail(const std::string& what) {
+  drain_stderr();
+  throw dialogue_error(what + "\n--- dialogue\n" + dialogue_ + "--- stderr\n" + stderr_);
+}
+
+bool daemon_script::send_raw(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(input_, bytes.data(), bytes.size());
+    if (n == -1 && errno == EINTR) continue;
+    if (n == -1) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+void daemon_script::send(std::string_view line) {
+  dialogue_.append("> ").append(line.substr(0, 300)).append("\n");
+  if (!send_raw(std::string(line) + "\n")) fail("the child does not read");
+}
+
+void daemon_script::initialize(std::string_view sequence_number) {
+  send(R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":")" +
+       std::string(sequence_number) + R"(","subSequenceNumber":0})");
+}
+
+void daemon_script::records(const std::vector<std::string>& texts, std::uint64_t first) {
+  send(records_line(texts, first));
+}
+
+void daemon_script::answer(std::string_view error) {
+  send(R"({"action":"checkpoint","sequenceNumber":null,"error":")" + std::string(error) + "\"}");
+}
+
+void daemon_script::close_input() {
+  if (input_ != -1) ::close(input_);
+  input_ = -1;
+}
+
+bool daemon_script::fill(std::chrono::milliseconds limit) {
+  pollfd ready{output_, POLLIN, 0};
+  if (::poll(&ready, 1, static_cast<int>(limit.count())) != 1) return false;
+  char bytes[4096];
+  const ssize_t n = ::read(output_, bytes, sizeof bytes);
+  if (n <= 0) return false;
+  buffer_.append(bytes, static_cast<std::size_t>(n));
+  return true;
+}
+
+std::string daemon_script::next_line() {
+  const auto deadline = clock::now() + answer_limit;
+  for (;;) {
+    const std::size_t end = buffer_.find('\n');
+    if (end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      if (line.empty()) continue;
+      dialogue_.append("< ").append(line).append("\n");
+      return line;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    if (left.count() <= 0 || !fill(left)) fail("the child said no more");
+    drain_stderr();
+  }
+}
+
+void daemon_script::expect(std::string_view line) {
+  if (next_line() != line) fail("expected: " + std::string(line));
+}
+
+void daemon_script::expect_status(std::string_view action) {
+  expect(R"({"action":"status","responseFor":")" + std::string(action) + "\"}");
+}
+
+void daemon_script::expect_checkpoint(std::string_view sequence_number, std::uint64_t sub) {
+  expect(R"({"action":"checkpoint","sequenceNumber":")" + std::string(sequence_number) +
+         R"(","subSequenceNumber":)" + std::to_string(sub) + "}");
+}
+
+void daemon_script::expect_null_checkpoint() {
+  expect(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
+}
+
+bool daemon_script::is_silent_for(std::chrono::milliseconds time) {
+  return buffer_.find_first_not_of('\n') == std::string::npos &&
+         (!fill(time) || buffer_.find_first_not_of('\n') == std::string::npos);
+}
+
+std::string daemon_script::rest() {
+  while (fill(answer_limit)) {
+  }
+  return std::exchange(buffer_, {});
+}
+
+void daemon_script::signal_group(int signal) const { ::kill(-pid_, signal); }
+
+int daemon_script::wait_exit(std::chrono::milliseconds limit) {
+  const auto deadline = clock::now() + limit;
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (clock::now() > deadline) fail("the child did not exit");
+    drain_stderr();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  pid_ = -1;
+  drain_stderr();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+void daemon_script::drain_stderr() {
+  char bytes[4096];
+  for (ssize_t n = 0; (n = ::read(error_, bytes, sizeof bytes)) > 0;) {
+    stderr_.append(bytes, static_cast<std::size_t>(n));
+  }
+}
+
+std::string daemon_script::stderr_so_far() {
+  drain_stderr();
+  return stderr_;
+}
+
+std::string daemon_script::await_stderr(std::string_view text) {
+  const auto deadline = clock::now() + answer_limit;
+  while (stderr_so_far().find(text) == std::string::npos) {
+    if (clock::now() > deadline) fail("not on stderr: " + std::string(text));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return stderr_;
+}
+
+std::size_t daemon_script::resident_kib() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  }
+  return 0;
+}
+
+std::string base64(std::string_view bytes) {
+  static constexpr char alphabet[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    unsigned bits = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
+    }
+    const std::size_t left = bytes.size() - at;
+    out += alphabet[bits >> 18];
+    out += alphabet[bits >> 12 & 63];
+    out += left > 1 ? alphabet[bits >> 6 & 63] : '=';
+    out += left > 2 ? alphabet[bits & 63] : '=';
+  }
+  return out;
+}
+
+std::string records_line(const std::vector<std::string>& texts, std::uint64_t first) {
+  std::string line = R"({"action":"processRecords","records":[)";
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) line += ",";
+    line += R"({"action":"record","data":")" + base64(texts[i]) +
+            R"(","partitionKey":"key","sequenceNumber":")" + std::to_string(first + i) +
+            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0})";
+  }
+  return line + R"(],"millisBehindLatest":0})";
+}
+
+}  // namespace kclxx::test

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace kclxx::test {
+
+/// What a test expected of a child and did not get; what() has the dialogue so far.
+class dialogue_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
+/// it. Each wait has a time limit; a child that is left is killed, by its id.
+class daemon_script {
+ public:
+  struct start_options {
+    /// A plain file as stdin instead of a pipe.
+    std::string input_file;
+    /// NAME=VALUE, in addition to this process's environment.
+    std::vector<std::string> environment;
+  };
+
+  explicit daemon_script(std::vector<std::string> command) : daemon_script(command, {}) {}
+  daemon_script(const std::vector<std::string>& command, const start_options& options);
+  ~daemon_script();
+  daemon_script(const daemon_script&) = delete;
+  daemon_script& operator=(const daemon_script&) = delete;
+
+  // What the daemon says.
+  void send(std::string_view line);
+  /// Without a newline; false when the child does not read any more.
+  bool send_raw(std::string_view bytes);
+  void initialize(std::string_view sequence_number = "TRIM_HORIZON");
+  /// One record per text, with sequence numbers counted up from `first`.
+  void records(const std::vector<std::string>& texts, std::uint64_t first = 1);
+  void lease_lost() { send(R"({"action":"leaseLost"})"); }
+  void shard_ended() { send(R"({"action":"shardEnded"})"); }
+  void shutdown_requested() { send(R"({"action":"shutdownRequested"})"); }
+  void answer() { send(R"({"action":"checkpoint","sequenceNumber":null,"error":null})"); }
+  void answer(std::string_view error);
+  void close_input();
+
+  // What the child says.
+  /// The next line that is not empty.
+  std::string next_line();
+  void expect(std::string_view line);
+  void expect_status(std::string_view action);
+  void expect_checkpoint(std::string_view sequence_number, std::uint64_t sub = 0);
+  void expect_null_checkpoint();
+  /// True when nothing comes within this time: for what must not be said.
+  bool is_silent_for(std::chrono::milliseconds time);
+  /// Everything until the child closes its stdout.
+  std::string rest();
+
+  void signal_group(int signal) const;
+  /// The child's exit status, or 1000 + the number of the signal that ended it.
+  int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  /// What the child has written to stderr so far; waits until it has `text`.
+  std::string await_stderr(std::string_view text);
+  [[nodiscard]] std::string stderr_so_far();
+  [[nodiscard]] std::size_t resident_kib() const;
+
+ private:
+  bool fill(std::chrono::milliseconds limit);
+  [[noreturn]] void fail(const std::string& what);
+  void drain_stderr();
+
+  pid_t pid_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+  int error_ = -1;
+  std::string buffer_;
+  std::string stderr_;
+  std::string dialogue_;
+};
+
+std::string base64(std::string_view bytes);
+/// One line of processRecords; see daemon_script::records.
+std::string records_line(const std::vector<std::string>& texts, std::uint64_t first = 1);
+
+}  // namespace kclxx::test

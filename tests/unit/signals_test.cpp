@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispositions belong to the process, so the cases run in forked copies.
+#include "io/signals.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <pthread.h>
+#include <thread>
+
+#include "support/catch.hpp"
+#include "support/forked.hpp"
+
+namespace kclxx::io {
+
+namespace {
+
+using test::in_forked_copy;
+
+volatile std::sig_atomic_t handled = 0;
+extern "C" void own_handler(int signal) { handled = signal; }
+
+bool is_blocked(int signal) {
+  sigset_t mask;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return ::sigismember(&mask, signal) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("a signal to the process group does not end the child", "[io][signals]") {
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGPIPE);
+  CHECK(in_forked_copy([signal] {
+          std::signal(signal, SIG_DFL);
+          outlive_signals();
+          std::raise(signal);
+          return 7;
+        }).status == 7);
+}
+
+TEST_CASE("a program that is started can be ended by these signals", "[io][signals]") {
+  CHECK(in_forked_copy([] {
+          for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
+          outlive_signals();
+          const int status = std::system("kill -s TERM $$; exit 1");
+          return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        }).status == SIGTERM);
+}
+
+TEST_CASE("a read that such a signal interrupts goes on", "[io][signals]") {
+  CHECK(in_forked_copy([] {
+          std::signal(SIGTERM, SIG_DFL);
+          outlive_signals();
+          struct sigaction action {};
+          ::sigaction(SIGTERM, nullptr, &action);
+          return (action.sa_flags & SA_RESTART) != 0 ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("the program's own handlers and ignored signals stay", "[io][signals]") {
+  CHECK(in_forked_copy([] {
+          std::signal(SIGTERM, own_handler);
+          std::signal(SIGHUP, SIG_IGN);
+          outlive_signals();
+          std::raise(SIGTERM);
+          return handled == SIGTERM && std::signal(SIGHUP, SIG_DFL) == SIG_IGN ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("a thread started under a block takes none of the program's signals, but its own faults",
+          "[io][signals]") {
+  std::atomic<int> wrong{0};
+  {
+    const signal_block block;
+    std::thread([&wrong] {
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM}) {
+        if (!is_blocked(signal)) wrong = signal;
+      }
+      for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+        if (is_blocked(signal)) wrong = signal;
+      }
+    }).join();
+  }
+  CHECK(wrong == 0);
+  CHECK_FALSE(is_blocked(SIGTERM));
+}
+
+}  // namespace kclxx::io

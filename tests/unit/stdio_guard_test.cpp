@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each case runs in a forked copy: the guard belongs to the process.
+#include "io/stdio_guard.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/forked.hpp"
+
+namespace kclxx::io {
+
+namespace {
+
+using test::forked_result;
+using test::in_forked_copy;
+
+bool closes_on_exec(int fd) { return (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0; }
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+// 0 when all hold; else the number of the first that does not, as the copy's exit status.
+int first_false(std::initializer_list<bool> conditions) {
+  int number = 0;
+  for (const bool holds : conditions) {
+    ++number;
+    if (!holds) return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("prints go to stderr, only the private output reaches the daemon", "[io][stdio_guard]") {
+  const forked_result child = in_forked_copy([] {
+    const stdio_guard guard;
+    std::printf("printed\n");
+    const bool wrote =
+        ::write(STDOUT_FILENO, "fd 1\n", 5) == 5 && ::write(guard.output(), "dialogue\n", 9) == 9;
+    return first_false({wrote});
+  });
+  CHECK(child.status == 0);
+  CHECK(child.out == "dialogue\n");
+  CHECK(child.err == "printed\nfd 1\n");
+}
+
+TEST_CASE("what was printed before, but not flushed, goes to stderr too", "[io][stdio_guard]") {
+  const forked_result child = in_forked_copy([] {
+    std::setvbuf(stdout, nullptr, _IOFBF, BUFSIZ);
+    std::printf("early, without a newline");
+    const stdio_guard guard;
+    std::printf(", and late\n");
+    return 0;
+  });
+  CHECK(child.status == 0);
+  CHECK(child.out.empty());
+  CHECK(child.err == "early, without a newline, and late\n");
+}
+
+TEST_CASE("a program that is started gets stderr and an empty stdin, not the dialogue",
+          "[io][stdio_guard]") {
+  const forked_result child = in_forked_copy([] {
+    const stdio_guard guard;
+    const bool is_private = closes_on_exec(guard.input()) && closes_on_exec(guard.output()) &&
+                            guard.input() > 2 && guard.output() > 2;
+    return is_private ? std::system("echo a program; cat") : 1;
+  });
+  CHECK(child.status == 0);
+  CHECK(child.out.empty());
+  CHECK(child.err == "a program\n");
+}
+
+TEST_CASE("a closed stdin or stdout is an error that names it", "[io][stdio_guard]") {
+  const int fd = GENERATE(STDIN_FILENO, STDOUT_FILENO);
+  const forked_result child = in_forked_copy([fd] {
+    ::close(fd);
+    try {
+      const stdio_guard guard;
+    } catch (const std::system_error& error) {
+      const char* name = fd == STDIN_FILENO ? "stdin" : "stdout";
+      return first_false({error.code() == std::errc::bad_file_descriptor,
+                          std::string(error.what()).find(name) != std::string::npos});
+    }
+    return 3;
+  });
+  CHECK(child.status == 0);
+}
+
+TEST_CASE("a closed stderr becomes /dev/null, for programs that are started too",
+          "[io][stdio_guard]") {
+  const forked_result child = in_forked_copy([] {
+    ::close(STDERR_FILENO);
+    const stdio_guard guard;
+    const bool keeps = is_open(STDERR_FILENO) && !closes_on_exec(STDERR_FILENO);
+    const bool is_writable =
+        ::write(STDERR_FILENO, "x", 1) == 1 && ::write(STDOUT_FILENO, "x", 1) == 1;
+    return first_false({keeps, is_writable});
+  });
+  CHECK(child.status == 0);
+  CHECK(child.out.empty());
+}
+
+TEST_CASE("no descriptor but the two private ones is left open", "[io][stdio_guard]") {
+  const forked_result child = in_forked_copy([] {
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    int count = 0;
+    {
+      const stdio_guard guard;
+      for (int fd = 3; fd < next + 20; ++fd) count += is_open(fd) ? 1 : 0;
+    }
+    for (int fd = 3; fd < next + 20; ++fd) count -= is_open(fd) ? 1 : 0;
+    return count;
+  });
+  CHECK(child.status == 2);
+}
+
+TEST_CASE("a plain file and /dev/null are files, a pipe is not", "[io][stdio_guard]") {
+  const auto [path, is_file] = GENERATE(table<std::string, bool>(
+      {{KCLXX_SOURCE_DIR "/LICENSE", true}, {"/dev/null", true}, {"a pipe", false}}));
+  const int input = is_file ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+  const forked_result child = in_forked_copy(
+      [] {
+        const stdio_guard guard;
+        return guard.input_is_terminal() ? 2 : guard.input_is_file() ? 1 : 0;
+      },
+      input);
+  if (input != -1) ::close(input);
+  CAPTURE(path);
+  CHECK(child.status == (is_file ? 1 : 0));
+}
+
+TEST_CASE("a terminal is a terminal, not a file", "[io][stdio_guard]") {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal == -1) return;
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  const int input = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  REQUIRE(input != -1);
+  const forked_result child = in_forked_copy(
+      [] {
+        const stdio_guard guard;
+        return first_false({guard.input_is_terminal(), !guard.input_is_file()});
+      },
+      input);
+  ::close(input);
+  ::close(terminal);
+  CHECK(child.status == 0);
+}
+
+}  // namespace kclxx::io
