@@ -12,8 +12,8 @@ namespace kclxx::io {
 /// Errors: std::system_error.
 void outlive_signals();
 
-/// Blocks all signals in the calling thread while it lives, so that a thread started meanwhile
-/// inherits that and no handler of the user's program runs on it.
+/// Blocks all signals but a thread's own faults in the calling thread while it lives, so that a
+/// thread started meanwhile inherits that and no handler of the user's program runs on it.
 class signal_block {
  public:
   signal_block();

@@ -33,13 +33,16 @@ stdio_guard::stdio_guard() {
     errno = error;
     fail("stdout cannot be duplicated");
   }
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  // Not close-on-exec: where fd 2 is closed this becomes it, for programs that are started too.
+  const int null = ::open("/dev/null", O_RDWR);
   if (null == -1) fail("/dev/null cannot be opened");
-  if (::fcntl(STDERR_FILENO, F_GETFD) == -1) redirect(null, STDERR_FILENO, "stderr is closed");
   redirect(null, STDIN_FILENO, "stdin cannot be led to /dev/null");
+  if (null != STDERR_FILENO) ::close(null);
   redirect(STDERR_FILENO, STDOUT_FILENO, "stdout cannot be led to stderr");
-  if (null > STDERR_FILENO) ::close(null);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  // With a buffer of its own: glibc flushes what is in the old one, and would not notice newlines
+  // in a stream that was printed to before.
+  static char buffer[BUFSIZ];
+  std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
 
   struct stat status {};
   if (::fstat(input_, &status) == -1) fail("stdin cannot be examined");

@@ -3,16 +3,16 @@
 #include <thread>
 
 #include "support/catch.hpp"
-#include "support/daemon_script.hpp"
+#include "support/scripted_daemon.hpp"
 
-using kclxx::test::daemon_script;
+using kclxx::test::scripted_daemon;
 using namespace std::chrono_literals;
 
 namespace {
 
 const std::string child = KCLXX_TEST_CHILD;
 
-void start(daemon_script& daemon) {
+void start(scripted_daemon& daemon) {
   daemon.initialize();
   daemon.expect_status("initialize");
 }
@@ -27,7 +27,7 @@ unsigned long position_in(const std::string& line) {
 
 TEST_CASE("requests from 8 threads never go backward nor too far, and the highest is persisted",
           "[process][D10]") {
-  daemon_script daemon({child, "by_request"});
+  scripted_daemon daemon({child, "by_request"});
   start(daemon);
   std::vector<std::string> texts(1000, "x");
   texts.front() = "request from 8 threads";
@@ -46,7 +46,7 @@ TEST_CASE("requests from 8 threads never go backward nor too far, and the highes
 }
 
 TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][D9]") {
-  daemon_script daemon({child, "fast_retry"});
+  scripted_daemon daemon({child, "fast_retry"});
   start(daemon);
   daemon.records({"checkpoint"}, 5);
   daemon.expect_checkpoint("5");
@@ -73,7 +73,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][D9]") {
 }
 
 TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
-  daemon_script daemon({child, "by_request"});
+  scripted_daemon daemon({child, "by_request"});
   start(daemon);
   daemon.records({"checkpoint from a thread"}, 5);
   daemon.expect_checkpoint("5");
@@ -84,7 +84,7 @@ TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process
 
 TEST_CASE("a waiting checkpoint without an open action ends by its deadline and stays pending",
           "[process][D24]") {
-  daemon_script daemon({child, "by_request"});
+  scripted_daemon daemon({child, "by_request"});
   start(daemon);
   daemon.records({"checkpoint with a deadline"}, 5);
   daemon.expect_status("processRecords");
@@ -96,7 +96,7 @@ TEST_CASE("a waiting checkpoint without an open action ends by its deadline and 
 }
 
 TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
-  daemon_script daemon({child, "by_request"}, {"", {"IN_LEASE_LOST=sleep"}});
+  scripted_daemon daemon({child, "by_request"}, {"", {"IN_LEASE_LOST=sleep"}});
   start(daemon);
   daemon.records({"checkpoint with a deadline"}, 5);
   daemon.expect_status("processRecords");
@@ -107,7 +107,7 @@ TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
 
 TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",
           "[process][D11]") {
-  daemon_script daemon({child, "fast_retry"});
+  scripted_daemon daemon({child, "fast_retry"});
   start(daemon);
   daemon.shard_ended();
   daemon.expect_null_checkpoint();
@@ -134,7 +134,7 @@ TEST_CASE("the null checkpoint at a shard's end is retried, and no status follow
 
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
           "[process][D17]") {
-  daemon_script daemon({child, "every_batch"});
+  scripted_daemon daemon({child, "every_batch"});
   start(daemon);
   daemon.records({"small"});
   daemon.expect_checkpoint("1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/daemon_script.hpp"
+#include "support/scripted_daemon.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sstream>
 #include <sys/wait.h>
 #include <thread>
-#include <utility>
 #include <unistd.h>
+#include <utility>
 
 namespace kclxx::test {
 
@@ -39,8 +39,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-daemon_script::daemon_script(const std::vector<std::string>& command,
-                             const start_options& options) {
+scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
+                                 const start_options& options) {
   const bool from_file = !options.input_file.empty();
   const pipe_ends in = from_file
                            ? pipe_ends{::open(options.input_file.c_str(), O_RDONLY | O_CLOEXEC), -1}
@@ -76,7 +76,7 @@ daemon_script::daemon_script(const std::vector<std::string>& command,
   ::fcntl(error_, F_SETFL, O_NONBLOCK);
 }
 
-daemon_script::~daemon_script() {
+scripted_daemon::~scripted_daemon() {
   close_input();
   if (pid_ != -1) {
     ::kill(pid_, SIGKILL);
@@ -86,12 +86,12 @@ daemon_script::~daemon_script() {
   ::close(error_);
 }
 
-void daemon_script::fail(const std::string& what) {
+void scripted_daemon::fail(const std::string& what) {
   drain_stderr();
   throw dialogue_error(what + "\n--- dialogue\n" + dialogue_ + "--- stderr\n" + stderr_);
 }
 
-bool daemon_script::send_raw(std::string_view bytes) {
+bool scripted_daemon::send_raw(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(input_, bytes.data(), bytes.size());
     if (n == -1 && errno == EINTR) continue;
@@ -101,30 +101,30 @@ bool daemon_script::send_raw(std::string_view bytes) {
   return true;
 }
 
-void daemon_script::send(std::string_view line) {
+void scripted_daemon::send(std::string_view line) {
   dialogue_.append("> ").append(line.substr(0, 300)).append("\n");
   if (!send_raw(std::string(line) + "\n")) fail("the child does not read");
 }
 
-void daemon_script::initialize(std::string_view sequence_number) {
+void scripted_daemon::initialize(std::string_view sequence_number) {
   send(R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":")" +
        std::string(sequence_number) + R"(","subSequenceNumber":0})");
 }
 
-void daemon_script::records(const std::vector<std::string>& texts, std::uint64_t first) {
+void scripted_daemon::records(const std::vector<std::string>& texts, std::uint64_t first) {
   send(records_line(texts, first));
 }
 
-void daemon_script::answer(std::string_view error) {
+void scripted_daemon::answer(std::string_view error) {
   send(R"({"action":"checkpoint","sequenceNumber":null,"error":")" + std::string(error) + "\"}");
 }
 
-void daemon_script::close_input() {
+void scripted_daemon::close_input() {
   if (input_ != -1) ::close(input_);
   input_ = -1;
 }
 
-bool daemon_script::fill(std::chrono::milliseconds limit) {
+bool scripted_daemon::fill(std::chrono::milliseconds limit) {
   pollfd ready{output_, POLLIN, 0};
   if (::poll(&ready, 1, static_cast<int>(limit.count())) != 1) return false;
   char bytes[4096];
@@ -134,7 +134,7 @@ bool daemon_script::fill(std::chrono::milliseconds limit) {
   return true;
 }
 
-std::string daemon_script::next_line() {
+std::string scripted_daemon::next_line() {
   const auto deadline = clock::now() + answer_limit;
   for (;;) {
     const std::size_t end = buffer_.find('\n');
@@ -151,37 +151,37 @@ std::string daemon_script::next_line() {
   }
 }
 
-void daemon_script::expect(std::string_view line) {
+void scripted_daemon::expect(std::string_view line) {
   if (next_line() != line) fail("expected: " + std::string(line));
 }
 
-void daemon_script::expect_status(std::string_view action) {
+void scripted_daemon::expect_status(std::string_view action) {
   expect(R"({"action":"status","responseFor":")" + std::string(action) + "\"}");
 }
 
-void daemon_script::expect_checkpoint(std::string_view sequence_number, std::uint64_t sub) {
+void scripted_daemon::expect_checkpoint(std::string_view sequence_number, std::uint64_t sub) {
   expect(R"({"action":"checkpoint","sequenceNumber":")" + std::string(sequence_number) +
          R"(","subSequenceNumber":)" + std::to_string(sub) + "}");
 }
 
-void daemon_script::expect_null_checkpoint() {
+void scripted_daemon::expect_null_checkpoint() {
   expect(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
 }
 
-bool daemon_script::is_silent_for(std::chrono::milliseconds time) {
+bool scripted_daemon::is_silent_for(std::chrono::milliseconds time) {
   return buffer_.find_first_not_of('\n') == std::string::npos &&
          (!fill(time) || buffer_.find_first_not_of('\n') == std::string::npos);
 }
 
-std::string daemon_script::rest() {
+std::string scripted_daemon::rest() {
   while (fill(answer_limit)) {
   }
   return std::exchange(buffer_, {});
 }
 
-void daemon_script::signal_group(int signal) const { ::kill(-pid_, signal); }
+void scripted_daemon::signal_group(int signal) const { ::kill(-pid_, signal); }
 
-int daemon_script::wait_exit(std::chrono::milliseconds limit) {
+int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   int status = 0;
   while (::waitpid(pid_, &status, WNOHANG) == 0) {
@@ -194,19 +194,19 @@ int daemon_script::wait_exit(std::chrono::milliseconds limit) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-void daemon_script::drain_stderr() {
+void scripted_daemon::drain_stderr() {
   char bytes[4096];
   for (ssize_t n = 0; (n = ::read(error_, bytes, sizeof bytes)) > 0;) {
     stderr_.append(bytes, static_cast<std::size_t>(n));
   }
 }
 
-std::string daemon_script::stderr_so_far() {
+std::string scripted_daemon::stderr_so_far() {
   drain_stderr();
   return stderr_;
 }
 
-std::string daemon_script::await_stderr(std::string_view text) {
+std::string scripted_daemon::await_stderr(std::string_view text) {
   const auto deadline = clock::now() + answer_limit;
   while (stderr_so_far().find(text) == std::string::npos) {
     if (clock::now() > deadline) fail("not on stderr: " + std::string(text));
@@ -215,7 +215,7 @@ std::string daemon_script::await_stderr(std::string_view text) {
   return stderr_;
 }
 
-std::size_t daemon_script::resident_kib() const {
+std::size_t scripted_daemon::resident_kib() const {
   std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));

@@ -19,7 +19,7 @@ class dialogue_error : public std::runtime_error {
 
 /// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
 /// it. Each wait has a time limit; a child that is left is killed, by its id.
-class daemon_script {
+class scripted_daemon {
  public:
   struct start_options {
     /// A plain file as stdin instead of a pipe.
@@ -28,11 +28,11 @@ class daemon_script {
     std::vector<std::string> environment;
   };
 
-  explicit daemon_script(std::vector<std::string> command) : daemon_script(command, {}) {}
-  daemon_script(const std::vector<std::string>& command, const start_options& options);
-  ~daemon_script();
-  daemon_script(const daemon_script&) = delete;
-  daemon_script& operator=(const daemon_script&) = delete;
+  explicit scripted_daemon(std::vector<std::string> command) : scripted_daemon(command, {}) {}
+  scripted_daemon(const std::vector<std::string>& command, const start_options& options);
+  ~scripted_daemon();
+  scripted_daemon(const scripted_daemon&) = delete;
+  scripted_daemon& operator=(const scripted_daemon&) = delete;
 
   // What the daemon says.
   void send(std::string_view line);
@@ -83,7 +83,7 @@ class daemon_script {
 };
 
 std::string base64(std::string_view bytes);
-/// One line of processRecords; see daemon_script::records.
+/// One line of processRecords; see scripted_daemon::records.
 std::string records_line(const std::vector<std::string>& texts, std::uint64_t first = 1);
 
 }  // namespace kclxx::test

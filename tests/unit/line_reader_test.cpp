@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/line_reader.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <optional>
+#include <pthread.h>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace kclxx::io {
+
+namespace {
+
+constexpr std::size_t no_limit = std::size_t{1} << 30;
+constexpr std::size_t first_capacity = std::size_t{64} << 10;
+
+/// A pipe with a line_reader at its end.
+class wire {
+ public:
+  explicit wire(std::size_t limit = no_limit) : reader(limit) {
+    if (::pipe(ends_.data()) == -1) throw std::runtime_error("pipe");
+    ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+  }
+  ~wire() {
+    ::close(ends_[0]);
+    close();
+  }
+  wire(const wire&) = delete;
+  wire& operator=(const wire&) = delete;
+
+  void write(std::string_view text) const {
+    if (::write(ends_[1], text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+      throw std::runtime_error("write");
+    }
+  }
+  void close() {
+    if (ends_[1] != -1) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+  void block() const { ::fcntl(ends_[0], F_SETFL, 0); }
+
+  read_result read() { return reader.read_from(ends_[0], error); }
+
+  std::optional<std::string> next() {
+    std::size_t length = 0;
+    if (!reader.next_line(line, length)) return std::nullopt;
+    return std::string(line.data(), length);
+  }
+  std::optional<std::string> rest() {
+    std::size_t length = 0;
+    if (!reader.unfinished(line, length)) return std::nullopt;
+    return std::string(line.data(), length);
+  }
+  /// Writes the text in such pieces, reads after each, and gives all lines.
+  std::vector<std::string> lines_of(std::string_view text, std::size_t piece) {
+    std::vector<std::string> result;
+    for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
+      write(text.substr(0, piece));
+      while (read() == read_result::data) {
+        while (auto one = next()) result.push_back(*one);
+      }
+    }
+    return result;
+  }
+
+  line_reader reader;
+  line_buffer line;
+  int error = -1;
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+using lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("lines are the same however the stream is cut into pieces", "[io][line_reader]") {
+  constexpr std::string_view text = "{\"action\":\"initialize\"}\n\nx\r\n\n{}\nlonger than those\n";
+  const lines expected{"{\"action\":\"initialize\"}", "", "x", "", "{}", "longer than those"};
+  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
+    CHECK(wire().lines_of(text, piece) == expected);
+  }
+}
+
+TEST_CASE("many lines of all lengths come out of one stream", "[io][line_reader]") {
+  lines expected;
+  std::string text;
+  for (std::size_t i = 0; i < 3000; ++i) {
+    expected.push_back(std::string((i * 7919) % 997, static_cast<char>('a' + i % 26)));
+    text += expected.back() + '\n';
+  }
+  CHECK(wire().lines_of(text, 1000) == expected);
+  CHECK(wire().lines_of(text, 60000) == expected);
+}
+
+TEST_CASE("a carriage return belongs to the line unless the newline follows", "[io][line_reader]") {
+  CHECK(wire().lines_of("a\rb\n\r\nc\r\r\n", 3) == lines{"a\rb", "", "c\r"});
+}
+
+TEST_CASE("embedded NULs are bytes as any other", "[io][line_reader]") {
+  using namespace std::string_literals;
+  CHECK(wire().lines_of("a\0b\n\0\n"s, 2) == lines{"a\0b"s, "\0"s});
+}
+
+TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader]") {
+  wire one;
+  std::string text(14 << 20, 'x');
+  for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);
+  const lines got = one.lines_of(text + "\nnext\n", 8192);
+  REQUIRE(got.size() == 2);
+  // Not CHECK: a failure would print it.
+  const bool is_same = got[0] == text;
+  CHECK(is_same);
+  CHECK(got[1] == "next");
+}
+
+TEST_CASE("a short line before a long one in the same read does not disturb it",
+          "[io][line_reader]") {
+  const std::string longer(200000, 'y');
+  const lines got = wire().lines_of("short\n" + longer + "\nlast\n", 50000);
+  CHECK(got == lines{"short", longer, "last"});
+}
+
+TEST_CASE("a line of exactly the limit is given, one byte more is over the limit",
+          "[io][line_reader]") {
+  SECTION("exactly, in one read") {
+    wire one(5);
+    CHECK(one.lines_of("12345\n1\n", 100) == lines{"12345", "1"});
+    CHECK_FALSE(one.reader.over_limit());
+  }
+  SECTION("exactly, before its newline is there") {
+    wire one(5);
+    CHECK(one.lines_of("12345", 100).empty());
+    CHECK_FALSE(one.reader.over_limit());
+    CHECK(one.lines_of("\n", 100) == lines{"12345"});
+  }
+  SECTION("over, without a newline") {
+    wire one(5);
+    CHECK(one.lines_of("123456", 1).empty());
+    CHECK(one.reader.over_limit());
+    CHECK(one.rest() == "123456");
+  }
+  SECTION("over, with its newline in the same read") {
+    wire one(5);
+    CHECK(one.lines_of("1\n123456\n2\n", 100) == lines{"1"});
+    CHECK(one.reader.over_limit());
+    CHECK(one.rest().value_or("").substr(0, 6) == "123456");
+  }
+}
+
+TEST_CASE("lines before a closed end are all given, then the end of input", "[io][line_reader]") {
+  wire one;
+  one.write("first\nsecond\nunfinished");
+  one.close();
+  REQUIRE(one.read() == read_result::data);
+  CHECK(one.next() == "first");
+  CHECK(one.next() == "second");
+  CHECK_FALSE(one.next());
+  CHECK(one.read() == read_result::end);
+  CHECK(one.error == 0);
+  CHECK(one.rest() == "unfinished");
+  CHECK_FALSE(one.rest());
+}
+
+TEST_CASE("an end of input behind a newline leaves nothing unfinished", "[io][line_reader]") {
+  wire one;
+  one.write("line\n");
+  one.close();
+  REQUIRE(one.read() == read_result::data);
+  CHECK(one.next() == "line");
+  CHECK(one.read() == read_result::end);
+  CHECK_FALSE(one.rest());
+}
+
+TEST_CASE("nothing there yet is neither data nor an end", "[io][line_reader]") {
+  wire one;
+  CHECK(one.read() == read_result::would_block);
+  CHECK(one.error == 0);
+  CHECK_FALSE(one.next());
+}
+
+TEST_CASE("a read that fails is an end with its error", "[io][line_reader]") {
+  line_reader reader(no_limit);
+  int error = 0;
+  CHECK(reader.read_from(-1, error) == read_result::end);
+  CHECK(error == EBADF);
+}
+
+TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][line_reader]") {
+  wire one;
+  std::set<const char*> addresses;
+  for (int i = 0; i < 10000; ++i) {
+    const std::string text =
+        "line " + std::to_string(i) + std::string(static_cast<std::size_t>(i % 500), '.');
+    REQUIRE(one.lines_of(text + "\n", text.size() + 1) == lines{text});
+    addresses.insert(one.line.data());
+    REQUIRE(one.line.capacity() <= first_capacity);
+  }
+  CHECK(addresses.size() <= 2);
+}
+
+TEST_CASE("behind every line the padding is writable", "[io][line_reader]") {
+  wire one;
+  const std::string text(first_capacity - 1, 'x');
+  one.write(text.substr(0, 60000));
+  one.read();
+  one.next();
+  one.write(text.substr(60000) + "\n");
+  one.read();
+  std::size_t length = 0;
+  REQUIRE(one.reader.next_line(one.line, length));
+  REQUIRE(length == text.size());
+  std::fill_n(one.line.data() + length, line_buffer::padding, '\0');
+  CHECK(one.line.capacity() >= length);
+}
+
+TEST_CASE("memory is given back only when no unread byte is in it", "[io][line_reader]") {
+  wire one;
+  one.write("first\nrest");
+  one.read();
+  CHECK(one.next() == "first");
+  one.reader.release_memory();
+  CHECK(one.lines_of(" of it\n", 100) == lines{"rest of it"});
+  one.reader.release_memory();
+  CHECK(one.lines_of("again\n", 100) == lines{"again"});
+}
+
+namespace {
+
+std::atomic<int> interruptions{0};
+extern "C" void count_interruption(int) { ++interruptions; }
+
+}  // namespace
+
+TEST_CASE("a signal handler that interrupts a read goes unnoticed", "[io][line_reader]") {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = count_interruption;
+  ::sigaction(SIGUSR1, &action, &before);
+  wire one;
+  one.block();
+  read_result result = read_result::would_block;
+  std::thread reading([&] { result = one.read(); });
+  while (interruptions < 20) {
+    ::pthread_kill(reading.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
+  one.write("line\n");
+  reading.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  CHECK(result == read_result::data);
+  CHECK(one.next() == "line");
+}
+
+TEST_CASE("a line buffer keeps its contents when it grows and when it moves", "[io][line_buffer]") {
+  line_buffer first;
+  CHECK(first.capacity() == 0);
+  first.grow(10);
+  std::string_view("0123456789").copy(first.data(), 10);
+  first.grow(10 << 20);
+  CHECK(std::string_view(first.data(), 10) == "0123456789");
+  line_buffer second(std::move(first));
+  line_buffer third;
+  third = std::move(second);
+  CHECK(std::string_view(third.data(), 10) == "0123456789");
+  third.release();
+  CHECK(third.capacity() == 0);
+  CHECK(third.data() == nullptr);
+}
+
+}  // namespace kclxx::io
