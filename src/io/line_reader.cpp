@@ -14,6 +14,7 @@ namespace kclxx::io {
 namespace {
 
 constexpr std::size_t first_capacity = std::size_t{64} << 10;
+constexpr std::size_t max_read = std::size_t{1} << 30;  // more is an error on some systems
 
 }  // namespace
 
@@ -48,7 +49,8 @@ read_result line_reader::read_from(int fd, int& error) {
   error = 0;
   make_room();
   for (;;) {
-    const ssize_t n = ::read(fd, buffer_.data() + end_, buffer_.capacity() - end_);
+    const ssize_t n =
+        ::read(fd, buffer_.data() + end_, std::min(buffer_.capacity() - end_, max_read));
     if (n > 0) {
       end_ += static_cast<std::size_t>(n);
       return read_result::data;

@@ -21,11 +21,21 @@ struct reactor::state {
       : on(std::move(handler)),
         fd(input),
         is_file(input_is_file),
-        flags(::fcntl(input, F_GETFL)),
         work(context.get_executor()),
         descriptor(context) {
-    if (!is_file) descriptor.assign(input);
+    if (!is_file) take_in_blocking_mode();
     for (std::size_t i = 0; i < count; ++i) timers.emplace_back(context);
+  }
+
+  // Asio makes a descriptor non-blocking for its first wait, and with it everything that shares the
+  // description: a terminal's shell, a socket's other direction. Here a read follows only a
+  // completed wait; so once Asio believes it done, the mode is put back for good.
+  void take_in_blocking_mode() {
+    const int flags = ::fcntl(fd, F_GETFL);
+    descriptor.assign(fd);
+    boost::system::error_code ignored;
+    descriptor.native_non_blocking(true, ignored);
+    ::fcntl(fd, F_SETFL, flags);
   }
 
   void next() {
@@ -63,7 +73,6 @@ struct reactor::state {
   handlers on;
   int fd;
   bool is_file;
-  int flags;
   bool is_paused = false;
   bool is_next_posted = false;
   bool is_watching = false;
@@ -78,7 +87,6 @@ reactor::reactor(int input, bool is_file, std::size_t timers, handlers on)
 
 reactor::~reactor() {
   if (!state_->is_file) state_->descriptor.release();
-  if (state_->flags != -1) ::fcntl(state_->fd, F_SETFL, state_->flags);
 }
 
 void reactor::run() {
@@ -105,7 +113,7 @@ void reactor::pause() {
 void reactor::resume() {
   asio::post(state_->context, [s = state_.get()] {
     s->is_paused = false;
-    s->on.readable();
+    s->on.resumed();
     s->next();
   });
 }

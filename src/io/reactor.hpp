@@ -11,14 +11,14 @@ namespace kclxx::io {
 /// The protocol thread's loop over one input descriptor and a few timers: Boost.Asio, kept out of
 /// every other file.
 ///
-/// While it lives, the input is non-blocking where the descriptor can be polled; the destructor
-/// puts it back, since a terminal's description is shared with the shell.
 /// Thread safety: run() on one thread; handlers run there. arm, resume and stop from any thread.
 class reactor {
  public:
   struct handlers {
-    /// Input is there (or its end): read once. Called again until pause().
+    /// Input is there (or its end): read once, which does not block. Called again until pause().
     std::function<void()> readable;
+    /// Reading goes on: what was read before may be delivered. Must not read.
+    std::function<void()> resumed;
     /// The writer hung up while reading is paused. Called at most once.
     std::function<void()> hung_up;
     /// A timer that was armed fired.
@@ -39,7 +39,7 @@ class reactor {
   void arm(std::size_t which, std::chrono::milliseconds after);
   /// On the thread of run() only: stop calling `readable`.
   void pause();
-  /// Any thread: undoes pause, and calls `readable` at once, since lines may be buffered.
+  /// Any thread: undoes pause, and calls `resumed`.
   void resume();
 
  private:

@@ -38,9 +38,6 @@ input::input(int fd, std::size_t max_line_length, conversation& to, logger& log)
     : fd_(fd), limit_(max_line_length), conversation_(to), log_(log), reader_(max_line_length) {}
 
 input::state input::on_readable() {
-  deliver_lines();
-  if (conversation_.status()) return state::ended;
-  if (conversation_.is_reading_paused()) return state::open;
   int error = 0;
   const io::read_result result = reader_.read_from(fd_, error);
   deliver_lines();

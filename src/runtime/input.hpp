@@ -25,9 +25,11 @@ class input {
 
   enum class state { open, ended };
 
-  /// Reads once, unless a whole line waits already, and delivers lines until none is left or the
-  /// conversation wants no more.
+  /// Reads once, and delivers lines until none is left or the conversation wants no more.
+  /// Precondition: reading does not block.
   state on_readable();
+  /// Delivers what was read before.
+  void on_resumed() { deliver_lines(); }
 
   /// Whether memory is held that `on_idle` would give back.
   [[nodiscard]] bool holds_large_memory() const noexcept { return holds_large_; }

@@ -53,6 +53,11 @@ class child {
   io::reactor::handlers handlers() {
     return {[this] { on_readable(); },
             [this] {
+              input_.on_resumed();
+              if (conversation_->is_reading_paused()) reactor_.pause();
+              leave_if_stuck();
+            },
+            [this] {
               conversation_->on_end_of_input(false);
               leave_if_stuck();
             },

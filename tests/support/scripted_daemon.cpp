@@ -187,7 +187,9 @@ int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
   while (::waitpid(pid_, &status, WNOHANG) == 0) {
     if (clock::now() > deadline) fail("the child did not exit");
     drain_stderr();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (!fill(std::chrono::milliseconds(2))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
   }
   pid_ = -1;
   drain_stderr();

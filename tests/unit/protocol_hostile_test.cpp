@@ -1,1 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever comes, nothing is read or written out of bounds (run under AddressSanitizer), and what
+// is not JSON is an error.
+#include <random>
+
+#include <nlohmann/json.hpp>
+
 #include "support/catch.hpp"
+#include "support/decoded_line.hpp"
+
+using kclxx::test::decoded_line;
+
+namespace {
+
+const std::string lines[] = {
+    R"({"action":"initialize","shardId":"shardId-1","sequenceNumber":"495","subSequenceNumber":3})",
+    R"({"action":"processRecords","records":[{"action":"record","data":"aGVsbG8=","partitionKey":"k\u00e4","sequenceNumber":"495","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0},{"data":null,"sequenceNumber":"496"}],"millisBehindLatest":1.5E3})",
+    R"({"action":"shutdown","reason":"ZOMBIE"})",
+    R"({"action":"checkpoint","sequenceNumber":"495","subSequenceNumber":0,"error":"X"})",
+};
+
+}  // namespace
+
+TEST_CASE("a line that is cut off anywhere is an error", "[protocol][hostile]") {
+  for (const std::string& line : lines) {
+    for (std::size_t length = 0; length < line.size(); ++length) {
+      CAPTURE(line.substr(0, length));
+      CHECK(decoded_line(line.substr(0, length)).is_error());
+    }
+    CHECK_FALSE(decoded_line(line).is_error());
+  }
+}
+
+TEST_CASE("something behind the object is an error", "[protocol][hostile]") {
+  for (const std::string& line : lines) {
+    for (const char* tail : {"x", "{}", "}", "]", ",", "\"", "{\"action\":\"leaseLost\"}"}) {
+      CAPTURE(line, tail);
+      CHECK(decoded_line(line + tail).is_error());
+    }
+  }
+}
+
+TEST_CASE("one byte changed, to any value and anywhere, does no harm", "[protocol][hostile]") {
+  for (const std::string& line : lines) {
+    for (std::size_t at = 0; at < line.size(); ++at) {
+      for (int byte = 0; byte < 256; byte += 5) {
+        std::string changed = line;
+        changed[at] = static_cast<char>(byte);
+        const decoded_line result(changed);
+        if (result.is_error()) CHECK_FALSE(result.error().what.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("noise is an error", "[protocol][hostile]") {
+  std::mt19937 random(3);
+  for (int i = 0; i < 20000; ++i) {
+    std::string noise(random() % 200, '\0');
+    for (char& byte : noise) byte = static_cast<char>(random());
+    CHECK(decoded_line(noise).is_error());
+  }
+}
+
+TEST_CASE("brackets and quotes in any order do no harm", "[protocol][hostile]") {
+  std::mt19937 random(5);
+  const std::string pieces[] = {"{",
+                                "}",
+                                "[",
+                                "]",
+                                "\"",
+                                ":",
+                                ",",
+                                "\\",
+                                "null",
+                                "1e5",
+                                "action",
+                                "\"action\":\"processRecords\"",
+                                "\"records\":",
+                                "\"data\":\"YQ==\"",
+                                "\"sequenceNumber\":\"1\"",
+                                " ",
+                                "\xff",
+                                "-",
+                                "true"};
+  for (int i = 0; i < 50000; ++i) {
+    std::string text = random() % 2 == 0 ? "{" : R"({"action":"processRecords","records":[)";
+    for (auto n = random() % 12; n > 0; --n) text += pieces[random() % std::size(pieces)];
+    if (random() % 2 == 0) text += "]}";
+    const decoded_line result(text);
+    if (!result.is_error()) CHECK_FALSE(result.message().action.empty());
+  }
+}
+
+TEST_CASE("deep nesting is an error or skipped, never a crash", "[protocol][hostile]") {
+  for (const std::size_t depth : {10U, 1000U, 1000000U}) {
+    const std::string deep = R"({"x":)" + std::string(depth, '[') + std::string(depth, ']') +
+                             R"(,"action":"leaseLost"})";
+    const decoded_line result(deep);
+    if (depth == 10) CHECK_FALSE(result.is_error());
+  }
+}
