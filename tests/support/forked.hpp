@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -26,6 +28,9 @@ inline forked_result in_forked_copy(const std::function<int()>& body, int input 
   for (auto& ends : pipes) {
     if (::pipe(ends.data()) == -1) throw std::runtime_error("pipe");
   }
+  // Or what the test runner has printed and not flushed would be the child's, too.
+  std::cout.flush();
+  std::fflush(stdout);
   const pid_t pid = ::fork();
   if (pid == -1) throw std::runtime_error("fork");
   if (pid == 0) {

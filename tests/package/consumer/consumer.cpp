@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shortest program, in the form that takes a function.
 #include <cstdio>
+
 #include <kclxx/kclxx.hpp>
 
 int main() {

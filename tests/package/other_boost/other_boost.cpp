@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with a Boost.Asio of its own, of another version than the library was built with.
+#include <chrono>
+#include <cstdio>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/version.hpp>
-#include <chrono>
-#include <cstdio>
+
 #include <kclxx/kclxx.hpp>
 
 int main() {
