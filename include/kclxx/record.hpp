@@ -22,11 +22,11 @@ class record {
   /// The fields of a record; tests and other sources of records fill one in.
   /// The views are not copied: what they point to must outlive the record.
   struct fields {
-    std::optional<std::string_view> data;           ///< the payload, already decoded from base64
-    std::optional<std::string_view> partition_key;  ///< UTF-8
-    std::string_view sequence_number;               ///< decimal digits
+    std::optional<std::string_view> data{};           ///< the payload, already decoded from base64
+    std::optional<std::string_view> partition_key{};  ///< UTF-8
+    std::string_view sequence_number{};               ///< decimal digits
     std::uint64_t sub_sequence_number = 0;
-    std::optional<std::chrono::milliseconds> approximate_arrival_timestamp;  ///< since 1970, UTC
+    std::optional<std::chrono::milliseconds> approximate_arrival_timestamp{};  ///< since 1970, UTC
   };
 
   explicit record(const fields& from) noexcept

@@ -30,6 +30,7 @@ class KCLXX_EXPORT record_processor {
   virtual void initialize(const shard_context& context);
 
   /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
+  /// With enhanced fan-out a call that takes longer than 30 s makes the daemon resubscribe.
   virtual void process_records(record_batch batch, checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.

@@ -22,13 +22,13 @@ class shard_context {
 
   /// What a context is made of; the runtime fills one in, and so can a test.
   struct fields {
-    std::string shard_id;
-    std::optional<sequence_position> start_position;
-    std::stop_token stop_token;
+    std::string shard_id{};
+    std::optional<sequence_position> start_position{};
+    std::stop_token stop_token{};
     std::function<clock::time_point()> now = [] { return clock::now(); };
-    std::optional<std::string> stream_name;
-    std::optional<std::string> application_name;
-    std::optional<std::string> worker_id;
+    std::optional<std::string> stream_name{};
+    std::optional<std::string> application_name{};
+    std::optional<std::string> worker_id{};
   };
 
   explicit shard_context(fields from) : fields_(std::move(from)) {}
@@ -46,7 +46,7 @@ class shard_context {
   }
 
   /// Stops when this shard's work is in vain: its lease is lost, the daemon went away, or the
-  /// process leaves. A callback that works for long should look at it.
+  /// process leaves. A callback that works for long should look at it, and then return.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return fields_.stop_token; }
 
   /// The processor's clock: real time under the daemon, virtual time in the test kit.

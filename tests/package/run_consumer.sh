@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, find_package_shared, subdirectory, pkg_config, samples, other_boost.
-# Each builds a program outside of this project and has it answer a dialogue.
+# Modes: find_package, find_package_shared, subdirectory, pkg_config, samples, other_boost build a
+# program outside of this project and have it answer a dialogue; missing_dependency has none.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
 rm -rf "$work" && mkdir -p "$work"
@@ -82,6 +82,18 @@ case $mode in
     must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
     install_kclxx -DBoost_ROOT="$work/boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
       -DBoost_INCLUDE_DIR="$work/boost174/usr/include"
+    ;;
+  missing_dependency)
+    for missing in 'Boost libboost1.81-dev' 'nlohmann_json nlohmann-json3-dev' \
+      'simdjson libsimdjson-dev' 'Catch2 catch2'; do
+      read -r name package <<<"$missing"
+      if cmake -S "$source" -B "$work/kclxx" -G Ninja "-DCMAKE_DISABLE_FIND_PACKAGE_$name=ON" \
+        >"$work/log" 2>&1; then
+        echo "configured without $name"
+        exit 1
+      fi
+      tr -s ' \n' ' ' <"$work/log" | grep "kclxx needs $name .* apt-get install $package" >/dev/null
+    done
     ;;
   *)
     echo "unknown mode $mode"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <vector>
+
+#include <kclxx/record_batch.hpp>
+
+#include "support/catch.hpp"
+
+using kclxx::record;
+using kclxx::record_batch;
+using kclxx::sequence_position;
+
+namespace {
+
+record_batch batch_of(std::size_t count) {
+  auto records = std::make_shared<std::vector<record>>();
+  static const char* const numbers[] = {"1", "2", "3", "4", "5"};
+  for (std::size_t i = 0; i < count; ++i) {
+    records->emplace_back(
+        record::fields{.data = "d", .partition_key = "k", .sequence_number = numbers[i]});
+  }
+  const std::span<const record> views(*records);
+  return {views, std::move(records), std::chrono::milliseconds(9)};
+}
+
+}  // namespace
+
+TEST_CASE("a record says null apart from empty", "[record][D16]") {
+  const record nothing(record::fields{.sequence_number = "7"});
+  CHECK_FALSE(nothing.has_data());
+  CHECK(nothing.data().empty());
+  CHECK_FALSE(nothing.partition_key());
+  CHECK_FALSE(nothing.approximate_arrival_timestamp());
+  const record empty(
+      record::fields{.data = std::string_view(), .partition_key = "", .sequence_number = "7"});
+  CHECK(empty.has_data());
+  CHECK(empty.partition_key() == "");
+}
+
+TEST_CASE("a record stands for its position, the pair", "[record][D21]") {
+  const record one(record::fields{.sequence_number = "7", .sub_sequence_number = 3});
+  const sequence_position position = one;
+  CHECK(position == sequence_position("7", 3));
+}
+
+TEST_CASE("a slice shares the batch's memory and keeps it alive", "[record_batch]") {
+  record_batch slice;
+  {
+    const record_batch batch = batch_of(5);
+    slice = batch.slice(1, 3);
+    CHECK(&slice[0] == &batch[1]);
+  }
+  REQUIRE(slice.size() == 3);
+  CHECK(slice.front().sequence_number() == "2");
+  CHECK(slice.back().sequence_number() == "4");
+  CHECK(slice.millis_behind_latest() == std::chrono::milliseconds(9));
+}
+
+TEST_CASE("what lies beyond the end is left out of a slice", "[record_batch]") {
+  const record_batch batch = batch_of(3);
+  CHECK(batch.slice(2, 5).size() == 1);
+  CHECK(batch.slice(3, 1).empty());
+  CHECK(batch.slice(9, 9).empty());
+  CHECK(batch.slice(0, static_cast<std::size_t>(-1)).size() == 3);
+  CHECK(record_batch().slice(0, 1).empty());
+}
