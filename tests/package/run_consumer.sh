@@ -87,6 +87,7 @@ case $mode in
     for missing in 'Boost libboost1.81-dev' 'nlohmann_json nlohmann-json3-dev' \
       'simdjson libsimdjson-dev' 'Catch2 catch2'; do
       read -r name package <<<"$missing"
+      rm -rf "$work/kclxx"
       if cmake -S "$source" -B "$work/kclxx" -G Ninja "-DCMAKE_DISABLE_FIND_PACKAGE_$name=ON" \
         >"$work/log" 2>&1; then
         echo "configured without $name"
