@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that includes simdjson.
 #include "protocol/decoder.hpp"
 
 #include <cstring>
 #include <simdjson.h>
 #include <utility>
 
-#include "protocol/base64.hpp"
+#include "protocol/decoder_values.hpp"
 #include "protocol/digits.hpp"
-#include "protocol/text.hpp"
 
 namespace kclxx::protocol {
 
@@ -16,45 +14,15 @@ static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
 
 namespace {
 
-namespace ondemand = simdjson::ondemand;
-using milliseconds = std::chrono::milliseconds;
-
-// Thrown and caught in this file: a bad line is the end of the process, not a path to make fast.
-struct failure {
-  decode_error error;
-};
-
-[[noreturn]] void fail(std::string field, std::string what) {
-  throw failure{{std::move(what), std::move(field)}};
-}
-
-template <class T>
-T checked(simdjson::simdjson_result<T> result) {
-  T value;
-  if (const auto error = std::move(result).get(value)) {
-    fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  }
-  return value;
-}
-
 /// One line being decoded.
 class walk {
  public:
   walk(ondemand::document& document, std::vector<record>& records, std::deque<std::string>& arena)
-      : document_(document), records_(records), arena_(arena) {}
+      : document_(document), records_(records), values_(arena) {}
 
   message decode();
 
  private:
-  // A field's name is put together only when it is needed, for an error.
-  struct field_name {
-    const char* name;
-    std::ptrdiff_t record = -1;
-    [[nodiscard]] std::string text() const {
-      return (record < 0 ? std::string() : "records[" + std::to_string(record) + "].") + name;
-    }
-  };
-
   template <class Body, class Take>
   Body each_field(Take take) {
     Body body{};
@@ -69,13 +37,6 @@ class walk {
     return body;
   }
 
-  static std::string_view token(ondemand::value& value);
-  std::optional<std::string_view> string(ondemand::value& value, field_name name);
-  std::string required_string(ondemand::value& value, field_name name);
-  static std::optional<milliseconds> time(ondemand::value& value, field_name name);
-  static std::uint64_t sub_sequence(ondemand::value& value, field_name name);
-  std::optional<std::string_view> data(ondemand::value& value, field_name name);
-
   std::string action();
   initialize decode_initialize();
   process_records decode_process_records();
@@ -86,72 +47,8 @@ class walk {
 
   ondemand::document& document_;
   std::vector<record>& records_;
-  std::deque<std::string>& arena_;
+  values values_;
 };
-
-/// A scalar's text as it stands. It reaches to the next structural character, and so may have
-/// white space behind it.
-std::string_view walk::token(ondemand::value& value) {
-  std::string_view text = value.raw_json_token();
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' ||
-                           text.back() == '\n')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
-std::optional<std::string_view> walk::string(ondemand::value& value, field_name name) {
-  const std::string_view text = token(value);
-  if (text == "null") return std::nullopt;
-  if (text.size() < 2 || text.front() != '"' || text.back() != '"') {
-    fail(name.text(), "is not a string");
-  }
-  const std::string_view inside = text.substr(1, text.size() - 2);
-  if (inside.find('\\') == std::string_view::npos) return inside;
-  auto plain = unescape(text);
-  if (!plain) fail(name.text(), "has a bad escape");
-  return arena_.emplace_back(std::move(*plain));
-}
-
-std::string walk::required_string(ondemand::value& value, field_name name) {
-  const auto text = string(value, name);
-  if (!text) fail(name.text(), "is null");
-  return std::string(*text);
-}
-
-std::optional<milliseconds> walk::time(ondemand::value& value, field_name name) {
-  if (token(value) == "null") return std::nullopt;
-  std::int64_t whole = 0;
-  if (value.get_int64().get(whole) == simdjson::SUCCESS) return milliseconds(whole);
-  double number = 0;
-  if (value.get_double().get(number) != simdjson::SUCCESS) {
-    fail(name.text(), "is not a number of milliseconds");
-  }
-  constexpr double limit = 9.0e15;  // exact as a double, and far from the ends of an int64
-  if (!(number > -limit && number < limit)) fail(name.text(), "is out of range");
-  return milliseconds(static_cast<std::int64_t>(number));
-}
-
-std::uint64_t walk::sub_sequence(ondemand::value& value, field_name name) {
-  if (token(value) == "null") return 0;
-  std::uint64_t number = 0;
-  if (value.get_uint64().get(number) != simdjson::SUCCESS) {
-    fail(name.text(), "is not an integer from 0 on");
-  }
-  return number;
-}
-
-std::optional<std::string_view> walk::data(ondemand::value& value, field_name name) {
-  const auto text = string(value, name);
-  if (!text) return std::nullopt;
-  // In place: the text belongs to the line or to the arena, both of which are ours to write.
-  char* begin = const_cast<char*>(text->data());
-  const base64_result decoded = decode_base64(begin, text->size());
-  if (decoded.error != nullptr) {
-    fail(name.text(), std::string(decoded.error) + " at character " + std::to_string(decoded.size));
-  }
-  return std::string_view(begin, decoded.size);
-}
 
 std::string walk::action() {
   auto object = checked(document_.get_object());
@@ -159,7 +56,7 @@ std::string walk::action() {
   const auto error = object.find_field_unordered("action").get(value);
   if (error == simdjson::NO_SUCH_FIELD) fail("action", "is missing");
   if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  return required_string(value, {"action"});
+  return values_.required_string(value, {"action"});
 }
 
 message walk::decode() {
@@ -199,11 +96,11 @@ initialize walk::decode_initialize() {
   const auto found =
       each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
         if (key == "shardId") {
-          to.shard_id = required_string(value, {"shardId"});
+          to.shard_id = values_.required_string(value, {"shardId"});
         } else if (key == "sequenceNumber") {
-          to.sequence_number = string(value, {"sequenceNumber"});
+          to.sequence_number = values_.string(value, {"sequenceNumber"});
         } else if (key == "subSequenceNumber") {
-          to.sub_sequence_number = sub_sequence(value, {"subSequenceNumber"});
+          to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
         }
       });
   if (!found.shard_id) fail("shardId", "is missing");
@@ -228,7 +125,7 @@ process_records walk::decode_process_records() {
           has_records = true;
           decode_records(value, to);
         } else if (key == "millisBehindLatest") {
-          to.millis_behind_latest = time(value, {"millisBehindLatest"});
+          to.millis_behind_latest = values_.time(value, {"millisBehindLatest"});
         }
       });
   if (!has_records) fail("records", "is missing");
@@ -270,19 +167,20 @@ record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index
     const ondemand::raw_json_string key = field.key();
     ondemand::value value = field.value();
     if (key == "data") {
-      to.data = data(value, {"data", index});
+      to.data = values_.data(value, {"data", index});
     } else if (key == "partitionKey") {
-      to.partition_key = string(value, {"partitionKey", index});
+      to.partition_key = values_.string(value, {"partitionKey", index});
     } else if (key == "sequenceNumber") {
-      const auto digits = string(value, {"sequenceNumber", index});
+      const auto digits = values_.string(value, {"sequenceNumber", index});
       const field_name name{"sequenceNumber", index};
       if (!digits) fail(name.text(), "is null");
       if (!is_sequence_number(*digits)) fail(name.text(), describe_bad_digits(*digits));
       to.sequence_number = *digits;
     } else if (key == "approximateArrivalTimestamp") {
-      to.approximate_arrival_timestamp = time(value, {"approximateArrivalTimestamp", index});
+      to.approximate_arrival_timestamp =
+          values_.time(value, {"approximateArrivalTimestamp", index});
     } else if (key == "subSequenceNumber") {
-      to.sub_sequence_number = sub_sequence(value, {"subSequenceNumber", index});
+      to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber", index});
     }
   }
   if (to.sequence_number.empty()) fail(field_name{"sequenceNumber", index}.text(), "is missing");
@@ -293,7 +191,7 @@ checkpoint_answer walk::decode_checkpoint() {
   return each_field<checkpoint_answer>(
       [this](checkpoint_answer& to, ondemand::raw_json_string key, ondemand::value value) {
         if (key != "error") return;
-        const auto text = string(value, {"error"});
+        const auto text = values_.string(value, {"error"});
         if (text) to.error = std::string(*text);
       });
 }
@@ -301,7 +199,7 @@ checkpoint_answer walk::decode_checkpoint() {
 decltype(message::body) walk::decode_shutdown() {
   const auto reason = each_field<std::optional<std::string>>(
       [this](auto& to, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "reason") to = required_string(value, {"reason"});
+        if (key == "reason") to = values_.required_string(value, {"reason"});
       });
   if (!reason) fail("reason", "is missing");
   if (*reason == "TERMINATE" || *reason == "SHARD_END") return shard_ended{};

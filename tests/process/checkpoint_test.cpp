@@ -2,20 +2,13 @@
 // Checkpoints from real threads, and memory.
 #include <thread>
 
+#include "process/child_under_test.hpp"
 #include "support/catch.hpp"
-#include "support/scripted_daemon.hpp"
 
-using kclxx::test::scripted_daemon;
+using namespace kclxx::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-const std::string child = KCLXX_TEST_CHILD;
-
-void start(scripted_daemon& daemon) {
-  daemon.initialize();
-  daemon.expect_status("initialize");
-}
 
 unsigned long position_in(const std::string& line) {
   const std::string key = R"("sequenceNumber":")";

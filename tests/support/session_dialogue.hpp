@@ -125,6 +125,16 @@ class session_dialogue {
   session::session session_;
 };
 
+inline run_options by_request() {
+  run_options options;
+  options.complete = complete_when::by_request;
+  return options;
+}
+
+inline sequence_position at(std::string_view sequence_number, std::uint64_t sub = 0) {
+  return sequence_position(sequence_number, sub);
+}
+
 inline bool mentions(const std::vector<std::string>& lines, std::string_view text) {
   return std::any_of(lines.begin(), lines.end(),
                      [&](const std::string& line) { return line.find(text) != std::string::npos; });

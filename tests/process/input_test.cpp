@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real child on real pipes: input that is odd, bad, or a plain file.
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
+#include <unistd.h>
+
+#include "process/child_under_test.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a plain file as stdin is worked off and ends in order", "[process]") {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("kclxx-dialogue-" + std::to_string(::getpid()) + ".jsonl");
+  std::ofstream(file) << R"({"action":"initialize","shardId":"s"})"
+                      << "\n"
+                      << records_line({"checkpoint"}, 7) << "\n"
+                      << R"({"action":"checkpoint","sequenceNumber":"7"})"
+                      << "\n"
+                      << records_line({"x", "y"}, 8) << "\n"
+                      << R"({"action":"checkpoint","sequenceNumber":"9"})"
+                      << "\n"
+                      << R"({"action":"leaseLost"})";  // no newline at the end
+  scripted_daemon daemon({child}, {file.string(), {}});
+  daemon.expect_status("initialize");
+  daemon.expect_checkpoint("7");
+  daemon.expect_status("processRecords");
+  daemon.expect_checkpoint("9");
+  daemon.expect_status("processRecords");
+  daemon.expect_status("leaseLost");
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(contains(daemon.stderr_so_far(), "persisted"));
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("bad input gets one clear line, and the documented status", "[process]") {
+  struct bad {
+    std::string line;
+    std::string complaint;
+  };
+  const auto record = [](const std::string& fields) {
+    return R"({"action":"processRecords","records":[{"action":"record",)" + fields +
+           R"(}],"millisBehindLatest":0})";
+  };
+  const bad one = GENERATE_COPY(values<bad>({
+      {R"({"action":"processRecords","records":[{)", "is not valid JSON"},
+      {"[1,2]", "is not a JSON object"},
+      {"\x01\x02\xff\xfe noise", "\\x01\\x02"},
+      {R"({"records":[]})", "action is missing"},
+      {R"({"action":7})", "action is not a string"},
+      {R"({"action":"processRecords"})", "records is missing"},
+      {R"({"action":"processRecords","records":{}})", "records is not an array"},
+      {record(R"("data":"YWJj")"), "records[0].sequenceNumber is missing"},
+      {record(R"("data":"YWJj","sequenceNumber":null)"), "records[0].sequenceNumber is null"},
+      {record(R"("data":"YWJj","sequenceNumber":12)"), "records[0].sequenceNumber is not a string"},
+      {record(R"("data":"YW!j","sequenceNumber":"1")"),
+       "records[0].data is not base64 at character 2"},
+      {record(R"("data":"YWJ","sequenceNumber":"1")"), "records[0].data is base64 that is cut off"},
+      {record(R"("sequenceNumber":")" + std::string(200, '4') + "\""),
+       "records[0].sequenceNumber has 200 digits"},
+      {R"({"action":"shutdown","reason":"BORED"})", "reason is none of"},
+      {R"({"action":"leaseLost"} tail)", "is not"},
+  }));
+  CAPTURE(one.line);
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.send(one.line);
+  CHECK(daemon.wait_exit() == 11);
+  const std::string said = daemon.stderr_so_far();
+  CHECK(contains(said, "bad line from the daemon: "));
+  CHECK(contains(said, one.complaint));
+  CHECK(contains(said, "begins: "));
+  const auto at = said.find("kclxx shardId-000000000007 error: ");
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find("kclxx shardId", at + 1) == std::string::npos);  // one line
+}
+
+TEST_CASE("a line over the limit is refused by its length", "[process][D17]") {
+  scripted_daemon daemon({child, "small_lines"});
+  start(daemon);
+  daemon.send_raw(R"({"action":"processRecords","records":[)" + std::string(2000, ' '));
+  CHECK(daemon.wait_exit() == 11);
+  CHECK(contains(daemon.stderr_so_far(), "longer than the limit of 1000 bytes"));
+}
+
+TEST_CASE("what may be null is accepted", "[process][D16]") {
+  scripted_daemon daemon({child});
+  daemon.send(
+      R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
+  daemon.expect_status("initialize");
+  daemon.send(
+      R"({"action":"processRecords","records":[{"action":"record","data":null,"partitionKey":null,)"
+      R"("sequenceNumber":"5","approximateArrivalTimestamp":null,"subSequenceNumber":null}],)"
+      R"("millisBehindLatest":null})");
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+}
+
+TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][D12]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  for (int i = 1; i <= 2; ++i) {
+    daemon.send(R"({"action":"processRecords","records":[{"data":"","partitionKey":")"
+                "\xff\xc3"
+                R"(","sequenceNumber":")" +
+                std::to_string(i) + R"("}]})");
+    if (i == 1) daemon.expect_checkpoint("1");
+    daemon.expect_status("processRecords");
+    if (i == 1) daemon.answer();
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  const std::string said = daemon.stderr_so_far();
+  const auto at = said.find("not UTF-8");
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
+}

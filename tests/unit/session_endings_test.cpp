@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last checkpoints: at the end of a shard, and before a shutdown.
+#include "support/catch.hpp"
+#include "support/session_dialogue.hpp"
+
+using kclxx::test::at;
+using kclxx::test::by_request;
+using kclxx::test::mentions;
+using kclxx::test::session_dialogue;
+using lines = session_dialogue::lines;
+
+TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",
+          "[session][D11]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.request(at("100"));
+  CHECK(daemon.shard_ended() == lines{"call shard_ended"});  // nothing pending goes before
+  CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
+  SECTION("then comes the status") {
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+  }
+  SECTION("it is retried") {
+    CHECK(daemon.answer("ThrottlingException") == lines{});
+    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+  }
+  SECTION("no status follows when the retries are used up") {
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      daemon.answer("ThrottlingException");
+      daemon.retry_timer_fires();
+    }
+    CHECK(daemon.answer("ThrottlingException") == lines{"request stop", "leave with 14"});
+  }
+  SECTION("no status follows when it was refused for good") {
+    CHECK(daemon.answer("InvalidStateException") == lines{"request stop", "leave with 14"});
+  }
+  SECTION("a status follows a ShutdownException: another worker owns the lease") {
+    CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+  }
+}
+
+TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session][D11]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.shard_ended();
+  SECTION("without a position") {
+    CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.returns() == lines{"write status shardEnded"});
+  }
+  SECTION("and when it failed, the library tries again") {
+    daemon.checkpoint(1);
+    daemon.answer("InvalidStateException");
+    CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
+  }
+}
+
+TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][D22][D23]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.records("200");
+  daemon.returns();
+  daemon.shutdown_requested();
+  CHECK(daemon.returns() == lines{"write checkpoint 200/0"});
+  SECTION("then comes the status") {
+    CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+  }
+  SECTION("with retries") {
+    CHECK(daemon.answer("ThrottlingException") == lines{});
+    daemon.now -= std::chrono::seconds(5);
+    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint 200/0"});
+    CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+  }
+  SECTION("which end in time, with the status all the same") {
+    daemon.now += std::chrono::seconds(10);
+    CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
+    CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
+  }
+  SECTION("and a refusal costs duplicates only") {
+    CHECK(daemon.answer("InvalidStateException") == lines{"write status shutdownRequested"});
+  }
+}
