@@ -130,6 +130,11 @@ int main(int argc, char** argv) {
     if (argument == "every_batch") options.checkpoint_interval = 0ms;
     if (argument == "short_grace") options.grace_time = 300ms;
     if (argument == "small_lines") options.max_line_length = 1000;
+    if (argument == "own_log") {
+      options.log = [](kclxx::log_level level, std::string_view text) {
+        say("own log " + std::to_string(static_cast<int>(level)) + ": " + std::string(text));
+      };
+    }
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
   }
   std::printf("printed before run, not flushed");

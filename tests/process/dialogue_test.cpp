@@ -219,3 +219,40 @@ TEST_CASE("the end of the input ends the process in time, with its status", "[pr
     CHECK(daemon.wait_exit() == 13);
   }
 }
+
+TEST_CASE("messages go where the options say, or to stderr with the shard's name",
+          "[process][D13]") {
+  SECTION("a function of the program's") {
+    scripted_daemon daemon({child, "own_log"});
+    start(daemon);
+    daemon.send(R"({"action":"ping"})");
+    daemon.expect_status("ping");
+    const std::string said = daemon.await_stderr("own log 1: the daemon sent an action");
+    CHECK_FALSE(contains(said, "kclxx"));
+  }
+  SECTION("stderr") {
+    scripted_daemon daemon({child});
+    start(daemon);
+    daemon.send(R"({"action":"ping"})");
+    daemon.expect_status("ping");
+    daemon.await_stderr("kclxx shardId-000000000007 warning: the daemon sent an action");
+  }
+}
+
+TEST_CASE("an empty batch is a call like any other", "[process][D19]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({});
+  daemon.expect_status("processRecords");
+  daemon.await_stderr("batch of 0");
+}
+
+TEST_CASE("the names that the launcher exports reach the processor, others are not known",
+          "[process][D15]") {
+  scripted_daemon told({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
+  start(told);
+  told.await_stderr("shard shardId-000000000007 of orders");
+  scripted_daemon untold({child});
+  start(untold);
+  untold.await_stderr("shard shardId-000000000007 of ?");
+}
