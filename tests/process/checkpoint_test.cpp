@@ -91,11 +91,23 @@ TEST_CASE("a waiting checkpoint without an open action ends by its deadline and 
 TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
   scripted_daemon daemon({child, "by_request"}, {"", {"IN_LEASE_LOST=sleep"}});
   start(daemon);
-  daemon.records({"checkpoint with a deadline"}, 5);
+  daemon.records({"checkpoint between callbacks"}, 5);
   daemon.expect_status("processRecords");
+  daemon.await_stderr("thread waits");
   daemon.lease_lost();
   // The callback sleeps; the thread's call is over all the same.
   daemon.await_stderr("thread: the lease is lost");
+}
+
+TEST_CASE("the end of the input fails what waits between callbacks", "[process][D3]") {
+  scripted_daemon daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"checkpoint between callbacks"}, 5);
+  daemon.expect_status("processRecords");
+  daemon.await_stderr("thread waits");
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(contains(daemon.stderr_so_far(), "thread: the daemon is gone"));
 }
 
 TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",

@@ -4,9 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -38,6 +36,7 @@ class obedient : public kclxx::record_processor {
   void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
     for (const kclxx::record& record : batch) obey(std::string(record.data()), &checkpointer);
     say("batch of " + std::to_string(batch.size()));
+    ++batches_;
   }
   void lease_lost() override {
     say("lease lost");
@@ -88,9 +87,17 @@ class obedient : public kclxx::record_processor {
       std::this_thread::sleep_for(100ms);
     } else if (what == "checkpoint with a deadline") {
       threads_.emplace_back([this, handle = *checkpointer]() mutable {
-        std::this_thread::sleep_for(200ms);  // when the callback has returned
+        wait_for_the_return();
         std::error_code ec;
         handle.checkpoint_until(context_->now() + 50ms, ec);
+        say("thread: " + (ec ? ec.message() : std::string("persisted")));
+      });
+    } else if (what == "checkpoint between callbacks") {
+      threads_.emplace_back([this, handle = *checkpointer]() mutable {
+        wait_for_the_return();
+        say("thread waits");
+        std::error_code ec;
+        handle.checkpoint(ec);
         say("thread: " + (ec ? ec.message() : std::string("persisted")));
       });
     } else if (what == "request from 8 threads") {
@@ -98,6 +105,12 @@ class obedient : public kclxx::record_processor {
     } else if (what == "hang in the destructor") {
       hangs_in_destructor_ = true;
     }
+  }
+
+  // Called in a thread that a batch started: until its callback has returned, and a little more.
+  void wait_for_the_return() {
+    while (batches_ == 0) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(100ms);
   }
 
   // Each requests the positions 1 to 1000 in an order of its own.
@@ -117,6 +130,7 @@ class obedient : public kclxx::record_processor {
 
   const kclxx::shard_context* context_ = nullptr;
   std::vector<std::thread> threads_;
+  std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
 };
 
