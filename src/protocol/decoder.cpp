@@ -134,6 +134,7 @@ process_records walk::decode_process_records() {
 
 void walk::decode_records(ondemand::value& value, process_records& body) {
   records_.clear();
+  body.largest.reset();
   ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
   std::string_view largest;
@@ -245,6 +246,7 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
     }
     return walk(document, records, arena).decode();
   } catch (failure& bad) {
+    records.clear();
     return std::move(bad.error);
   }
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <simdjson.h>
 #include <string>
@@ -101,24 +102,31 @@ inline std::string values::required_string(ondemand::value& value, field_name na
 inline std::optional<std::chrono::milliseconds> values::time(ondemand::value& value,
                                                              field_name name) {
   if (token(value) == "null") return std::nullopt;
+  // record shows a system_clock::time_point, which counts nanoseconds: up to the year 2262.
+  constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 1'000'000;
   std::int64_t whole = 0;
-  if (value.get_int64().get(whole) == simdjson::SUCCESS) return std::chrono::milliseconds(whole);
+  if (value.get_int64().get(whole) == simdjson::SUCCESS) {
+    if (whole < -limit || whole > limit) fail(name.text(), "is out of range");
+    return std::chrono::milliseconds(whole);
+  }
   double number = 0;
   if (value.get_double().get(number) != simdjson::SUCCESS) {
     fail(name.text(), "is not a number of milliseconds");
   }
-  constexpr double limit = 9.0e15;  // exact as a double, and far from the ends of an int64
-  if (!(number > -limit && number < limit)) fail(name.text(), "is out of range");
+  // Below 2^53, so that a double has it exactly.
+  constexpr auto end = static_cast<double>(limit + 1);
+  if (!(number > -end && number < end)) fail(name.text(), "is out of range");
   return std::chrono::milliseconds(static_cast<std::int64_t>(number));
 }
 
 inline std::uint64_t values::sub_sequence(ondemand::value& value, field_name name) {
   if (token(value) == "null") return 0;
-  std::uint64_t number = 0;
-  if (value.get_uint64().get(number) != simdjson::SUCCESS) {
+  // The daemon's own type is a Java long: it drops a checkpoint with a higher one.
+  std::int64_t number = 0;
+  if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0) {
     fail(name.text(), "is not an integer from 0 on");
   }
-  return number;
+  return static_cast<std::uint64_t>(number);
 }
 
 inline std::optional<std::string_view> values::data(ondemand::value& value, field_name name) {

@@ -2,6 +2,8 @@
 #include "session/checkpoints.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace kclxx::session {
@@ -29,7 +31,12 @@ bool checkpoints::is_shard_finished() const { return persisted_ == shard_end(); 
 
 std::error_code checkpoints::check(const sequence_position& position) const {
   if (!position.is_number()) return errc::not_a_number;
-  if (position > delivered_ && position > persisted_) return errc::not_delivered;
+  // Beyond a Java long no record has it, and the daemon would drop the line without an answer.
+  const bool is_representable =
+      position.sub_sequence_number() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (!is_representable || (position > delivered_ && position > persisted_)) {
+    return errc::not_delivered;
+  }
   return {};
 }
 

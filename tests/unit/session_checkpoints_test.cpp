@@ -87,6 +87,8 @@ TEST_CASE("a request beyond what was delivered, or at a sentinel, is refused her
   CHECK(daemon.refusal == errc::not_delivered);
   CHECK(daemon.request(at("100", 1)) == lines{});
   CHECK(daemon.refusal == errc::not_delivered);
+  CHECK(daemon.request(at("99", UINT64_MAX)) == lines{});  // not a Java long
+  CHECK(daemon.refusal == errc::not_delivered);
   CHECK(daemon.request(at("LATEST")) == lines{});
   CHECK(daemon.refusal == errc::not_a_number);
 }
