@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "daemon_model/child_line.hpp"
+#include "daemon_model/lease.hpp"
+
+namespace kclxx::daemon_model {
+
+/// The KCL's ShardRecordProcessorCheckpointer: which checkpoints are in range, and which reach the
+/// lease table at all.
+class shard_record_processor_checkpointer {
+ public:
+  /// `of` outlives this object.
+  explicit shard_record_processor_checkpointer(lease& of)
+      : lease_(of), last_(of.checkpoint()), largest_permitted_(of.checkpoint()) {}
+
+  void deliver(const sequence_position& largest) {
+    if (largest_permitted_ < largest) largest_permitted_ = largest;
+  }
+  /// The shard's end is to be checkpointed from now on.
+  void begin_shard_end() {
+    at_shard_end_ = largest_permitted_;
+    largest_permitted_ = sequence_position("SHARD_END");
+  }
+
+  struct outcome {
+    std::optional<std::string> error{};            ///< the exception's simple name
+    std::optional<sequence_position> attempted{};  ///< what reached the lease table, if anything
+  };
+  outcome checkpoint(const child_checkpoint& asked);
+
+  /// The last one that succeeded.
+  [[nodiscard]] const sequence_position& last() const noexcept { return last_; }
+  [[nodiscard]] const sequence_position& largest_permitted() const noexcept {
+    return largest_permitted_;
+  }
+
+ private:
+  outcome advance(const sequence_position& to);
+
+  lease& lease_;
+  sequence_position last_;
+  sequence_position largest_permitted_;
+  std::optional<sequence_position> at_shard_end_;
+};
+
+}  // namespace kclxx::daemon_model

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
+// differ on purpose stands below; tests/oracle compares them.
+#include "daemon_model/child_line.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "protocol/text.hpp"
+
+namespace kclxx::daemon_model {
+
+namespace {
+
+using nlohmann::json;
+
+enum class kind { null, boolean, integer, too_large, floating, text, nested };
+
+struct value {
+  kind what = kind::null;
+  std::string text;  // scalars as they would read as a Java String
+};
+
+/// Collects the fields of one object at the top; says nothing of what is nested.
+class field_collector : public json::json_sax_t {
+ public:
+  std::map<std::string, value> fields;
+  bool is_object = false;
+  bool is_null = false;
+  std::string error;
+
+  bool null() override {
+    is_null = depth_ == 0;
+    return take({kind::null, {}});
+  }
+  bool boolean(bool b) override { return take({kind::boolean, b ? "true" : "false"}); }
+  bool number_integer(number_integer_t n) override {
+    return take({kind::integer, std::to_string(n)});
+  }
+  bool number_unsigned(number_unsigned_t n) override {
+    const bool fits = n <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+    return take({fits ? kind::integer : kind::too_large, std::to_string(n)});
+  }
+  bool number_float(number_float_t, const string_t& text) override {
+    const bool has_fraction = text.find_first_of(".eE") != string_t::npos;
+    return take({has_fraction ? kind::floating : kind::too_large, text});
+  }
+  bool string(string_t& text) override { return take({kind::text, std::move(text)}); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    if (depth_ == 0) is_object = true;
+    if (depth_ == 1) take({kind::nested, {}});
+    ++depth_;
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (depth_ == 1) key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override {
+    if (depth_ == 1) take({kind::nested, {}});
+    ++depth_;
+    return true;
+  }
+  bool end_array() override { return --depth_ >= 0; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    error = "not JSON";
+    return false;
+  }
+
+ private:
+  bool take(value one) {
+    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(one));
+    return true;
+  }
+
+  int depth_ = 0;
+  std::string key_;
+};
+
+/// A Java String: scalars are taken as they are written.
+bool read_text(const value& from, std::optional<std::string>& to) {
+  if (from.what == kind::nested) return false;
+  if (from.what == kind::null) {
+    to = std::nullopt;
+  } else {
+    to = from.text;
+  }
+  return true;
+}
+
+std::optional<std::int64_t> parse_long(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t result = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), result);
+  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view space = " \t\r\n";
+  const auto first = text.find_first_not_of(space);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(space) - first + 1);
+}
+
+/// A Java Long: fractions are cut off, text is parsed, empty text is null.
+bool read_long(const value& from, std::optional<std::int64_t>& to) {
+  to = std::nullopt;
+  switch (from.what) {
+    case kind::null:
+      return true;
+    case kind::integer:
+      to = parse_long(from.text);
+      return to.has_value();
+    case kind::floating: {
+      const double number = std::stod(from.text);
+      constexpr double limit = 9223372036854775808.0;
+      if (!(number >= -limit && number < limit)) return false;
+      to = static_cast<std::int64_t>(number);
+      return true;
+    }
+    case kind::text: {
+      const std::string_view text = trimmed(from.text);
+      if (text.empty() || text == "null") return true;
+      to = parse_long(text);
+      return to.has_value();
+    }
+    case kind::boolean:
+    case kind::too_large:
+    case kind::nested:
+      return false;
+  }
+  return false;
+}
+
+struct shape {
+  std::string_view action;
+  std::array<std::string_view, 4> fields;
+};
+
+/// The messages that the daemon can read, with the fields that it knows.
+constexpr std::array<shape, 9> shapes{{
+    {"status", {"responseFor"}},
+    {"checkpoint", {"sequenceNumber", "subSequenceNumber", "error"}},
+    {"initialize", {"shardId", "sequenceNumber", "subSequenceNumber"}},
+    {"processRecords", {"records", "millisBehindLatest"}},
+    {"shutdown", {"reason"}},
+    {"leaseLost", {}},
+    {"shardEnded", {}},
+    {"shutdownRequested", {}},
+}};
+
+child_line typed(const field_collector& from) {
+  const auto action = from.fields.find("action");
+  if (action == from.fields.end() || action->second.what != kind::text) {
+    return noise{"it has no action"};
+  }
+  const std::string& name = action->second.text;
+  const auto known =
+      std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
+  if (name.empty() || known == shapes.end()) return noise{"'" + name + "' is no action"};
+  child_status status;
+  child_checkpoint checkpoint;
+  std::optional<std::string> error;
+  for (const auto& [field, content] : from.fields) {
+    if (field == "action") continue;
+    const auto& fields = known->fields;
+    if (field.empty() || std::find(fields.begin(), fields.end(), field) == fields.end()) {
+      return noise{"the daemon knows no field '" + field + "' in " + name};
+    }
+    const bool is_fine =
+        field == "responseFor"         ? read_text(content, status.response_for)
+        : field == "sequenceNumber"    ? read_text(content, checkpoint.sequence_number)
+        : field == "subSequenceNumber" ? read_long(content, checkpoint.sub_sequence_number)
+        : field == "error"             ? read_text(content, error)
+                                       : true;
+    if (!is_fine) return noise{name + "'s " + field + " has a type that the daemon cannot read"};
+  }
+  if (name == "status") return status;
+  if (name == "checkpoint") return checkpoint;
+  return out_of_place{name};
+}
+
+}  // namespace
+
+child_line parse_child_line(std::string_view line) {
+  // The daemon's reader takes a carriage return for the end of a line, too.
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.empty()) return blank{};
+  // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
+  const std::string text = protocol::replace_invalid_utf8(line);
+  field_collector fields;
+  constexpr bool strict = false;  // what follows the object is not looked at
+  const bool parsed =
+      json::sax_parse(text.begin(), text.end(), &fields, json::input_format_t::json, strict);
+  if (!parsed) return noise{fields.error.empty() ? "not JSON" : fields.error};
+  if (fields.is_null) return null_message{};
+  if (!fields.is_object) return noise{"it is no object"};
+  return typed(fields);
+}
+
+}  // namespace kclxx::daemon_model

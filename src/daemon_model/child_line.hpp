@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace kclxx::daemon_model {
+
+/// An empty line: children write one before each message; it is skipped without a word.
+struct blank {
+  bool operator==(const blank&) const = default;
+};
+
+/// A line that the daemon skips, with a line in its log: to the child it looks like waiting.
+struct noise {
+  std::string why;
+  bool operator==(const noise&) const = default;
+};
+
+struct child_status {
+  std::optional<std::string> response_for;
+  bool operator==(const child_status&) const = default;
+};
+
+struct child_checkpoint {
+  std::optional<std::string> sequence_number;
+  std::optional<std::int64_t> sub_sequence_number;
+  bool operator==(const child_checkpoint&) const = default;
+};
+
+/// A well-formed message of a kind that only the daemon sends: read, and passed over.
+struct out_of_place {
+  std::string action;
+  bool operator==(const out_of_place&) const = default;
+};
+
+/// `null`, which the daemon takes for a message and then fails on.
+struct null_message {
+  bool operator==(const null_message&) const = default;
+};
+
+using child_line =
+    std::variant<blank, noise, child_status, child_checkpoint, out_of_place, null_message>;
+
+/// What the daemon makes of a line (without its newline) from a child. It reads with Jackson:
+/// an unknown field makes the line noise (D1), scalars are converted to the type that is wanted,
+/// and whatever stands behind the object is ignored.
+child_line parse_child_line(std::string_view line);
+
+std::ostream& operator<<(std::ostream& out, const child_line& line);
+
+}  // namespace kclxx::daemon_model

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon_model/lines.hpp"
+
+#include <charconv>
+#include <chrono>
+
+#include "protocol/base64_encoder.hpp"
+
+namespace kclxx::daemon_model {
+
+namespace {
+
+constexpr std::string_view null = "null";
+
+void append_number(std::string& out, std::int64_t value) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+/// As Jackson quotes: only what must be escaped is, with capital hexadecimal digits.
+void append_text(std::string& out, std::string_view text) {
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  constexpr std::string_view short_forms = "btn?fr";  // U+0008 to U+000D
+  out += '"';
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out.append({'\\', c});
+    } else if (code >= 8 && code <= 13 && code != 11) {
+      out.append({'\\', short_forms[code - 8U]});
+    } else if (code < 0x20) {
+      out.append("\\u00").append({hex[code >> 4], hex[code & 15]});
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+void append_text_or_null(std::string& out, const std::optional<std::string_view>& text) {
+  if (text) {
+    append_text(out, *text);
+  } else {
+    out.append(null);
+  }
+}
+
+void append_record(std::string& out, const record& one) {
+  out.append("{\"action\":\"record\",\"data\":");
+  if (one.has_data()) {
+    out += '"';
+    protocol::append_base64(out, one.data());
+    out += '"';
+  } else {
+    out.append(null);
+  }
+  out.append(",\"partitionKey\":");
+  append_text_or_null(out, one.partition_key());
+  out.append(",\"sequenceNumber\":\"").append(one.sequence_number());
+  out.append("\",\"approximateArrivalTimestamp\":");
+  if (const auto arrival = one.approximate_arrival_timestamp()) {
+    append_number(
+        out,
+        std::chrono::duration_cast<std::chrono::milliseconds>(arrival->time_since_epoch()).count());
+  } else {
+    out.append(null);
+  }
+  out.append(",\"subSequenceNumber\":");
+  append_number(out, static_cast<std::int64_t>(one.sub_sequence_number()));
+  out += '}';
+}
+
+}  // namespace
+
+std::string initialize_line(std::string_view shard_id,
+                            const std::optional<sequence_position>& position) {
+  std::string out = "{\"action\":\"initialize\",\"shardId\":";
+  append_text(out, shard_id);
+  out.append(",\"sequenceNumber\":");
+  if (position) {
+    append_text(out, position->sequence_number());
+    out.append(",\"subSequenceNumber\":");
+    append_number(out, static_cast<std::int64_t>(position->sub_sequence_number()));
+  } else {
+    out.append("null,\"subSequenceNumber\":null");
+  }
+  out += '}';
+  return out;
+}
+
+void append_process_records(std::string& out, std::span<const record> records,
+                            std::optional<std::int64_t> millis_behind_latest) {
+  out.append("{\"action\":\"processRecords\",\"records\":[");
+  bool is_first = true;
+  for (const record& one : records) {
+    if (!is_first) out += ',';
+    is_first = false;
+    append_record(out, one);
+  }
+  out.append("],\"millisBehindLatest\":");
+  if (millis_behind_latest) {
+    append_number(out, *millis_behind_latest);
+  } else {
+    out.append(null);
+  }
+  out += '}';
+}
+
+std::string process_records_line(std::span<const record> records,
+                                 std::optional<std::int64_t> millis_behind_latest) {
+  std::string out;
+  append_process_records(out, records, millis_behind_latest);
+  return out;
+}
+
+std::string shard_ended_line(generation version) {
+  return version == generation::v1 ? R"({"action":"shutdown","reason":"TERMINATE"})"
+                                   : R"({"action":"shardEnded"})";
+}
+
+std::string lease_lost_line(generation version) {
+  return version == generation::v1 ? R"({"action":"shutdown","reason":"ZOMBIE"})"
+                                   : R"({"action":"leaseLost"})";
+}
+
+std::string shutdown_line(shutdown_reason reason) {
+  return reason == shutdown_reason::shard_end ? R"({"action":"shutdown","reason":"SHARD_END"})"
+                                              : R"({"action":"shutdown","reason":"LEASE_LOST"})";
+}
+
+std::string shutdown_requested_line() { return R"({"action":"shutdownRequested"})"; }
+
+std::string checkpoint_line(const std::optional<std::string>& sequence_number,
+                            std::optional<std::int64_t> sub_sequence_number,
+                            const std::optional<std::string>& error) {
+  std::string out = "{\"action\":\"checkpoint\",\"sequenceNumber\":";
+  append_text_or_null(out, sequence_number);
+  out.append(",\"subSequenceNumber\":");
+  if (sub_sequence_number) {
+    append_number(out, *sub_sequence_number);
+  } else {
+    out.append(null);
+  }
+  out.append(",\"error\":");
+  append_text_or_null(out, error);
+  out += '}';
+  return out;
+}
+
+}  // namespace kclxx::daemon_model

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon_model/shard_consumer.hpp"
+
+#include <utility>
+
+namespace kclxx::daemon_model {
+
+bool shard_consumer::can_call(call_kind what) const noexcept {
+  if (open_ || closed_) return false;
+  if (what == call_kind::initialize) return !is_initialized_;
+  if (!is_initialized_) return false;
+  // D23: behind shutdownRequested come an ending or the end of input, never records.
+  if (what == call_kind::process_records || what == call_kind::shutdown_requested) {
+    return !shutdown_was_requested_;
+  }
+  return true;
+}
+
+void shard_consumer::call(call_kind what, std::string_view action,
+                          const std::optional<sequence_position>& largest, happenings& out) {
+  if (largest) checkpointer_.deliver(*largest);
+  if (what == call_kind::shard_ended) checkpointer_.begin_shard_end();
+  if (what == call_kind::lease_lost) lease_.lose();
+  if (what == call_kind::initialize) is_initialized_ = true;
+  if (what == call_kind::shutdown_requested) shutdown_was_requested_ = true;
+  open_ = open_call{what, std::string(action)};
+  read(out);
+}
+
+void shard_consumer::on_line(std::string_view line, happenings& out) {
+  if (closed_) {
+    out.emplace_back(lost_line{std::string(line)});
+    return;
+  }
+  unread_.emplace_back(line);
+  read(out);
+}
+
+void shard_consumer::on_end_of_output(happenings& out) {
+  if (std::exchange(output_ended_, true)) return;
+  read(out);
+}
+
+void shard_consumer::on_timeout(happenings& out) {
+  if (!open_) return;
+  open_.reset();
+  closed_ = worker_ended_ = true;
+  out.emplace_back(worker_ended{"timeoutInSeconds passed: the JVM halts"});
+}
+
+void shard_consumer::close(happenings& out) {
+  if (closed_) return;
+  open_.reset();
+  close_child(out);
+}
+
+void shard_consumer::read(happenings& out) {
+  while (open_ && !unread_.empty()) {
+    const std::string line = std::move(unread_.front());
+    unread_.pop_front();
+    read_line(line, out);
+  }
+  if (open_ && output_ended_) fail("the child's output ended", out);
+}
+
+void shard_consumer::read_line(const std::string& line, happenings& out) {
+  const child_line message = parse_child_line(line);
+  if (const auto* status = std::get_if<child_status>(&message)) {
+    if (status->response_for == open_->action) {
+      finish(out);
+    } else {
+      fail("the status is for " +
+               (status->response_for ? "'" + *status->response_for + "'" : std::string("nothing")) +
+               " instead of " + open_->action,
+           out);
+    }
+  } else if (const auto* asked = std::get_if<child_checkpoint>(&message)) {
+    answer(*asked, out);
+  } else if (const auto* unexpected = std::get_if<noise>(&message)) {
+    out.emplace_back(skipped{line, unexpected->why});
+  } else if (const auto* other = std::get_if<out_of_place>(&message)) {
+    out.emplace_back(skipped{line, "only the daemon sends " + other->action});
+  } else if (std::holds_alternative<null_message>(message)) {
+    out.emplace_back(skipped{line, "null is not a message"});
+    fail("the daemon fails on a null message", out);
+  }
+}
+
+bool shard_consumer::has_checkpointer() const noexcept {
+  if (open_->what == call_kind::initialize) return false;
+  // 1.x hands its ZOMBIE a checkpointer; the lease behind it is gone (D8).
+  return open_->what != call_kind::lease_lost || version_ == generation::v1;
+}
+
+void shard_consumer::answer(const child_checkpoint& asked, happenings& out) {
+  shard_record_processor_checkpointer::outcome result{"InvalidStateException", {}};
+  if (has_checkpointer()) result = checkpointer_.checkpoint(asked);
+  out.emplace_back(
+      answered{asked, result.error, result.attempted,
+               checkpoint_line(asked.sequence_number, asked.sub_sequence_number, result.error)});
+}
+
+void shard_consumer::finish(happenings& out) {
+  const call_kind what = open_->what;
+  open_.reset();
+  out.emplace_back(returned{what});
+  if (what == call_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
+    out.emplace_back(shard_end_not_checkpointed{});
+  }
+  if (what == call_kind::shard_ended || what == call_kind::lease_lost) close_child(out);
+}
+
+void shard_consumer::fail(std::string why, happenings& out) {
+  const open_call was = *std::exchange(open_, std::nullopt);
+  why = was.action + ": " + why;
+  if (was.what == call_kind::shutdown_requested) {
+    // Only logged (D4); what comes next meets whatever is left of the child.
+    out.emplace_back(failed{was.what, std::move(why)});
+    return;
+  }
+  close_child(out);
+  worker_ended_ = true;
+  out.emplace_back(worker_ended{std::move(why)});
+}
+
+void shard_consumer::close_child(happenings& out) {
+  closed_ = true;
+  out.emplace_back(close_input{});
+  for (std::string& line : unread_) out.emplace_back(lost_line{std::move(line)});
+  unread_.clear();
+}
+
+}  // namespace kclxx::daemon_model

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "daemon_model/checkpointer.hpp"
+#include "daemon_model/child_line.hpp"
+#include "daemon_model/lease.hpp"
+#include "daemon_model/lines.hpp"
+
+namespace kclxx::daemon_model {
+
+/// What the daemon can ask of the child. `shutdown_*` are the 1.x and 2.0 endings.
+enum class call_kind { initialize, process_records, lease_lost, shard_ended, shutdown_requested };
+
+/// A checkpoint line from the child was answered.
+struct answered {
+  child_checkpoint asked;
+  std::optional<std::string> error;            ///< the exception's simple name
+  std::optional<sequence_position> attempted;  ///< what reached the lease table, if anything
+  std::string line;                            ///< to be written to the child
+  bool operator==(const answered&) const = default;
+};
+
+/// A line from the child was skipped as unexpected, or read and passed over.
+struct skipped {
+  std::string line;
+  std::string why;
+  bool operator==(const skipped&) const = default;
+};
+
+/// The status came that the open call waited for.
+struct returned {
+  call_kind what;
+  bool operator==(const returned&) const = default;
+};
+
+/// The call failed, but the daemon goes on (shutdownRequested only: it is logged).
+struct failed {
+  call_kind what;
+  std::string why;
+  bool operator==(const failed&) const = default;
+};
+
+/// The shard was ended, but its end is not checkpointed: its children are never read.
+struct shard_end_not_checkpointed {
+  bool operator==(const shard_end_not_checkpointed&) const = default;
+};
+
+/// The child's stdin is closed; from here on the daemon waits for the end of its output, without a
+/// time limit.
+struct close_input {
+  bool operator==(const close_input&) const = default;
+};
+
+/// The child had written this, but nobody reads it any more.
+struct lost_line {
+  std::string line;
+  bool operator==(const lost_line&) const = default;
+};
+
+/// System.exit(1), once the child has gone: all shards of the worker end with it.
+struct worker_ended {
+  std::string why;
+  bool operator==(const worker_ended&) const = default;
+};
+
+using happening = std::variant<answered, skipped, returned, failed, shard_end_not_checkpointed,
+                               close_input, lost_line, worker_ended>;
+using happenings = std::vector<happening>;
+
+/// One shard's side of the daemon: the KCL's ShardConsumer, the checkpointer, and the
+/// MultiLangDaemon's protocol with its child, as a state machine. It is told what the daemon wants
+/// (call, close) and what the child wrote, and appends what happens. The caller writes the call's
+/// own line; huge batches then need not pass through here.
+///
+/// Pure: no descriptor, thread or clock. Thread safety: none.
+class shard_consumer {
+ public:
+  /// `of` outlives this object.
+  shard_consumer(generation version, lease& of)
+      : version_(version), lease_(of), checkpointer_(of) {}
+
+  /// The daemon writes the line of this call and then reads. `action` is the name that its line
+  /// has, and that the status must repeat. `largest`: the highest position among the records of
+  /// process_records. Lines that the child wrote before are read first, as from a pipe.
+  /// Precondition: can_call(what).
+  void call(call_kind what, std::string_view action,
+            const std::optional<sequence_position>& largest, happenings& out);
+  /// Whether a daemon would do this now: initialize first and once, nothing behind an ending but
+  /// the end of input, no records behind shutdownRequested.
+  [[nodiscard]] bool can_call(call_kind what) const noexcept;
+
+  /// A line (without its newline) from the child; it waits unread between calls (D24).
+  void on_line(std::string_view line, happenings& out);
+  /// The child closed its stdout, or died.
+  void on_end_of_output(happenings& out);
+  /// timeoutInSeconds passed while a call was open: the JVM halts, without any hook (D7).
+  void on_timeout(happenings& out);
+  /// The worker stops between two calls, as after a SIGTERM or a failure of another shard: the
+  /// child's stdin is closed.
+  void close(happenings& out);
+
+  [[nodiscard]] bool is_waiting() const noexcept { return open_.has_value(); }
+  /// The call whose status is waited for. Precondition: is_waiting().
+  [[nodiscard]] call_kind waits_for() const noexcept { return open_->what; }
+  /// The child's stdin is closed.
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] bool has_worker_ended() const noexcept { return worker_ended_; }
+  [[nodiscard]] const shard_record_processor_checkpointer& checkpointer() const noexcept {
+    return checkpointer_;
+  }
+
+ private:
+  struct open_call {
+    call_kind what;
+    std::string action;
+  };
+
+  void read(happenings& out);
+  void read_line(const std::string& line, happenings& out);
+  void answer(const child_checkpoint& asked, happenings& out);
+  [[nodiscard]] bool has_checkpointer() const noexcept;
+  void finish(happenings& out);
+  void fail(std::string why, happenings& out);
+  void close_child(happenings& out);
+
+  generation version_;
+  lease& lease_;
+  shard_record_processor_checkpointer checkpointer_;
+  std::deque<std::string> unread_;
+  std::optional<open_call> open_;
+  bool is_initialized_ = false;
+  bool shutdown_was_requested_ = false;
+  bool output_ended_ = false;
+  bool closed_ = false;
+  bool worker_ended_ = false;
+};
+
+const char* to_string(call_kind value) noexcept;
+std::ostream& operator<<(std::ostream& out, const happening& one);
+
+}  // namespace kclxx::daemon_model
