@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an action ends: what is checkpointed before its status, and when no status may follow.
+#include <algorithm>
 #include <utility>
 
 #include "session/session.hpp"
@@ -60,9 +61,17 @@ void session::close_process_records(time_point now, actions& out) {
 }
 
 void session::close_shutdown(time_point now, actions& out) {
-  // The last chance: awaited, and retried for as long as the daemon has patience (D22).
+  // The last chance: awaited, and retried for as long as the daemon has patience (D22). One try is
+  // made in any case, even if the callback used that time up or a backoff would outlast it.
   if (checkpoints_.is_in_flight()) return;
-  if (now <= *last_retry_) send_next(now, out);
+  const bool is_first_try = !tried_last_chance_;
+  const bool backoff_is_too_long = checkpoints_.not_before() > *last_retry_;
+  if (is_first_try && backoff_is_too_long) {
+    send_next(std::max(now, checkpoints_.not_before()), out);
+  } else if (is_first_try || now <= *last_retry_) {
+    send_next(now, out);
+  }
+  if (checkpoints_.is_in_flight()) tried_last_chance_ = true;
   if (phase_ != phase::closing || checkpoints_.is_in_flight()) return;
   if (can_be_answered() && checkpoints_.has_pending() && now < checkpoints_.not_before() &&
       checkpoints_.not_before() <= *last_retry_) {

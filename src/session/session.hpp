@@ -109,6 +109,7 @@ class session {
   int shard_end_attempts_ = 0;
   std::optional<time_point> last_automatic_;
   std::optional<time_point> last_retry_;  // in shutdown_requested
+  bool tried_last_chance_ = false;        // likewise
   exit_status leaving_with_ = exit_status::ok;
 };
 

@@ -86,3 +86,30 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
     CHECK(daemon.answer("InvalidStateException") == lines{"write status shutdownRequested"});
   }
 }
+
+TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][D22]") {
+  session_dialogue daemon;
+  SECTION("when the callback used up the time for retries") {
+    daemon.start_batch("101");
+    daemon.returns();
+    daemon.answer();
+    daemon.records("102");
+    daemon.returns();
+    daemon.shutdown_requested();
+    daemon.now += std::chrono::hours(1);
+    CHECK(daemon.returns() == lines{"write checkpoint 102/0"});
+    CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
+  }
+  SECTION("when a backoff would outlast that time") {
+    kclxx::run_options impatient;
+    impatient.retry.initial_backoff = std::chrono::seconds(60);
+    impatient.retry.max_backoff = std::chrono::seconds(60);
+    session_dialogue other(impatient);
+    other.start_batch("101");
+    other.returns();
+    other.answer("ThrottlingException");
+    other.shutdown_requested();
+    CHECK(other.returns() == lines{"write checkpoint 101/0"});
+    CHECK(other.answer() == lines{"write status shutdownRequested"});
+  }
+}
