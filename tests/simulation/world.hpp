@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <kclxx/run_options.hpp>
+#include <kclxx/sequence_position.hpp>
+
+#include "simulation/random.hpp"
+
+namespace kclxx::simulation {
+
+/// An invariant does not hold. The text begins with the invariant's name.
+class violation : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// How likely what goes wrong is, in percent: of each step, or of each occasion.
+struct fault_rates {
+  unsigned throttle = 0;          // a checkpoint's write fails, retryably
+  unsigned fatal = 0;             // … with another error
+  unsigned lease_stolen = 0;      // … because another worker took the shard
+  unsigned crash = 0;             // the child is killed
+  unsigned daemon_death = 0;      // the JVM is killed
+  unsigned worker_stop = 0;       // the worker closes the child's input
+  unsigned shutdown_request = 0;  // a hand-off, or SIGTERM
+  unsigned unknown_action = 0;
+  unsigned damaged_line = 0;  // a line from the daemon that cannot be understood
+  unsigned callback_throws = 0;
+  unsigned callback_hangs = 0;
+};
+
+/// One shard through all lives of those who read it: its records, what is persisted, and what was
+/// processed. Knows the invariants about records.
+class world {
+ public:
+  explicit world(random_source& random);
+
+  std::vector<sequence_position> records;
+  bool has_end = true;              // the stream was resharded: the shard ends
+  std::vector<bool> was_processed;  // by anyone, ever
+  sequence_position persisted{"TRIM_HORIZON"};
+  run_options options;
+  fault_rates faults;
+
+  /// The first record behind what is persisted.
+  [[nodiscard]] std::size_t resume_index() const;
+  /// The end was persisted, or there is none and all was persisted.
+  [[nodiscard]] bool is_finished() const;
+
+  /// A checkpoint reached the lease table. `done`: this many of the first records are complete in
+  /// this life; `may_finish`: the processor has said that the shard is done with.
+  void persist(const sequence_position& position, std::size_t done, bool may_finish);
+  /// Nothing is lost: what is persisted was processed.
+  void check_finished() const;
+};
+
+}  // namespace kclxx::simulation
