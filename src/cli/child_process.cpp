@@ -17,7 +17,9 @@ namespace kclxx::cli {
 
 namespace {
 
-constexpr int pipe_size = 1 << 20;
+// Not more: a user's pipes may have 64 MiB in all, and when that is used up every new pipe of the
+// user has 8 KiB.
+constexpr int pipe_size = 1 << 18;
 
 [[noreturn]] void fail(const std::string& program, int error) {
   throw start_error(program + " cannot be started: " + std::strerror(error));

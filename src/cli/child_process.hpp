@@ -31,7 +31,7 @@ class start_error : public std::runtime_error {
 
 /// A program, started as the daemon starts its children: with pipes on descriptors 0 and 1.
 /// Descriptor 2 is inherited. All ends that this process holds are close-on-exec, and the pipes
-/// hold 1 MiB where the system allows it.
+/// hold 256 KiB where the system allows it.
 ///
 /// The destructor leaves no process behind: one that still runs is killed.
 /// Thread safety: the pipes may be used from different threads; the rest from one.

@@ -6,6 +6,7 @@
 
 #include <kclxx/version.hpp>
 
+#include "cli/capture_command.hpp"
 #include "cli/command.hpp"
 
 int main(int argc, char** argv) {
@@ -18,5 +19,6 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("kclxx COMMAND --help has an example of each.");
   invocation run;
+  add_capture_command(app, run);
   return run_command_line(app, run, argc, argv);
 }

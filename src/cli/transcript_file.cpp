@@ -76,4 +76,6 @@ void output_file::rename(const std::string& to) {
   name_ = to;
 }
 
+void output_file::remove() noexcept { ::unlink(name_.c_str()); }
+
 }  // namespace kclxx::cli

@@ -33,6 +33,7 @@ class output_file : public transcript::byte_sink {
   void write(std::span<const std::string_view> pieces) override;
   /// Gives it another name in the same file system; one that is there already is replaced.
   void rename(const std::string& to);
+  void remove() noexcept;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
