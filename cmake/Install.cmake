@@ -2,6 +2,9 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS kclxx EXPORT kclxxTargets FILE_SET HEADERS)
+if(KCLXX_BUILD_CLI)
+  install(TARGETS kclxx_cli)
+endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
 install(EXPORT kclxxTargets NAMESPACE kclxx:: DESTINATION ${package_dir})
 

@@ -38,6 +38,11 @@ const std::vector<layer>& layers() {
       {"src/protocol/", {"protocol/"}, {"kclxx/"}, effects},
       {"src/session/", {"protocol/", "session/"}, {"kclxx/"}, effects},
       {"src/daemon_model/", {"daemon_model/", "protocol/"}, {"kclxx/"}, effects},
+      {"src/transcript/", {"protocol/", "transcript/"}, {"kclxx/"}, effects},
+      {"src/cli/",
+       {"base/", "cli/", "daemon_model/", "io/", "protocol/", "session/", "transcript/"},
+       with_posix({"kclxx/", "CLI/"}),
+       {}},
       {"src/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
       {"src/runtime/",
        {"base/", "protocol/", "session/", "io/", "runtime/"},
@@ -52,7 +57,8 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
   if (header == "simdjson.h") return path.starts_with("src/protocol/decoder");
   return header.starts_with("nlohmann/") &&
          (path.starts_with("src/protocol/encoder") || path.starts_with("src/protocol/text") ||
-          path.starts_with("src/daemon_model/child_line"));
+          path.starts_with("src/daemon_model/child_line") ||
+          path.starts_with("src/transcript/header"));
 }
 
 bool begins_with_any(std::string_view text, const names& beginnings) {

@@ -9,7 +9,8 @@ prefix=$work/prefix
 
 install_kclxx() {
   cmake -S "$source" -B "$work/kclxx" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF "$@" >"$work/log" 2>&1
+    -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF \
+    -DKCLXX_BUILD_CLI=OFF "$@" >"$work/log" 2>&1
   cmake --build "$work/kclxx" >>"$work/log" 2>&1
   cmake --install "$work/kclxx" --prefix "$prefix" >>"$work/log" 2>&1
 }
@@ -85,7 +86,7 @@ case $mode in
     ;;
   missing_dependency)
     for missing in 'Boost libboost1.81-dev' 'nlohmann_json nlohmann-json3-dev' \
-      'simdjson libsimdjson-dev' 'Catch2 catch2'; do
+      'simdjson libsimdjson-dev' 'CLI11 libcli11-dev' 'Catch2 catch2'; do
       read -r name package <<<"$missing"
       rm -rf "$work/kclxx"
       if cmake -S "$source" -B "$work/kclxx" -G Ninja "-DCMAKE_DISABLE_FIND_PACKAGE_$name=ON" \

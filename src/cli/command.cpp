@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <string_view>
+
+namespace kclxx::cli {
+
+namespace {
+
+/// CLI11 does not know what stands behind "--".
+class usage_with_child : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    while (!usage.empty() && usage.back() == '\n') usage.pop_back();
+    return usage + " -- CHILD [ARGUMENT...]\n";
+  }
+};
+
+void say(const CLI::App& app, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::cerr << app.get_name();
+  for (const CLI::App* command : app.get_subcommands()) std::cerr << ' ' << command->get_name();
+  std::cerr << ": " << text << std::endl;
+}
+
+}  // namespace
+
+CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run) {
+  CLI::App& command = *app.add_subcommand(text.name, text.description);
+  command.footer("Example:\n  " + text.example);
+  if (child == child_use::required) {
+    command.formatter(std::make_shared<usage_with_child>());
+    command.parse_complete_callback([&run] {
+      if (run.child.empty()) {
+        throw CLI::ValidationError("the program to start is missing; it stands behind --");
+      }
+    });
+  } else {
+    command.parse_complete_callback([&run] {
+      if (run.has_separator) throw CLI::ValidationError("it starts no program: remove the --");
+    });
+  }
+  return command;
+}
+
+int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv) {
+  // CLI11 would take a second "--", which is the child's, for one of its own.
+  const auto* const end = argv + argc;
+  const auto* const separator =
+      std::find_if(argv + 1, end, [](const char* one) { return std::string_view(one) == "--"; });
+  run.has_separator = separator != end;
+  if (run.has_separator) run.child.assign(separator + 1, end);
+  std::vector<std::string> own(argv + 1, separator);
+  std::reverse(own.begin(), own.end());
+  try {
+    app.parse(std::move(own));
+    return run.status;
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    say(app, std::string(error.what()) + " (see --help)");
+    return static_cast<int>(exit_status::usage);
+  } catch (const command_error& error) {
+    say(app, error.what());
+    return static_cast<int>(error.status());
+  } catch (const std::exception& error) {
+    say(app, error.what());
+    return static_cast<int>(exit_status::cannot_be_set_up);
+  }
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all commands of the tool have in common.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/exit_status.hpp"
+
+namespace kclxx::cli {
+
+/// One run of the tool: what a command finds besides its options, and the status it leaves.
+struct invocation {
+  /// What stands behind "--", untouched: the child's program and its arguments.
+  std::vector<std::string> child;
+  bool has_separator = false;  ///< there was a "--"
+  /// An exit_status, or with capture the child's.
+  int status = 0;
+};
+
+/// Ends a command. what() becomes one line on stderr: "kclxx capture: ...".
+class command_error : public std::runtime_error {
+ public:
+  command_error(exit_status status, const std::string& what)
+      : std::runtime_error(what), status_(status) {}
+  [[nodiscard]] exit_status status() const noexcept { return status_; }
+
+ private:
+  exit_status status_;
+};
+
+struct command_text {
+  std::string name;
+  std::string description;
+  std::string example;  ///< whole command lines; the help ends with them
+};
+
+enum class child_use {
+  none,      ///< "--" is a usage error
+  required,  ///< the command starts the program behind "--"
+};
+
+/// Adds a command, for its options and callback to be set. `run` outlives the parsing.
+CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run);
+
+/// Parses, runs the command and gives the process's exit status; messages go to stderr.
+int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);
+
+}  // namespace kclxx::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kclxx::cli {
+
+/// The exit statuses of the tool. `kclxx capture` passes on its child's status instead, once that
+/// runs.
+enum class exit_status : int {
+  fine = 0,
+  breach = 1,            ///< the child broke the protocol, or its answers differ
+  usage = 2,             ///< the command line cannot be understood
+  child_failed = 3,      ///< the child ended when it should not have
+  bad_transcript = 4,    ///< a transcript is damaged, cut off, or not one
+  cannot_be_set_up = 5,  ///< a file or the child cannot be opened, made or started
+};
+
+}  // namespace kclxx::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <kclxx/version.hpp>
+
+#include "cli/capture_command.hpp"
+#include "cli/command.hpp"
+
+int main(int argc, char** argv) {
+  using namespace kclxx::cli;
+  // Inherited as ignored, it would keep the children's exit statuses from us.
+  std::signal(SIGCHLD, SIG_DFL);
+  CLI::App app("Records and makes dialogues between the KCL MultiLangDaemon and its children.\n",
+               "kclxx");
+  app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
+  app.require_subcommand(1);
+  app.footer("kclxx COMMAND --help has an example of each.");
+  invocation run;
+  add_capture_command(app, run);
+  return run_command_line(app, run, argc, argv);
+}

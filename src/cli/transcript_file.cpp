@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/transcript_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <stdexcept>
+#include <sys/uio.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace kclxx::cli {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& name, const std::string& doing) {
+  throw std::system_error(errno, std::generic_category(), name + " cannot be " + doing);
+}
+
+constexpr std::size_t max_pieces = 4;
+
+}  // namespace
+
+input_file::input_file(std::string name)
+    : name_(std::move(name)),
+      file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                         : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (!file_.is_open()) fail(name_, "read");
+}
+
+std::size_t input_file::read(char* to, std::size_t size) {
+  for (;;) {
+    const ssize_t n = ::read(file_.get(), to, size);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR) fail(name_, "read");
+  }
+}
+
+output_file::output_file(std::string name)
+    : name_(std::move(name)),
+      file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
+  if (!file_.is_open()) fail(name_, "made");
+}
+
+void output_file::write(std::span<const std::string_view> pieces) {
+  if (pieces.size() > max_pieces) throw std::logic_error("too many pieces");
+  std::array<iovec, max_pieces> parts{};
+  std::size_t count = 0;
+  for (const std::string_view piece : pieces) {
+    parts[count++] = {const_cast<char*>(piece.data()), piece.size()};
+  }
+  // A write to a file is short only when the disk is full or a signal came; then the rest is tried,
+  // which tells the reason.
+  iovec* next = parts.data();
+  while (count > 0) {
+    const ssize_t n = ::writev(file_.get(), next, static_cast<int>(count));
+    if (n == -1 && errno == EINTR) continue;
+    if (n == -1) fail(name_, "written");
+    auto written = static_cast<std::size_t>(n);
+    while (count > 0 && written >= next->iov_len) {
+      written -= next->iov_len;
+      ++next;
+      --count;
+    }
+    if (count > 0) {
+      next->iov_base = static_cast<char*>(next->iov_base) + written;
+      next->iov_len -= written;
+    }
+  }
+}
+
+void output_file::rename(const std::string& to) {
+  if (::rename(name_.c_str(), to.c_str()) == -1) fail(name_, "renamed to " + to);
+  name_ = to;
+}
+
+void output_file::remove() noexcept { ::unlink(name_.c_str()); }
+
+}  // namespace kclxx::cli
