@@ -110,9 +110,9 @@ void session::write_status_and_go_on(time_point now, actions& out) {
     held_message next = *std::exchange(held_, std::nullopt);
     out.push_back(resume_reading{});
     open(std::move(next.message), std::move(next.batch), now, out);
-  } else if (input_ended_) {
-    leave_at_end(out);
   }
+  // What was held may have opened nothing: an answer, or an action that is not known.
+  if (input_ended_ && phase_ == phase::idle) leave_at_end(out);
 }
 
 void session::on_callback_threw(const std::string& what, time_point now, actions& out) {

@@ -248,6 +248,14 @@ TEST_CASE("the end of a plain file waits for its turn", "[session]") {
     CHECK(file.end_of_input() == lines{});
     CHECK(file.returns() == lines{"write status initialize", "request stop", "leave with 0"});
   }
+  SECTION("behind a line that opens nothing") {
+    file.returns();
+    file.no_records();
+    file.unknown("tuneUp");
+    CHECK(file.end_of_input() == lines{});
+    CHECK(file.returns() == lines{"write status processRecords", "resume reading",
+                                  "write status tuneUp", "request stop", "leave with 0"});
+  }
   SECTION("but fails what waits for an answer") {
     file.returns();
     file.records("100");
