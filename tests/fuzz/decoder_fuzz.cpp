@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes may come as a line: they are understood, or refused with a reason; and what is
+// understood stays within its memory and means the same when it is written again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "daemon_model/lines.hpp"
+#include "fuzz/expect.hpp"
+#include "protocol/decoder.hpp"
+
+namespace {
+
+using namespace kclxx;
+
+struct decoded_line {
+  std::vector<char> memory;
+  std::vector<record> records;
+  std::deque<std::string> arena;
+  std::variant<protocol::message, protocol::decode_error> result;
+};
+
+decoded_line decode(protocol::decoder& with, std::string_view line) {
+  decoded_line out;
+  // Exactly the padding that is asked for: AddressSanitizer sees a byte more.
+  out.memory.assign(line.begin(), line.end());
+  out.memory.resize(line.size() + protocol::decoder::padding, '"');
+  bool replaced = false;
+  out.result = with.decode(out.memory.data(), line.size(), out.records, out.arena, replaced);
+  return out;
+}
+
+std::size_t touch(const std::vector<record>& records) {
+  std::size_t sum = 0;
+  for (const record& one : records) {
+    for (const char c : one.data()) sum += static_cast<unsigned char>(c);
+    for (const char c : one.partition_key().value_or("")) sum += static_cast<unsigned char>(c);
+    sum += one.position().sequence_number().size();
+  }
+  return sum;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static protocol::decoder decoder;  // as in production it meets one line after another
+  const std::string_view line(reinterpret_cast<const char*>(data), size);
+  if (line.find('\n') != std::string_view::npos) return 0;  // the line reader's business
+  const decoded_line first = decode(decoder, line);
+  if (const auto* error = std::get_if<protocol::decode_error>(&first.result)) {
+    expect(!error->what.empty(), "a refusal says why");
+    return 0;
+  }
+  const auto& message = std::get<protocol::message>(first.result);
+  expect(touch(first.records) != ~std::size_t{0}, "every view can be read");
+  const auto* batch = std::get_if<protocol::process_records>(&message.body);
+  expect(batch != nullptr || first.records.empty(), "only processRecords has records");
+  if (batch == nullptr) return 0;
+  const std::string again = daemon_model::process_records_line(
+      first.records, batch->millis_behind_latest
+                         ? std::optional(std::int64_t{batch->millis_behind_latest->count()})
+                         : std::nullopt);
+  const decoded_line second = decode(decoder, again);
+  expect(std::holds_alternative<protocol::message>(second.result), "what was understood is again");
+  expect(first.records.size() == second.records.size(), "with as many records");
+  for (std::size_t i = 0; i < first.records.size(); ++i) {
+    const record& a = first.records[i];
+    const record& b = second.records[i];
+    expect(a.data() == b.data() && a.has_data() == b.has_data(), "with the same data");
+    expect(a.partition_key() == b.partition_key(), "with the same key");
+    expect(a.position() == b.position(), "at the same position");
+    expect(a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp(),
+           "of the same time");
+  }
+  return 0;
+}
