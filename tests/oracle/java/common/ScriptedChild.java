@@ -9,21 +9,23 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A child process without a process: to the daemon's n-th line it answers with the script's n-th bytes. Where the
- * script has nothing more and the daemon reads, it would wait for ever: that is noted, and the output ends.
+ * A child process without a process. For each call it has a list of turns: the first is written when the call's line
+ * comes, the next ones as its checkpoints are answered. Where the script has nothing more and the daemon reads, it
+ * would wait for ever: that is noted, and the output ends.
  */
 public final class ScriptedChild extends Process {
-    private final JsonNode answers;
+    private final JsonNode turnsOfCalls;
     private final Events events;
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private byte[] output = new byte[0];
     private int position;
-    private int linesRead;
+    private int call = -1;
+    private int turn;
     private boolean inputClosed;
     private boolean outputEnded;
 
-    ScriptedChild(JsonNode answers, Events events) {
-        this.answers = answers;
+    ScriptedChild(JsonNode turnsOfCalls, Events events) {
+        this.turnsOfCalls = turnsOfCalls;
         this.events = events;
     }
 
@@ -33,7 +35,8 @@ public final class ScriptedChild extends Process {
             @Override
             public void write(int octet) {
                 if (octet == '\n') {
-                    answer();
+                    takeTurn(new String(line.toByteArray(), StandardCharsets.UTF_8));
+                    line.reset();
                 } else {
                     line.write(octet);
                 }
@@ -49,13 +52,18 @@ public final class ScriptedChild extends Process {
         };
     }
 
-    private void answer() {
-        events.add("send", new String(line.toByteArray(), StandardCharsets.UTF_8));
-        line.reset();
-        JsonNode answer = answers.path(linesRead++);
+    private void takeTurn(String received) {
+        events.add("send", received);
+        if (received.startsWith("{\"action\":\"checkpoint\"")) {
+            ++turn;
+        } else {
+            ++call;
+            turn = 0;
+        }
         if (outputEnded) {
             return;
         }
+        JsonNode answer = turnsOfCalls.path(call).path(turn);
         // A JSON string holds bytes here, one to a character, so that a script can hold any.
         byte[] bytes = answer.path("write").asText("").getBytes(StandardCharsets.ISO_8859_1);
         byte[] rest = new byte[output.length - position + bytes.length];

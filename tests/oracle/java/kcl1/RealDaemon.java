@@ -115,7 +115,8 @@ public final class RealDaemon extends MultiLangRecordProcessor implements Daemon
 
     @Override
     public boolean shardFinished() {
-        return ExtendedSequenceNumber.SHARD_END.equals(checkpointer.getLastCheckpointValue());
+        return checkpointer != null
+                && ExtendedSequenceNumber.SHARD_END.equals(checkpointer.getLastCheckpointValue());
     }
 
     private static ExtendedSequenceNumber position(JsonNode node) {

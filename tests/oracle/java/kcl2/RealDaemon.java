@@ -118,7 +118,8 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
 
     @Override
     public boolean shardFinished() {
-        return ExtendedSequenceNumber.SHARD_END.equals(checkpointer.lastCheckpointValue());
+        return checkpointer != null
+                && ExtendedSequenceNumber.SHARD_END.equals(checkpointer.lastCheckpointValue());
     }
 
     private static ExtendedSequenceNumber position(JsonNode node) {
