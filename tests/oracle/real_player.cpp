@@ -4,12 +4,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <spawn.h>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
-
-#include <spawn.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace kclxx::oracle {
@@ -36,7 +35,8 @@ void run(const std::vector<std::string>& command, std::FILE* in, std::FILE* out)
   posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
   pid_t process = 0;
-  const int error = posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error =
+      posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::system_error(error, std::generic_category(), command.front());
   int status = 0;

@@ -24,10 +24,10 @@ struct record_fields {
 /// What the daemon is told to do.
 struct call {
   daemon_model::call_kind kind{};
-  std::string shard_id{};                ///< initialize
-  std::string sequence_number{};         ///< initialize
+  std::string shard_id{};                 ///< initialize
+  std::string sequence_number{};          ///< initialize
   std::uint64_t sub_sequence_number = 0;  ///< initialize
-  std::vector<record_fields> records{};  ///< process_records
+  std::vector<record_fields> records{};   ///< process_records
   std::optional<std::int64_t> millis_behind_latest{};
 };
 
