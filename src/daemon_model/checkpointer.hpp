@@ -8,6 +8,7 @@
 
 #include "daemon_model/child_line.hpp"
 #include "daemon_model/lease.hpp"
+#include "daemon_model/lines.hpp"
 
 namespace kclxx::daemon_model {
 
@@ -16,8 +17,11 @@ namespace kclxx::daemon_model {
 class shard_record_processor_checkpointer {
  public:
   /// `of` outlives this object.
-  explicit shard_record_processor_checkpointer(lease& of)
-      : lease_(of), last_(of.checkpoint()), largest_permitted_(of.checkpoint()) {}
+  shard_record_processor_checkpointer(generation version, lease& of)
+      : version_(version),
+        lease_(of),
+        last_(of.checkpoint()),
+        largest_permitted_(of.checkpoint()) {}
 
   void deliver(const sequence_position& largest) {
     if (largest_permitted_ < largest) largest_permitted_ = largest;
@@ -41,8 +45,10 @@ class shard_record_processor_checkpointer {
   }
 
  private:
+  [[nodiscard]] std::optional<sequence_position> permitted(const child_checkpoint& asked) const;
   outcome advance(const sequence_position& to);
 
+  generation version_;
   lease& lease_;
   sequence_position last_;
   sequence_position largest_permitted_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -34,6 +35,7 @@ class field_collector : public json::json_sax_t {
   std::map<std::string, value> fields;
   bool is_object = false;
   bool is_null = false;
+  bool has_action_twice = false;
   std::string error;
 
   bool null() override {
@@ -61,7 +63,10 @@ class field_collector : public json::json_sax_t {
     return true;
   }
   bool key(string_t& name) override {
-    if (depth_ == 1) key_ = std::move(name);
+    if (depth_ == 1) {
+      has_action_twice |= name == "action" && fields.contains(name);
+      key_ = std::move(name);
+    }
     return true;
   }
   bool end_object() override { return --depth_ >= 0; }
@@ -164,6 +169,8 @@ child_line typed(const field_collector& from) {
   if (action == from.fields.end() || action->second.what != kind::text) {
     return noise{"it has no action"};
   }
+  // The first one is read before the others, and names no field of the message.
+  if (from.has_action_twice) return noise{"it has two actions"};
   const std::string& name = action->second.text;
   const auto known =
       std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
@@ -190,6 +197,14 @@ child_line typed(const field_collector& from) {
   return out_of_place{name};
 }
 
+/// Of a text that begins with null: whether the word goes on, as a Java identifier would.
+bool is_word_longer(std::string_view text) {
+  const std::string_view behind = text.substr(text.find("null") + 4);
+  if (behind.empty() || behind.starts_with("\xef\xbf\xbd")) return false;
+  const auto next = static_cast<unsigned char>(behind.front());
+  return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
+}
+
 }  // namespace
 
 child_line parse_child_line(std::string_view line) {
@@ -198,12 +213,16 @@ child_line parse_child_line(std::string_view line) {
   if (line.empty()) return blank{};
   // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
   const std::string text = protocol::replace_invalid_utf8(line);
+  if (text.starts_with("\xef\xbb\xbf")) return noise{"a byte order mark"};
   field_collector fields;
   constexpr bool strict = false;  // what follows the object is not looked at
   const bool parsed =
       json::sax_parse(text.begin(), text.end(), &fields, json::input_format_t::json, strict);
   if (!parsed) return noise{fields.error.empty() ? "not JSON" : fields.error};
-  if (fields.is_null) return null_message{};
+  if (fields.is_null) {
+    if (is_word_longer(text)) return noise{"not JSON"};
+    return null_message{};
+  }
   if (!fields.is_object) return noise{"it is no object"};
   return typed(fields);
 }

@@ -46,7 +46,7 @@ void append_text_or_null(std::string& out, const std::optional<std::string_view>
 }
 
 void append_record(std::string& out, const record& one) {
-  out.append("{\"action\":\"record\",\"data\":");
+  out.append("{\"data\":");
   if (one.has_data()) {
     out += '"';
     protocol::append_base64(out, one.data());
@@ -67,7 +67,7 @@ void append_record(std::string& out, const record& one) {
   }
   out.append(",\"subSequenceNumber\":");
   append_number(out, static_cast<std::int64_t>(one.sub_sequence_number()));
-  out += '}';
+  out.append(",\"action\":\"record\"}");
 }
 
 }  // namespace

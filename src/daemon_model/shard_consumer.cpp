@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon_model/shard_consumer.hpp"
 
+#include <cstddef>
 #include <utility>
 
 namespace kclxx::daemon_model {
@@ -31,6 +32,10 @@ void shard_consumer::on_line(std::string_view line, happenings& out) {
   if (closed_) {
     out.emplace_back(lost_line{std::string(line)});
     return;
+  }
+  for (std::size_t end = line.find('\r'); end != std::string_view::npos; end = line.find('\r')) {
+    unread_.emplace_back(line.substr(0, end));
+    line.remove_prefix(end + 1);
   }
   unread_.emplace_back(line);
   read(out);

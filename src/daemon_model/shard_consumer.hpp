@@ -87,7 +87,7 @@ class shard_consumer {
  public:
   /// `of` outlives this object.
   shard_consumer(generation version, lease& of)
-      : version_(version), lease_(of), checkpointer_(of) {}
+      : version_(version), lease_(of), checkpointer_(version, of) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
   /// has, and that the status must repeat. `largest`: the highest position among the records of
@@ -99,7 +99,8 @@ class shard_consumer {
   /// the end of input, no records behind shutdownRequested.
   [[nodiscard]] bool can_call(call_kind what) const noexcept;
 
-  /// A line (without its newline) from the child; it waits unread between calls (D24).
+  /// A line (without its newline) from the child; it waits unread between calls (D24). To the
+  /// daemon a carriage return ends a line, too.
   void on_line(std::string_view line, happenings& out);
   /// The child closed its stdout, or died.
   void on_end_of_output(happenings& out);

@@ -146,6 +146,40 @@ TEST_CASE("a checkpoint below the last or above what was delivered is refused",
   CHECK(daemon.child(checkpoint_at("150")) == lines{"checkpoint 150/0 answered: ok"});
 }
 
+TEST_CASE("positions compare as numbers, and are the same only as texts", "[daemon_model][D10]") {
+  dialogue daemon;
+  daemon.start_batch("200");
+  CHECK(daemon.child(checkpoint_at("0200")) ==
+        lines{"checkpoint 0200/0 answered: ok, at the lease: 0200/0"});
+  CHECK(daemon.child(checkpoint_at("200")) ==
+        lines{"checkpoint 200/0 answered: ok, at the lease: 200/0"});
+  daemon.child(status_for("processRecords"));
+  daemon.call(call_kind::shard_ended);
+  CHECK(daemon.child(checkpoint_at("SHARD_END", 5)) ==
+        lines{"checkpoint SHARD_END/5 answered: ok, at the lease: SHARD_END/5"});
+  CHECK(daemon.child(status_for("shardEnded")) == lines{"shardEnded returned",
+                                                        "the end of the shard is not checkpointed",
+                                                        "close the child's input"});
+}
+
+TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model]") {
+  dialogue older(generation::v1);
+  older.start_batch("200");
+  CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
+        lines{"checkpoint TRIM_HORIZON/0 answered: IllegalArgumentException"});
+  dialogue daemon;
+  daemon.start_batch("200");
+  CHECK(daemon.child(checkpoint_at("TRIM_HORIZON")) ==
+        lines{"checkpoint TRIM_HORIZON/0 answered: ok"});
+}
+
+TEST_CASE("a carriage return ends a line", "[daemon_model]") {
+  dialogue daemon;
+  daemon.call(call_kind::initialize);
+  CHECK(daemon.child("x\r" + status_for("initialize") + "\r") ==
+        lines{"skipped (not JSON): x", "initialize returned"});
+}
+
 TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer", "[daemon_model][D8]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
@@ -261,6 +295,11 @@ TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model]") {
   CHECK(parsed(R"({"action":"hello"})") == "noise: 'hello' is no action");
   CHECK(parsed(R"({"action":"leaseLost"})") == "a daemon's leaseLost");
   CHECK(parsed("null") == "null");
+  CHECK(parsed("null x") == "null");
+  CHECK(parsed("nullx") == "noise: not JSON");
+  CHECK(parsed("\xef\xbb\xbf" + status_for("initialize")) == "noise: a byte order mark");
+  CHECK(parsed(R"({"action":"status","responseFor":"x","action":"status"})") ==
+        "noise: it has two actions");
   CHECK(parsed("[1]") == "noise: it is no object");
   CHECK(parsed("\r") == "an empty line");
 }
@@ -276,10 +315,12 @@ TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model]") {
                                     .sub_sequence_number = 3,
                                     .approximate_arrival_timestamp = std::chrono::milliseconds(7)}),
                             record({.sequence_number = "13"})};
-  CHECK(process_records_line(records, 250) ==
-        R"({"action":"processRecords","records":[{"action":"record","data":"YWI=",)"
-        "\"partitionKey\":\"k\\u001F\\n\xc3\xa4\","
-        R"("sequenceNumber":"12","approximateArrivalTimestamp":7,"subSequenceNumber":3},)"
-        R"({"action":"record","data":null,"partitionKey":null,"sequenceNumber":"13",)"
-        R"("approximateArrivalTimestamp":null,"subSequenceNumber":0}],"millisBehindLatest":250})");
+  CHECK(
+      process_records_line(records, 250) ==
+      R"({"action":"processRecords","records":[{"data":"YWI=",)"
+      "\"partitionKey\":\"k\\u001F\\n\xc3\xa4\","
+      R"("sequenceNumber":"12","approximateArrivalTimestamp":7,"subSequenceNumber":3,"action":"record"},)"
+      R"({"data":null,"partitionKey":null,"sequenceNumber":"13",)"
+      R"("approximateArrivalTimestamp":null,"subSequenceNumber":0,"action":"record"}],)"
+      R"("millisBehindLatest":250})");
 }

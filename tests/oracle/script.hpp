@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "daemon_model/shard_consumer.hpp"
+
+namespace kclxx::oracle {
+
+struct record_fields {
+  std::optional<std::string> data{};  ///< base64
+  std::optional<std::string> partition_key{};
+  std::string sequence_number{};
+  std::uint64_t sub_sequence_number = 0;
+  std::optional<std::int64_t> arrival{};  ///< milliseconds since 1970
+};
+
+/// What the daemon is told to do.
+struct call {
+  daemon_model::call_kind kind{};
+  std::string shard_id{};                 ///< initialize
+  std::string sequence_number{};          ///< initialize
+  std::uint64_t sub_sequence_number = 0;  ///< initialize
+  std::vector<record_fields> records{};   ///< process_records
+  std::optional<std::int64_t> millis_behind_latest{};
+};
+
+/// What the child writes at once: any bytes.
+struct turn {
+  std::string write{};
+  bool end = false;  ///< then it closes its output
+};
+
+/// A dialogue between a daemon and a child, both sides laid down beforehand. Played on the model
+/// and on the real classes it must give the same events.
+struct script {
+  std::string name{};
+  std::vector<call> calls{};
+  /// For each call: the first turn comes with the call's line, each further one with the answer to
+  /// a checkpoint.
+  std::vector<std::vector<turn>> child{};
+  /// What the lease table says to each write: "ok", which it also says behind the last, or the
+  /// simple name of an exception.
+  std::vector<std::string> store{};
+};
+
+/// The name that this daemon's line for the call has, and that the status must repeat.
+std::string_view action_name(daemon_model::call_kind kind, daemon_model::generation version);
+
+std::string status_line(std::string_view action);
+std::string checkpoint_line(const std::optional<std::string>& sequence_number,
+                            std::optional<std::int64_t> sub_sequence_number);
+
+/// One line for java/common/Oracle.java, which says what it holds.
+nlohmann::json to_json(const script& from);
+
+}  // namespace kclxx::oracle
