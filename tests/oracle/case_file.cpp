@@ -59,22 +59,6 @@ call read_call(const std::string& text) {
   return result;
 }
 
-/// The bytes that stand in the file as characters up to U+00FF.
-std::string as_bytes(const std::string& characters) {
-  std::string result;
-  for (std::size_t i = 0; i < characters.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(characters[i]);
-    if (byte < 0x80) {
-      result += characters[i];
-    } else if (byte <= 0xc3 && i + 1 < characters.size()) {
-      result += static_cast<char>((byte & 3) << 6 | (characters[++i] & 0x3f));
-    } else {
-      throw std::runtime_error("bytes are written as characters up to U+00FF");
-    }
-  }
-  return result;
-}
-
 class child_reader {
  public:
   explicit child_reader(daemon_model::generation version) : version_(version) {}
@@ -87,7 +71,7 @@ class child_reader {
       } else if (piece == "end") {
         turns.back().end = true;
       } else if (piece.is_object()) {
-        turns.back().write += as_bytes(piece.at("bytes").get<std::string>());
+        turns.back().write += bytes_from_characters(piece.at("bytes").get<std::string>());
       } else {
         turns.back().write += "\n" + line(piece.get<std::string>()) + "\n";
       }

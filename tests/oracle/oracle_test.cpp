@@ -22,7 +22,8 @@ using kclxx::daemon_model::generation;
 using namespace kclxx::oracle;
 
 constexpr std::string_view usage =
-    R"(usage: oracle_test --generation 1|2|3 [--cases DIR] [--random N] [--seed S] [--show] -- JAVA...
+    R"(usage: oracle_test --generation 1|2|3 [--cases DIR] [--random N] [--seed S] [--show]
+                   [--child PROGRAM] -- JAVA...
 
 Plays scripts on src/daemon_model and on the daemon's real classes (JAVA... is the command that
 starts java/common/Oracle.java with them), and compares what happens, event by event.
@@ -31,6 +32,7 @@ starts java/common/Oracle.java with them), and compares what happens, event by e
   --cases DIR   plays the cases of each .json file there
   --random N    plays N random scripts, with the seeds S, S + 1, ...
   --seed S      the first seed (1)
+  --child PROGRAM  plays the cases with a child process, too: PROGRAM is oracle_child
   --show        prints every script with the real classes' events
 
 Exit status: 0 all agree, 1 some differ (each is printed), 2 it could not be done.
@@ -42,6 +44,7 @@ struct options {
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
   bool show = false;
+  std::string child{};
   std::vector<std::string> java{};
 };
 
@@ -72,6 +75,8 @@ options parse(const std::vector<std::string>& arguments) {
       version = number(value);
     } else if (name == "--cases") {
       result.cases = value;
+    } else if (name == "--child") {
+      result.child = value;
     } else if (name == "--random") {
       result.random = number(value);
     } else if (name == "--seed") {
@@ -110,15 +115,23 @@ void print_events(const nlohmann::json& events) {
   for (const auto& event : events) std::cout << "    " << event.dump() << '\n';
 }
 
-bool agree(const script& played, const nlohmann::json& model, const nlohmann::json& real) {
-  if (model == real) return true;
-  const auto [in_model, in_real] =
-      std::mismatch(model.begin(), model.end(), real.begin(), real.end());
+/// What happened, by whose account.
+struct account {
+  std::string_view whose;
+  const nlohmann::json& events;
+};
+
+bool agree(const script& played, const account& one, const account& other) {
+  if (one.events == other.events) return true;
+  const auto end = one.events.end();
+  const auto other_end = other.events.end();
+  const auto [at, other_at] =
+      std::mismatch(one.events.begin(), end, other.events.begin(), other_end);
   std::cout << "they differ in: " << played.name << "\n  script: " << to_json(played).dump()
             << "\n  both:\n";
-  print_events(nlohmann::json(std::vector<nlohmann::json>(real.begin(), in_real)));
-  std::cout << "  the model: " << (in_model == model.end() ? "nothing" : in_model->dump())
-            << "\n  the real classes: " << (in_real == real.end() ? "nothing" : in_real->dump())
+  print_events(nlohmann::json(std::vector<nlohmann::json>(one.events.begin(), at)));
+  std::cout << "  " << one.whose << ": " << (at == end ? "nothing" : at->dump()) << "\n  "
+            << other.whose << ": " << (other_at == other_end ? "nothing" : other_at->dump())
             << "\n\n";
   return false;
 }
@@ -133,21 +146,57 @@ void drop_skipped_out_of_place(nlohmann::json& events) {
   });
 }
 
-int compare(const options& with) {
-  const std::vector<script> scripts = scripts_for(with);
-  std::vector<nlohmann::json> real = play_on_real_classes(scripts, with.java);
+/// How many scripts differ.
+std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<nlohmann::json> real,
+                               const options& with) {
   std::size_t differing = 0;
   std::size_t events = 0;
   for (std::size_t i = 0; i < scripts.size(); ++i) {
-    drop_skipped_out_of_place(real[i]);
-    events += real[i].size();
     if (with.show) {
       std::cout << scripts[i].name << '\n';
       print_events(real[i]);
     }
-    if (!agree(scripts[i], play_on_model(scripts[i], with.version), real[i])) ++differing;
+    drop_skipped_out_of_place(real[i]);
+    events += real[i].size();
+    const nlohmann::json model = play_on_model(scripts[i], with.version);
+    if (!agree(scripts[i], {"the model", model}, {"the real classes", real[i]})) ++differing;
   }
   std::cout << scripts.size() << " scripts, " << events << " events, " << differing << " differ\n";
+  return differing;
+}
+
+/// The same with processes and pipes in the place of the child that is an object; not those in
+/// which the daemon would wait for ever.
+std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nlohmann::json> real,
+                                   const options& with) {
+  std::vector<script> ending;
+  std::vector<nlohmann::json> expected;
+  for (std::size_t i = 0; i < scripts.size(); ++i) {
+    const bool waits = std::any_of(real[i].begin(), real[i].end(),
+                                   [](const auto& event) { return event.contains("waits"); });
+    if (waits) continue;
+    ending.push_back(std::move(scripts[i]));
+    expected.push_back(std::move(real[i]));
+  }
+  std::vector<std::string> java = with.java;
+  java.push_back(with.child);
+  const std::vector<nlohmann::json> seen = play_on_real_classes(ending, java);
+  std::size_t differing = 0;
+  for (std::size_t i = 0; i < ending.size(); ++i) {
+    if (!agree(ending[i], {"without a process", expected[i]}, {"with one", seen[i]})) ++differing;
+  }
+  std::cout << ending.size() << " of them with a child process, " << differing << " differ\n";
+  return differing;
+}
+
+int compare(const options& with) {
+  std::vector<script> scripts = scripts_for(with);
+  std::vector<nlohmann::json> real = play_on_real_classes(scripts, with.java);
+  std::size_t differing = compare_with_model(scripts, real, with);
+  if (!with.child.empty()) {
+    scripts.resize(scripts.size() - with.random);  // the cases are enough here
+    differing += compare_with_processes(std::move(scripts), std::move(real), with);
+  }
   return differing == 0 ? 0 : 1;
 }
 

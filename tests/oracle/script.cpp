@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle/script.hpp"
 
+#include <cstddef>
+#include <stdexcept>
+
 namespace kclxx::oracle {
 
 using daemon_model::call_kind;
@@ -66,6 +69,21 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
          R"(,"subSequenceNumber":)" + or_null(sub_sequence_number).dump() + "}";
 }
 
+std::string bytes_from_characters(const std::string& characters) {
+  std::string result;
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(characters[i]);
+    if (byte < 0x80) {
+      result += characters[i];
+    } else if (byte <= 0xc3 && i + 1 < characters.size()) {
+      result += static_cast<char>((byte & 3) << 6 | (characters[++i] & 0x3f));
+    } else {
+      throw std::runtime_error("bytes are written as characters up to U+00FF");
+    }
+  }
+  return result;
+}
+
 json to_json(const script& from) {
   json result{{"store", from.store}};
   json& calls = result["calls"] = json::array();
@@ -75,6 +93,17 @@ json to_json(const script& from) {
     json& list = child.emplace_back(json::array());
     for (const turn& one : turns) {
       list.push_back({{"write", as_characters(one.write)}, {"end", one.end}});
+    }
+  }
+  return result;
+}
+
+std::vector<std::vector<turn>> child_from_json(const json& from) {
+  std::vector<std::vector<turn>> result;
+  for (const json& turns : from) {
+    auto& list = result.emplace_back();
+    for (const json& one : turns) {
+      list.push_back({.write = bytes_from_characters(one.at("write")), .end = one.at("end")});
     }
   }
   return result;

@@ -57,7 +57,14 @@ std::string status_line(std::string_view action);
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,
                             std::optional<std::int64_t> sub_sequence_number);
 
+/// The bytes of a JSON string that has a character, up to U+00FF, for each.
+/// Errors: std::runtime_error for another character.
+std::string bytes_from_characters(const std::string& characters);
+
 /// One line for java/common/Oracle.java, which says what it holds.
 nlohmann::json to_json(const script& from);
+
+/// The part "child" of such a line.
+std::vector<std::vector<turn>> child_from_json(const nlohmann::json& from);
 
 }  // namespace kclxx::oracle

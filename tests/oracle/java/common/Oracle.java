@@ -10,7 +10,8 @@ import java.nio.charset.StandardCharsets;
 
 /**
  * Plays scripts against the daemon's real classes: one script a line on standard input, one line of events for
- * each on standard output. tests/oracle/README.md describes both.
+ * each on standard output. tests/oracle/README.md describes both. With a program as the only argument, the child is
+ * a process of that program instead of an object in this one.
  */
 public final class Oracle {
     private Oracle() {}
@@ -22,14 +23,16 @@ public final class Oracle {
         // What the daemon itself prints must not mix with the results.
         System.setOut(System.err);
         for (String line = scripts.readLine(); line != null; line = scripts.readLine()) {
-            results.println(json.writeValueAsString(play(json.readTree(line)).list()));
+            results.println(json.writeValueAsString(play(json.readTree(line), arguments).list()));
         }
         results.flush();
     }
 
-    private static Events play(JsonNode script) throws Exception {
+    private static Events play(JsonNode script, String[] program) throws Exception {
         Events events = new Events();
-        ScriptedChild child = new ScriptedChild(script.path("child"), events);
+        JsonNode turns = script.path("child");
+        Process child =
+                program.length == 0 ? new ScriptedChild(turns, events) : new ProcessChild(program[0], turns, events);
         Store store = new Store(script.path("store"), events);
         Daemon daemon = Generation.create(child, store, events);
         for (JsonNode call : script.path("calls")) {
@@ -51,6 +54,9 @@ public final class Oracle {
             if (events.workerEnded()) {
                 break;
             }
+        }
+        if (child instanceof ProcessChild process) {
+            process.end();
         }
         return events;
     }
