@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <poll.h>
 #include <string>
@@ -56,20 +57,54 @@ bool relay::copy_once() {
   if (buffer_->capacity() < size_ + max_read) {
     buffer_->grow(std::max(size_ + max_read, 2 * buffer_->capacity()));
   }
+  return both_are_pipes_ ? copy_by_tee() : copy_by_write();
+}
+
+// The other side gets the same pages, without a copy, and before anything else is done. It may
+// answer at once; its answer has to wait with its turn until the bytes are in the recorder.
+bool relay::copy_by_tee() {
+  auto turn = recorder_.take_turn();
+  const ssize_t passed_on = ::tee(from_.get(), to_.get(), max_read, SPLICE_F_NONBLOCK);
+  if (passed_on == 0) return end();
+  if (passed_on == -1) {
+    turn.unlock();
+    const int error = errno;
+    if (error == EINVAL) both_are_pipes_ = false;
+    if (error == EAGAIN) wait_for_room();
+    return error == EAGAIN || error == EINVAL || error == EINTR;
+  }
+  for (auto left = static_cast<std::size_t>(passed_on); left > 0;) {
+    const ssize_t n = ::read(from_.get(), buffer_->data() + size_, left);
+    if (n == -1 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    record(static_cast<std::size_t>(n));
+    left -= static_cast<std::size_t>(n);
+  }
+  recorder_.wake();
+  return true;
+}
+
+bool relay::copy_by_write() {
   char* const fresh = buffer_->data() + size_;
   const ssize_t n = ::read(from_.get(), fresh, max_read);
-  if (n == -1 && (errno == EINTR || errno == EAGAIN)) return true;
-  if (n <= 0) {
-    record_end();
-    return false;
-  }
+  if (n == -1) return errno == EINTR || errno == EAGAIN;
+  if (n == 0) return end();
   const auto count = static_cast<std::size_t>(n);
   const buffer_pool::buffer in_use = buffer_;
-  // Before it goes on, so that nothing that it causes can be recorded earlier.
-  record(count);
+  {
+    // Before it goes on, so that nothing that it causes can be recorded earlier.
+    const auto turn = recorder_.take_turn();
+    record(count);
+  }
   const auto error = io::write_all(to_.get(), {fresh, count});
   recorder_.wake();
   return !error;
+}
+
+void relay::wait_for_room() const {
+  pollfd room{to_.get(), POLLOUT, 0};
+  while (::poll(&room, 1, -1) == -1) {  // EINTR
+  }
 }
 
 void relay::record(std::size_t fresh) {
@@ -101,10 +136,11 @@ void relay::record(std::size_t fresh) {
   size_ = rest.size();
 }
 
-void relay::record_end() {
+bool relay::end() {
   if (size_ > 0) recorder_.add({lines_, buffer_, {buffer_->data(), size_}, true});
   recorder_.add({end_});
   recorder_.wake();
+  return false;
 }
 
 }  // namespace kclxx::cli

@@ -29,9 +29,12 @@ class relay {
   enum class readiness { readable, peer_is_gone };
 
   [[nodiscard]] readiness wait() const;
+  void wait_for_room() const;
   bool copy_once();
+  bool copy_by_tee();
+  bool copy_by_write();
   void record(std::size_t fresh);
-  void record_end();
+  bool end();
 
   descriptor from_;
   descriptor to_;
@@ -40,7 +43,8 @@ class relay {
   recorder& recorder_;
   buffer_pool& pool_;
   buffer_pool::buffer buffer_;
-  std::size_t size_ = 0;  // of the unfinished line at the buffer's beginning
+  bool both_are_pipes_ = true;  // until the system says that they are not
+  std::size_t size_ = 0;        // of the unfinished line at the buffer's beginning
 };
 
 }  // namespace kclxx::cli
