@@ -53,7 +53,8 @@ class recorder {
   void give_up(const std::string& why);
   [[nodiscard]] bool is_recording() const;
 
-  /// Writes what is left, and ends. Blocking: until it is written.
+  /// Writes what is left, and ends; gives up when the disk takes nothing for 5 s.
+  /// Blocking: until it is written.
   void finish();
   /// Removes the file again: nothing came of the dialogue.
   void discard();
@@ -85,7 +86,9 @@ class recorder {
   std::condition_variable emptied_;
   std::deque<timed_block> queue_;
   std::size_t queued_bytes_ = 0;
+  std::size_t written_ = 0;  // blocks
   bool is_finishing_ = false;
+  bool has_finished_ = false;
   bool has_given_up_ = false;
   std::thread thread_;
 };
