@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 #include "cli/buffer_pool.hpp"
 #include "cli/child_process.hpp"
 #include "cli/descriptor.hpp"
+#include "cli/line_recorder.hpp"
+#include "cli/passed_on.hpp"
 #include "cli/recorder.hpp"
 #include "cli/relay.hpp"
 #include "io/signals.hpp"
@@ -52,15 +55,35 @@ descriptor take_over(int standard, const std::string& name) {
   std::_Exit(128 + how.signal);
 }
 
+bool is_pipe(const descriptor& fd) {
+  struct stat status {};
+  return ::fstat(fd.get(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
 /// Everything that the threads share.
 struct capture {
   capture(const std::string& directory, const std::vector<std::string>& command)
-      : to_record(directory, command) {}
+      : to_record(directory, command),
+        passed(to_record, pool),
+        daemon_lines(entry_kind::daemon_line, entry_kind::end_of_input, to_record, pool),
+        child_lines(entry_kind::child_line, entry_kind::end_of_output, to_record, pool) {}
 
   buffer_pool pool;
   recorder to_record;
+  passed_on passed;
+  line_recorder daemon_lines;  // of a daemon that is no pipe
+  line_recorder child_lines;
   std::optional<child_process> child;
 };
+
+void relay_input(capture& all, descriptor from) {
+  descriptor to = std::move(all.child->input);
+  if (is_pipe(from)) {
+    relay_pages(std::move(from), std::move(to), all.to_record, all.passed);
+  } else {
+    relay_bytes(std::move(from), std::move(to), all.to_record, all.daemon_lines, all.passed);
+  }
+}
 
 // The thread that reads the daemon may be waiting for it for ever, so what the threads share is
 // never destroyed: the process leaves from here.
@@ -69,14 +92,11 @@ struct capture {
   {
     const io::signal_block no_signals;
     std::thread([&all, from = std::move(input)]() mutable {
-      relay(std::move(from), std::move(all.child->input), entry_kind::daemon_line,
-            entry_kind::end_of_input, all.to_record, all.pool)
-          .run();
+      relay_input(all, std::move(from));
     }).detach();
     to_daemon = std::thread([&all, to = std::move(output)]() mutable {
-      relay(std::move(all.child->output), std::move(to), entry_kind::child_line,
-            entry_kind::end_of_output, all.to_record, all.pool)
-          .run();
+      relay_bytes(std::move(all.child->output), std::move(to), all.to_record, all.child_lines,
+                  all.passed);
     });
   }
   const child_exit how = all.child->wait();
@@ -84,7 +104,11 @@ struct capture {
   to_daemon.join();
   recorder::block exit{how.signal == 0 ? entry_kind::exit : entry_kind::killed};
   exit.number = how.signal == 0 ? how.status : how.signal;
-  all.to_record.add(std::move(exit));
+  {
+    const auto turn = all.to_record.take_turn();
+    all.passed.drain();
+    all.to_record.add(std::move(exit));
+  }
   all.to_record.finish();
   leave_as(how);
 }

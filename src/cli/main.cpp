@@ -8,6 +8,7 @@
 
 #include "cli/capture_command.hpp"
 #include "cli/command.hpp"
+#include "cli/generate_command.hpp"
 
 int main(int argc, char** argv) {
   using namespace kclxx::cli;
@@ -16,9 +17,12 @@ int main(int argc, char** argv) {
   CLI::App app("Records and makes dialogues between the KCL MultiLangDaemon and its children.\n",
                "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Subcommands", "Commands");
   app.require_subcommand(1);
   app.footer("kclxx COMMAND --help has an example of each.");
   invocation run;
   add_capture_command(app, run);
+  add_generate_command(app, run);
   return run_command_line(app, run, argc, argv);
 }

@@ -6,6 +6,8 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -21,6 +23,7 @@ using transcript::entry_kind;
 
 constexpr std::size_t max_queued = std::size_t{64} << 20;
 constexpr std::chrono::seconds longest_wait(5);
+constexpr const char* too_slow = "the disk is too slow";
 
 std::string existing(const std::string& directory) {
   std::filesystem::create_directories(directory);
@@ -61,7 +64,10 @@ recorder::recorder(const std::string& directory, std::vector<std::string> comman
   thread_ = std::thread([this] { run(); });
 }
 
-recorder::~recorder() { finish(); }
+recorder::~recorder() {
+  finish();
+  thread_.join();
+}
 
 void recorder::add(block one) {
   std::unique_lock lock(mutex_);
@@ -69,7 +75,7 @@ void recorder::add(block one) {
     filled_.notify_one();
     if (!emptied_.wait_for(lock, longest_wait,
                            [&] { return has_given_up_ || queued_bytes_ <= max_queued; })) {
-      give_up_locked(file_.name() + " was not written for 5 s");
+      give_up_locked(too_slow);
     }
   }
   if (has_given_up_) return;
@@ -101,12 +107,14 @@ bool recorder::is_recording() const {
 }
 
 void recorder::finish() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_finishing_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  is_finishing_ = true;
   filled_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  while (!has_finished_) {
+    const std::size_t before = written_;
+    emptied_.wait_for(lock, longest_wait, [&] { return has_finished_ || written_ != before; });
+    if (!has_finished_ && written_ == before) return give_up_locked(too_slow);
+  }
 }
 
 void recorder::discard() {
@@ -116,10 +124,14 @@ void recorder::discard() {
 }
 
 void recorder::run() {
+  // The dialogue goes before its recording. Not for the thread that reads the daemon's bytes: the
+  // dialogue may have to wait for that one.
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
+                ::getpriority(PRIO_PROCESS, 0) + 10);
   std::unique_lock lock(mutex_);
   for (;;) {
     filled_.wait(lock, [&] { return is_finishing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
+    if (queue_.empty()) break;
     const timed_block one = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
@@ -132,8 +144,11 @@ void recorder::run() {
     lock.lock();
     if (!problem.empty()) give_up_locked(problem);
     queued_bytes_ -= std::min(queued_bytes_, one.what.bytes.size());
+    ++written_;
     emptied_.notify_all();
   }
+  has_finished_ = true;
+  emptied_.notify_all();
 }
 
 void recorder::write(const timed_block& one) {

@@ -41,6 +41,9 @@ class recorder {
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
 
+  /// Keeps the order while bytes are passed on before they can be added: whoever adds holds it.
+  [[nodiscard]] std::unique_lock<std::mutex> take_turn() { return std::unique_lock(turn_); }
+
   /// Appends in the order of the calls, with the time of the call. `wake` starts the writing, and
   /// so can come when the dialogue has got what it waits for.
   /// Blocking: while more than 64 MiB wait to be written, for 5 s at most; then recording ends.
@@ -50,7 +53,8 @@ class recorder {
   void give_up(const std::string& why);
   [[nodiscard]] bool is_recording() const;
 
-  /// Writes what is left, and ends. Blocking: until it is written.
+  /// Writes what is left, and ends; gives up when the disk takes nothing for 5 s.
+  /// Blocking: until it is written.
   void finish();
   /// Removes the file again: nothing came of the dialogue.
   void discard();
@@ -76,12 +80,15 @@ class recorder {
   bool has_begun_ = false;        // the header is written
   bool is_name_settled_ = false;  // the first line of the daemon was seen
 
+  std::mutex turn_;
   mutable std::mutex mutex_;
   std::condition_variable filled_;
   std::condition_variable emptied_;
   std::deque<timed_block> queue_;
   std::size_t queued_bytes_ = 0;
+  std::size_t written_ = 0;  // blocks
   bool is_finishing_ = false;
+  bool has_finished_ = false;
   bool has_given_up_ = false;
   std::thread thread_;
 };

@@ -1,46 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// Copies the two directions of a dialogue, as the bytes come and without changing one, and lets
+// them be recorded. Each function runs until `from` ends or nobody reads `to`, and closes both
+// then: what happened on one side has happened on the other at once.
 #pragma once
 
-#include <cstddef>
-
-#include "cli/buffer_pool.hpp"
 #include "cli/descriptor.hpp"
+#include "cli/line_recorder.hpp"
+#include "cli/passed_on.hpp"
 #include "cli/recorder.hpp"
-#include "transcript/entry.hpp"
 
 namespace kclxx::cli {
 
-/// Copies one direction of a dialogue, as it comes and without changing a byte, and hands its
-/// lines to a recorder.
-///
-/// Thread safety: none; one relay and one thread for each direction.
-class relay {
- public:
-  /// `end` is recorded when `from` ends. Lifetime: `to_record` and `pool` outlive it.
-  relay(descriptor from, descriptor to, transcript::entry_kind lines, transcript::entry_kind end,
-        recorder& to_record, buffer_pool& pool);
+/// From the daemon, both descriptors pipes: the child gets the same pages, without a copy, before
+/// anything else is done.
+/// Blocking: until the end.
+void relay_pages(descriptor from, descriptor to, recorder& order, passed_on& passed);
 
-  /// Copies until `from` ends or nobody reads `to`, then closes both: what happened on one side
-  /// has happened on the other at once.
-  /// Blocking: until then.
-  void run();
-
- private:
-  enum class readiness { readable, peer_is_gone };
-
-  [[nodiscard]] readiness wait() const;
-  bool copy_once();
-  void record(std::size_t fresh);
-  void record_end();
-
-  descriptor from_;
-  descriptor to_;
-  transcript::entry_kind lines_;
-  transcript::entry_kind end_;
-  recorder& recorder_;
-  buffer_pool& pool_;
-  buffer_pool::buffer buffer_;
-  std::size_t size_ = 0;  // of the unfinished line at the buffer's beginning
-};
+/// From a daemon that is no pipe, or from the child. `before` is drained first, so that an answer
+/// is recorded behind what it answers.
+/// Blocking: until the end.
+void relay_bytes(descriptor from, descriptor to, recorder& order, line_recorder& lines,
+                 passed_on& before);
 
 }  // namespace kclxx::cli

@@ -153,11 +153,11 @@ int main(int argc, char** argv) {
   const std::vector<std::string> capture{argv[1], "capture", "--output", directory, "--"};
 
   const std::string large = batch(1000, 1024);
-  const comparison bulk = compare(child, capture, directory, large, 150, 11);
+  const comparison bulk = compare(child, capture, directory, large, 60, 9);
   const double megabytes = static_cast<double>(large.size()) / 1e6;
   std::cout << "1,000 records of 1 KiB: " << megabytes / bulk.direct << " MB/s direct, "
             << megabytes / bulk.captured << " MB/s captured, ratio " << bulk.ratio << "\n";
-  const comparison small = compare(child, capture, directory, batch(10, 100), 3000, 11);
+  const comparison small = compare(child, capture, directory, batch(10, 100), 1000, 5);
   std::cout << "10 records of 100 B: " << small.direct * 1e6 << " us a round trip direct, "
             << small.captured * 1e6 << " us captured, " << (small.captured - small.direct) * 1e6
             << " us added\n";

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kclxx capture` between a test that plays the daemon, and children of many kinds.
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "process/captured_dialogue.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+using namespace std::chrono_literals;
+using kclxx::cli::child_exit;
+using kclxx::cli::child_process;
+
+namespace {
+
+const std::string initialize =
+    R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":"TRIM_HORIZON"})";
+
+}  // namespace
+
+TEST_CASE("both directions pass unchanged, however they are cut", "[process][capture]") {
+  const auto piece = GENERATE(as<std::size_t>(), 1, 3, 8192, 300'001);
+  const std::size_t size = piece == 1 ? 3'000 : 700'000;
+  std::string text = initialize + "\n";
+  std::minstd_rand random(7);
+  while (text.size() < size) {
+    text += "{\"x\":\"";
+    for (auto n = random() % 5000; n > 0; --n) text += static_cast<char>('a' + random() % 26);
+    text += random() % 3 == 0 ? "\" oops\n" : "\"}\n";
+    if (random() % 5 == 0) text += "\n";
+  }
+  text += "{\"unfinished\":";
+  captured_dialogue dialogue({"cat"});
+  std::thread writer([&] {
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      dialogue.send(std::string_view(text).substr(at, piece));
+    }
+    dialogue.close_input();
+  });
+  CHECK((dialogue.rest() == text));
+  writer.join();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  const auto transcript = dialogue.transcript();
+  CHECK(transcript.error.empty());
+  CHECK((transcript.daemon == text));
+  CHECK((transcript.child == text));
+  CHECK(transcript.events == "end_of_input end_of_output exit 0 ");
+  CHECK(transcript.head.shard == "shardId-000000000007");
+  CHECK(transcript.head.command == std::vector<std::string>{"cat"});
+  CHECK(transcript.name.starts_with("shardId-000000000007.20"));
+}
+
+TEST_CASE("what is not a whole line is passed on at once", "[process][capture]") {
+  captured_dialogue dialogue({"cat"});
+  dialogue.send("{\"action\":");
+  CHECK(dialogue.read(10) == "{\"action\":");  // it would wait for ever for a line
+  dialogue.send("1}\n");
+  CHECK(dialogue.read(3) == "1}\n");
+}
+
+TEST_CASE("a line of 20 MB passes, and is recorded as it was", "[process][capture]") {
+  const std::string line = "{\"x\":\"" + std::string(20'000'000, 'x') + "\"}\n";
+  captured_dialogue dialogue({"cat"});
+  std::thread writer([&] {
+    dialogue.send(line);
+    dialogue.close_input();
+  });
+  CHECK((dialogue.rest() == line));
+  writer.join();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  const auto transcript = dialogue.transcript();
+  CHECK((transcript.daemon + "\n" == line));
+  CHECK((transcript.child + "\n" == line));
+}
+
+TEST_CASE("an answer is recorded behind the line that it answers", "[process][capture]") {
+  captured_dialogue dialogue({"cat"});
+  for (int i = 0; i < 300; ++i) {
+    const std::string line = "{\"n\":" + std::to_string(i) + ",\"x\":\"" +
+                             std::string(static_cast<std::size_t>(i) * 700, 'x') + "\"}\n";
+    dialogue.send(line);
+    REQUIRE((dialogue.read(line.size()) == line));
+  }
+  dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  const std::string order = dialogue.transcript().order;
+  std::string expected;
+  for (int i = 0; i < 300; ++i) expected += "dc";
+  CHECK(order.substr(0, 600) == expected);
+}
+
+TEST_CASE("stray prints and bytes that are not UTF-8 are recorded", "[process][capture]") {
+  captured_dialogue dialogue({"/bin/sh", "-c", "printf 'hello\\n\\377\\376 x\\n\\000\\n{}\\nend'"});
+  const std::string said = dialogue.rest();
+  CHECK(said == std::string("hello\n\xFF\xFE x\n\0\n{}\nend", 19));
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  CHECK(dialogue.transcript().child == said);
+}
+
+TEST_CASE("the child's exit is passed on", "[process][capture]") {
+  SECTION("its status") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "exit 13"});
+    CHECK(dialogue.wait() == child_exit{13, 0});
+    CHECK(dialogue.transcript().events.find("exit 13 ") != std::string::npos);
+  }
+  SECTION("the signal that ended it") {
+    const int signal = GENERATE(SIGKILL, SIGTERM, SIGSEGV, SIGPIPE);
+    captured_dialogue dialogue({"/bin/sh", "-c", "kill -" + std::to_string(signal) + " $$"});
+    CHECK(dialogue.wait() == child_exit{0, signal});
+    CHECK(dialogue.transcript().events.find("killed " + std::to_string(signal) + " ") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("what one side closes is closed for the other at once", "[process][capture]") {
+  SECTION("the daemon closes the input") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "cat; echo it ended; exec sleep 1000"});
+    dialogue.close_input();
+    CHECK(dialogue.read(9) == "it ended\n");
+  }
+  SECTION("the child closes its output") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "exec >&-; exec sleep 1000"});
+    CHECK(dialogue.rest().empty());
+  }
+  SECTION("the child closes its input") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "exec <&-; exec sleep 1000"});
+    CHECK(dialogue.await_broken_input());
+  }
+  SECTION("the daemon reads no more") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "exec yes"});
+    CHECK(dialogue.read(4) == "y\ny\n");
+    dialogue.close_output();
+    CHECK(dialogue.wait() == child_exit{0, SIGPIPE});
+  }
+  SECTION("the child dies while the daemon writes") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "read line; exit 3"});
+    dialogue.send(initialize + "\n");
+    CHECK(dialogue.await_broken_input());
+    CHECK(dialogue.wait() == child_exit{3, 0});
+  }
+}
+
+TEST_CASE("the signals of a terminal or a container do not end it", "[process][capture][D6]") {
+  captured_dialogue dialogue({"cat"});
+  dialogue.send("{}\n");
+  CHECK(dialogue.read(3) == "{}\n");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) dialogue.signal(signal);
+  dialogue.send("{}\n");
+  CHECK(dialogue.read(3) == "{}\n");
+  dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+}
+
+TEST_CASE("the child has the same signals and descriptors as without it",
+          "[process][capture][D3]") {
+  const std::vector<std::string> child{
+      "/bin/sh", "-c", "grep -E 'SigIgn|SigBlk|SigCgt' /proc/self/status; ls /proc/$$/fd"};
+  child_process direct(child);
+  captured_dialogue dialogue(child);
+  const std::string with = dialogue.rest();
+  std::string without(with.size() + 1, ' ');
+  std::size_t size = 0;
+  ssize_t n = 0;
+  while ((n = ::read(direct.output.get(), &without[size], without.size() - size)) > 0) {
+    size += static_cast<std::size_t>(n);
+  }
+  CHECK(with == without.substr(0, size));
+}
+
+TEST_CASE("kill -9 of the capture is the end of the child's input", "[process][capture]") {
+  captured_dialogue dialogue({"/bin/sh", "-c", "cat; echo it ended >&2"},
+                             child_process::error_output::piped);
+  dialogue.send("{}\n");
+  CHECK(dialogue.read(3) == "{}\n");
+  dialogue.signal(SIGKILL);
+  CHECK(dialogue.wait() == child_exit{0, SIGKILL});
+  CHECK(dialogue.read_error(9) == "it ended\n");
+}
+
+TEST_CASE("killed at any moment, the transcript is readable up to its last complete line",
+          "[process][capture]") {
+  std::minstd_rand random(std::random_device{}());
+  const auto victim = GENERATE("capture", "child");
+  for (int run = 0; run < 10; ++run) {
+    captured_dialogue dialogue({"/bin/sh", "-c", "echo $$; exec cat"});
+    std::string pid;
+    while (!pid.ends_with('\n')) pid += dialogue.read(1);
+    std::string line = initialize + "\n";
+    const auto count = 1 + random() % 60;
+    for (unsigned i = 0; i < count; ++i) {
+      dialogue.send(line);
+      REQUIRE((dialogue.read(line.size()) == line));
+      line = "{\"x\":\"" + std::string(random() % 200'000, 'x') + "\"}\n";
+    }
+    dialogue.send(std::string_view(line).substr(0, random() % line.size()));
+    if (victim == std::string("capture")) {
+      dialogue.signal(SIGKILL);
+    } else {
+      ::kill(std::stoi(pid), SIGKILL);
+    }
+    CHECK(dialogue.wait() == child_exit{0, SIGKILL});
+    const auto transcript = dialogue.transcript();
+    const bool is_well_ended = transcript.error.empty() ||
+                               transcript.error.find("is cut off") != std::string::npos ||
+                               transcript.error.find("is empty") != std::string::npos;
+    CAPTURE(transcript.error, count);
+    CHECK(is_well_ended);
+    if (victim == std::string("child")) CHECK(transcript.error.empty());
+  }
+}
+
+TEST_CASE("a full disk is said once, and the dialogue goes on", "[process][capture]") {
+  captured_dialogue dialogue({"cat"}, child_process::error_output::piped, 300'000);
+  const std::string line = "{\"x\":\"" + std::string(100'000, 'x') + "\"}\n";
+  for (int i = 0; i < 50; ++i) {
+    dialogue.send(line);
+    REQUIRE((dialogue.read(line.size()) == line));
+  }
+  dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  const std::string said = dialogue.rest_of_error();
+  CAPTURE(said);
+  CHECK(said.starts_with("kclxx capture: nothing more is recorded: "));
+  CHECK(said.find("cannot be written: File too large; the dialogue goes on\n") !=
+        std::string::npos);
+  CHECK(said.find('\n') == said.size() - 1);
+  CHECK(dialogue.transcript().error.find("is cut off") != std::string::npos);
+  CHECK(dialogue.transcript().order.starts_with("d"));
+}
+
+TEST_CASE("what cannot be set up is status 5, before the child is started", "[process][capture]") {
+  SECTION("the directory") {
+    captured_dialogue dialogue({"/bin/sh", "-c", "echo started"},
+                               child_process::error_output::piped, 0, "/proc/nowhere");
+    CHECK(dialogue.rest().empty());
+    CHECK(dialogue.wait() == child_exit{5, 0});
+    CHECK(dialogue.rest_of_error().starts_with("kclxx capture: "));
+  }
+  SECTION("the child; then no file is left") {
+    captured_dialogue dialogue({"/no/such/program"}, child_process::error_output::piped);
+    CHECK(dialogue.wait() == child_exit{5, 0});
+    CHECK(dialogue.rest_of_error() ==
+          "kclxx capture: /no/such/program cannot be started: No such file or directory\n");
+    CHECK(dialogue.file_count() == 0);
+  }
+}
+
+TEST_CASE("a shard's name cannot lead out of the directory", "[process][capture]") {
+  captured_dialogue dialogue({"cat"});
+  dialogue.send(R"({"action":"initialize","shardId":"../../etc/x y"})"
+                "\n");
+  dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  CHECK(dialogue.transcript().name.starts_with("______etc_x_y.20"));
+  CHECK(dialogue.transcript().head.shard == "../../etc/x y");
+}
+
+TEST_CASE("a library's child under capture keeps its whole dialogue", "[process][capture]") {
+  captured_dialogue dialogue({KCLXX_TEST_CHILD});
+  const auto await_status = [&] {
+    std::string all;
+    while (all.find("\"status\"") == std::string::npos || all.back() != '\n') {
+      all += dialogue.read(1);
+    }
+  };
+  dialogue.send(initialize + "\n");
+  await_status();
+  dialogue.send("{\"action\":\"leaseLost\"}\n");
+  await_status();
+  dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+  CHECK(dialogue.transcript().daemon == initialize + "\n{\"action\":\"leaseLost\"}");
+  CHECK(dialogue.transcript().child.find("{\"action\":\"status\",\"responseFor\":\"leaseLost\"}") !=
+        std::string::npos);
+}
