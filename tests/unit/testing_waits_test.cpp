@@ -44,6 +44,16 @@ recording_processor::step with_batch(std::function<void(checkpointer&)> what) {
   };
 }
 
+/// What a call is refused with.
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
@@ -181,8 +191,9 @@ TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[
   handle.checkpoint();  // persisted already
   daemon.deliver({"b"});
   CHECK_THROWS_AS(handle.checkpoint(), std::logic_error);
-  CHECK_THROWS_WITH(handle.checkpoint(sequence_position("2")),
-                    Catch::Contains("checkpoint(2/0) waits for the daemon"));
+  CHECK(refusal([&] {
+          handle.checkpoint(sequence_position("2"));
+        }).find("checkpoint(2/0) waits for the daemon") == 0);
   daemon.deliver({});
   CHECK(daemon.persisted() == sequence_position("2"));
 }
@@ -195,21 +206,14 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
   std::string request;
   std::string wait;
   std::thread([&] {
-    try {
-      handle.request();
-    } catch (const std::logic_error& error) {
-      request = error.what();
-    }
-    try {
-      std::error_code ec;
-      handle.checkpoint(ec);
-    } catch (const std::logic_error& error) {
-      wait = error.what();
-    }
+    request = refusal([&] { handle.request(); });
+    std::error_code ec;
+    wait = refusal([&] { handle.checkpoint(ec); });
   }).join();
   CHECK(request.find("request() was called on another thread") == 0);
   CHECK(wait.find("checkpoint() was called on another thread") == 0);
-  CHECK_THROWS_WITH(daemon.deliver({}), Catch::Contains("was called on another thread"));
+  CHECK(refusal([&] { daemon.deliver({}); }).find("checkpoint() was called on another thread") ==
+        0);
   daemon.deliver({});  // said once
   CHECK(daemon.attempts().empty());
 }
