@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
 
 namespace kclxx::testing {
 
@@ -36,6 +37,12 @@ void observations::answered(const daemon_model::answered& answer, const sequence
   attempts_.push_back({position, answer.error});
   if (answer.attempted && !answer.error) checkpoints_.push_back(position);
   note("daemon", answer.line);
+}
+
+void observations::happened(const daemon_model::happening& one) {
+  std::ostringstream text;
+  text << one;
+  note("daemon", text.str());
 }
 
 void observations::callback(session::callback what) {

@@ -24,6 +24,8 @@ class observations {
 
   /// `last`: what is persisted, for an answer that did not say where.
   void answered(const daemon_model::answered& answer, const sequence_position& last);
+  /// Whatever else the daemon did.
+  void happened(const daemon_model::happening& one);
   void callback(session::callback what);
   void log(log_level level, std::string_view text);
   /// A line of the dialogue; long ones are cut short.

@@ -2,7 +2,6 @@
 #include "testing/simulation.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -16,13 +15,6 @@ namespace {
 using daemon_model::call_kind;
 
 constexpr std::chrono::milliseconds first_arrival{1'600'000'000'000};
-
-template <class T>
-std::string printed(const T& value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
 
 }  // namespace
 
@@ -187,8 +179,8 @@ void daemon::simulation::send_unknown_action(std::string_view name) {
 }
 
 void daemon::simulation::end_input() {
+  usage_->require_owner("end_input");
   const auto close = [this] {
-    usage_->require_owner("end_input");
     if (child_->is_killed()) throw std::logic_error("end_input: the child crashed");
     if (child_->status()) throw std::logic_error("end_input: " + how_it_left());
     daemon_model::happenings out;
@@ -204,6 +196,7 @@ void daemon::simulation::end_input() {
 }
 
 void daemon::simulation::advance(milliseconds time) {
+  usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
   const auto until = clock_->now() + time;
   const auto pass = [&] {
@@ -216,7 +209,6 @@ void daemon::simulation::advance(milliseconds time) {
     clock_->move_to(until);
   };
   if (child_->is_in_callback()) {
-    usage_->require_owner("advance");
     pass();
   } else {
     verb("advance", pass);
@@ -252,7 +244,18 @@ void daemon::simulation::resume() {
   });
 }
 
+void daemon::simulation::lose_lease_silently() {
+  usage_->require_owner("lose_lease_silently");
+  lease_.lose();
+}
+
+void daemon::simulation::end_input_in_next_callback() {
+  usage_->require_owner("end_input_in_next_callback");
+  ends_input_in_callback_ = true;
+}
+
 void daemon::simulation::fail_next_checkpoint(std::string_view exception, int times) {
+  usage_->require_owner("fail_next_checkpoint");
   if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
   faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
 }
@@ -267,7 +270,7 @@ void daemon::simulation::take(daemon_model::happenings happened) {
       seen_.answered(*answer, consumer_->checkpointer().last());
       child_->receive(std::move(answer->line));
     } else if (!std::holds_alternative<daemon_model::returned>(one)) {
-      seen_.note("daemon", printed(one));
+      seen_.happened(one);
       if (std::holds_alternative<daemon_model::close_input>(one)) child_->end_input();
     }
   }

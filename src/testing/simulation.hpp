@@ -42,8 +42,8 @@ class daemon::simulation {
   void crash();
   void resume();
   void fail_next_checkpoint(std::string_view exception, int times);
-  void lose_lease_silently() { lease_.lose(); }
-  void end_input_in_next_callback() { ends_input_in_callback_ = true; }
+  void lose_lease_silently();
+  void end_input_in_next_callback();
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }
   [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }

@@ -139,9 +139,12 @@ TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testin
 
 TEST_CASE("a request is sent at once in a callback, and with the next call between two",
           "[testing]") {
-  auto daemon = scripted(with_batch([](checkpointer& with) { with.request(); }));
-  daemon.initialize().deliver({"a"});
-  CHECK(daemon.persisted() == sequence_position("1"));
+  auto daemon = scripted(with_batch([](checkpointer& with) {
+    with.request(sequence_position("1"));
+    with.request();
+  }));
+  daemon.initialize().deliver({"a", "b"});
+  CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
   auto later = scripted({});
   later.initialize().deliver({"a", "b"});
   auto& handle = *later.processor<recording_processor>().handle;
@@ -215,6 +218,9 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
   CHECK(refusal([&] { daemon.deliver({}); }).find("checkpoint() was called on another thread") ==
         0);
   daemon.deliver({});  // said once
+  std::string verb;
+  std::thread([&] { verb = refusal([&] { daemon.advance(1s); }); }).join();
+  CHECK(verb.find("advance was called on another thread") == 0);
   CHECK(daemon.attempts().empty());
 }
 
