@@ -1,7 +1,7 @@
 # find_package(kclxx) and pkg-config.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS kclxx EXPORT kclxxTargets FILE_SET HEADERS)
+install(TARGETS kclxx kclxx_testing EXPORT kclxxTargets FILE_SET HEADERS)
 if(KCLXX_BUILD_CLI)
   install(TARGETS kclxx_cli)
 endif()
@@ -16,8 +16,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
 # Relative, so that an installed tree can be moved; the way up depends on the libdir's depth.
 file(RELATIVE_PATH KCLXX_PREFIX_FROM_PC
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/kclxx.pc.in ${PROJECT_BINARY_DIR}/kclxx.pc @ONLY)
+foreach(name kclxx kclxx-testing)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
 
 install(FILES ${PROJECT_BINARY_DIR}/kclxxConfig.cmake ${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
   DESTINATION ${package_dir})
-install(FILES ${PROJECT_BINARY_DIR}/kclxx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/kclxx.pc ${PROJECT_BINARY_DIR}/kclxx-testing.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -10,6 +10,7 @@
 
 #include <kclxx/run.hpp>
 
+#include "base/function_processor.hpp"
 #include "io/reactor.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
@@ -106,17 +107,6 @@ class child {
   input input_;
 };
 
-/// The shortest program's processor.
-class function_processor final : public record_processor {
- public:
-  explicit function_processor(std::function<void(record_batch)> process)
-      : process_(std::move(process)) {}
-  void process_records(record_batch batch, checkpointer&) override { process_(std::move(batch)); }
-
- private:
-  std::function<void(record_batch)> process_;
-};
-
 }  // namespace
 }  // namespace runtime
 
@@ -139,11 +129,7 @@ int run(processor_factory make_processor, const run_options& options) {
 }
 
 int run(std::function<void(record_batch)> process_records, const run_options& options) {
-  return run(
-      [process_records = std::move(process_records)]() -> std::unique_ptr<record_processor> {
-        return std::make_unique<runtime::function_processor>(process_records);
-      },
-      options);
+  return run(detail::function_processor::factory(std::move(process_records)), options);
 }
 
 }  // namespace kclxx

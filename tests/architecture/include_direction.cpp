@@ -26,6 +26,12 @@ const names effects{"thread",    "mutex",  "shared_mutex", "condition_variable",
 const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h",
                   "signal.h", "spawn.h", "sys/",     "unistd.h", "malloc.h"};
 
+names effects_except(std::string_view allowed) {
+  names rest = effects;
+  rest.erase(std::find(rest.begin(), rest.end(), allowed));
+  return rest;
+}
+
 names with_posix(names more) {
   more.insert(more.end(), posix.begin(), posix.end());
   return more;
@@ -43,6 +49,11 @@ const std::vector<layer>& layers() {
        {"base/", "cli/", "daemon_model/", "io/", "protocol/", "session/", "transcript/"},
        with_posix({"kclxx/", "CLI/"}),
        {}},
+      // It asks which thread it is on, and starts none.
+      {"src/testing/",
+       {"base/", "daemon_model/", "protocol/", "session/", "testing/"},
+       {"kclxx/"},
+       effects_except("thread")},
       {"src/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
       {"src/runtime/",
        {"base/", "protocol/", "session/", "io/", "runtime/"},

@@ -94,6 +94,20 @@ TEST_CASE("the session has no descriptor, thread, clock loop or process", "[arch
   }
 }
 
+TEST_CASE("the test kit joins the pure layers, without descriptors and waiting", "[architecture]") {
+  const std::string path = "src/testing/child.cpp";
+  for (const char* header : {"\"session/session.hpp\"", "\"daemon_model/lease.hpp\"",
+                             "\"base/checkpoint_port.hpp\"", "<thread>"}) {
+    CAPTURE(header);
+    CHECK(is_allowed(path, header));
+  }
+  for (const char* header : {"\"runtime/conversation.hpp\"", "\"io/line_reader.hpp\"", "<mutex>",
+                             "<condition_variable>", "<unistd.h>", "<catch2/catch.hpp>"}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
 TEST_CASE("io knows neither the protocol nor the session", "[architecture]") {
   const std::string path = "src/io/reactor.cpp";
   for (const char* header : {"<boost/asio/post.hpp>", "<unistd.h>", "<sys/stat.h>", "<thread>",

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -20,4 +22,32 @@ TEST_CASE("the README shows print_records to the letter, in 30 lines at most", "
   REQUIRE_FALSE(sample.empty());
   CHECK(std::count(sample.begin(), sample.end(), '\n') <= 30);
   CHECK(read("README.md").find("```cpp\n" + sample + "```\n") != std::string::npos);
+}
+
+TEST_CASE("the test kit's page and the README show word_count's test to the letter",
+          "[architecture]") {
+  const std::string sample = read("samples/word_count/word_count_test.cpp");
+  const auto snippets_of = [](const std::string& page) {
+    std::vector<std::string> snippets;
+    const std::string fence = "```";
+    const std::string begin = fence + "cpp\n";
+    for (std::size_t at = 0; (at = page.find(begin, at)) != std::string::npos;) {
+      at += begin.size();
+      snippets.push_back(page.substr(at, page.find(fence, at) - at));
+    }
+    return snippets;
+  };
+  const auto shown = snippets_of(read("docs/testing.md"));
+  CHECK(shown.size() == 2);
+  for (const std::string& snippet : shown) {
+    CAPTURE(snippet);
+    CHECK(sample.find(snippet) != std::string::npos);
+  }
+  const std::string readme = read("README.md");
+  const auto section = readme.find("## Test it\n");
+  REQUIRE(section != std::string::npos);
+  const auto in_readme =
+      snippets_of(readme.substr(section, readme.find("\n## ", section) - section));
+  REQUIRE(in_readme.size() == 1);
+  CHECK(sample.find(in_readme[0]) != std::string::npos);
 }

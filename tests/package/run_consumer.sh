@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
 # Modes: find_package, find_package_shared, subdirectory, pkg_config, samples, other_boost build a
-# program outside of this project and have it answer a dialogue; missing_dependency has none.
+# program outside of this project and have it answer a dialogue; googletest, googletest_shared build
+# and run a test with the test kit; missing_dependency has none.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
 rm -rf "$work" && mkdir -p "$work"
@@ -27,6 +28,14 @@ must_answer() {  # PROGRAM EXPECTED_ON_STDERR
   out=$("$1" <"$source/tests/package/dialogue.jsonl" 2>"$work/stderr")
   grep -q '"responseFor":"shardEnded"' <<<"$out" || { echo "no answer: $out"; exit 1; }
   grep -q "$2" "$work/stderr" || { echo "not printed: $2"; cat "$work/stderr"; exit 1; }
+}
+
+must_test() {  # a program with the library, the test kit and GoogleTest
+  build_project "$source/tests/package/googletest" -DCMAKE_PREFIX_PATH="$prefix"
+  "$work/program/word_length_test" >>"$work/log" 2>&1
+  grep -q '\[  PASSED  \] 3 tests' "$work/log" || { echo 'not all tests ran'; exit 1; }
+  out=$("$work/program/word_length_test" --child <"$source/tests/package/dialogue.jsonl" 2>>"$work/log")
+  grep -q '"responseFor":"shardEnded"' <<<"$out" || { echo "no answer: $out"; exit 1; }
 }
 
 trap '[ $? = 0 ] || tail -n 40 "$work/log"' EXIT
@@ -67,6 +76,29 @@ case $mode in
       build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
     done
     must_answer "$work/program/print_records" 'key: hello'
+    rm -rf "$work/program"
+    build_project "$source/samples/word_count" -DCMAKE_PREFIX_PATH="$prefix" \
+      -DWORD_COUNT_BUILD_TESTS=ON
+    "$work/program/word_count_test" >>"$work/log" 2>&1
+    ;;
+  googletest)
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    must_test
+    # Each symbol stands in one of the two libraries, so all of both can be linked.
+    export PKG_CONFIG_PATH
+    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx-testing.pc)")
+    for all in '' '-Wl,--whole-archive'; do
+      # shellcheck disable=SC2046,SC2086  # the flags are words
+      g++ -std=c++20 "$source/tests/package/googletest/word_length_test.cpp" -o "$work/tests" \
+        $(pkg-config --cflags kclxx-testing) $all $(pkg-config --libs kclxx-testing) \
+        ${all:+-Wl,--no-whole-archive} -lgtest >>"$work/log" 2>&1
+      "$work/tests" >>"$work/log" 2>&1
+    done
+    ;;
+  googletest_shared)
+    install_kclxx -DBUILD_SHARED_LIBS=ON -DKCLXX_BUILD_CLI=OFF
+    must_test
+    ldd "$work/program/word_length_test" | grep -q libkclxx.so || { echo 'not shared'; exit 1; }
     ;;
   other_boost)
     # The library with the machine's Boost, the program with 1.74; and the library with 1.74.

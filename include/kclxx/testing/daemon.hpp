@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test kit: link kclxx::testing. docs/testing.md is its guide.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kclxx/record.hpp>
+#include <kclxx/record_processor.hpp>
+#include <kclxx/run.hpp>
+#include <kclxx/run_options.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::testing {
+
+/// Which daemon: they differ in the lines that end a shard. All of 2.x but 2.0 end as 3.x does.
+enum class daemon_version { v1, v2_0, v3 };
+
+/// What a test seldom sets.
+struct daemon_options {
+  daemon_version version = daemon_version::v3;
+  std::uint32_t seed = 1;  ///< for the jitter of retries, which is the same in each run
+  std::optional<std::string> stream_name{};
+  std::optional<std::string> application_name{};
+  std::optional<std::string> worker_id{};
+};
+
+/// A checkpoint that the daemon was asked for, and its answer.
+struct checkpoint_attempt {
+  sequence_position position;
+  std::optional<std::string> error{};  ///< the simple name of the daemon's exception
+  bool operator==(const checkpoint_attempt&) const = default;
+};
+
+struct log_entry {
+  log_level level;
+  std::string text;
+  bool operator==(const log_entry&) const = default;
+};
+
+/// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
+/// time. What stands between the two is what runs in production, except threads and pipes.
+///
+/// 1. Make one with what `run` would get.
+/// 2. Play the daemon with the verbs below. Each returns once the dialogue is quiet: callbacks
+///    have run, checkpoints are answered, and the clock has moved over the retries that a callback
+///    or the end of an action waited for.
+/// 3. Ask what happened.
+///
+/// Errors: std::logic_error from a verb that a daemon could not do now, and from a wait that
+/// nothing can end. What a callback throws is not thrown on: exit_status(), log() and thrown()
+/// have it, and the next verb refuses, since the child has left.
+/// Thread safety: none. It belongs to the thread that made it; `request` and `checkpoint` from
+/// another one throw std::logic_error there, and the next verb throws it too.
+/// Lifetime: the processor lives until crash(), resume() or the end of this object, so a test can
+/// look at it after the dialogue is over.
+class daemon {
+ public:
+  using milliseconds = std::chrono::milliseconds;
+
+  /// `options.log` is called besides log(); nothing goes to stderr.
+  explicit daemon(processor_factory make_processor, const run_options& options = {},
+                  daemon_options with = {});
+  explicit daemon(std::function<void(record_batch)> process_records,
+                  const run_options& options = {}, daemon_options with = {});
+  daemon(daemon&&) noexcept;
+  daemon& operator=(daemon&&) noexcept;
+  ~daemon();
+
+  // What the daemon asks for.
+  daemon& initialize(std::string_view shard_id = "shardId-000000000000",
+                     const sequence_position& start = sequence_position("TRIM_HORIZON"));
+  /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers go on from the
+  /// highest so far, beginning with 1; partition key "key"; arrival by the virtual clock.
+  daemon& deliver(const std::vector<std::string>& payloads,
+                  std::optional<milliseconds> behind_latest = milliseconds(0));
+  /// Every field as given: what is left out is null in the daemon's line, but a sequence number
+  /// is given automatically. Errors: std::invalid_argument when one is not a number.
+  daemon& deliver_records(const std::vector<record::fields>& records,
+                          std::optional<milliseconds> behind_latest = milliseconds(0));
+  /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
+  daemon& deliver_aggregate(const std::vector<std::string>& payloads,
+                            std::optional<milliseconds> behind_latest = milliseconds(0));
+  daemon& lose_lease();
+  daemon& end_shard();
+  daemon& request_shutdown();
+  /// An action of a later daemon, which this library does not know.
+  daemon& send_unknown_action(std::string_view name);
+  /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
+  daemon& end_input();
+
+  /// Virtual time passes. Inside a callback: that callback takes this long.
+  daemon& advance(milliseconds time);
+
+  /// The child is killed: no callback is called, its processor is destroyed.
+  daemon& crash();
+  /// A successor starts after crash() or once the child has left: a new processor is initialized
+  /// at persisted(), and the records behind that are delivered again, in one batch.
+  daemon& resume();
+
+  // Faults; these may be set inside a callback, too.
+  /// Writing a checkpoint fails with this Java exception, `times` times; several calls queue up.
+  daemon& fail_next_checkpoint(std::string_view exception, int times = 1);
+  /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
+  /// ShutdownException.
+  daemon& lose_lease_silently();
+  /// The daemon dies as soon as the next callback has been entered.
+  daemon& end_input_in_next_callback();
+
+  // What happened, crashes included. References are valid until the next verb.
+  /// Each position that was persisted, in order; SHARD_END for the end of the shard.
+  [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept;
+  /// Where a successor would resume: behind this.
+  [[nodiscard]] const sequence_position& persisted() const noexcept;
+  [[nodiscard]] const std::vector<checkpoint_attempt>& attempts() const noexcept;
+  [[nodiscard]] const std::vector<log_entry>& log() const noexcept;
+  /// "initialize", "process_records", ... in order.
+  [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
+  /// Set once the child has left; a killed child has none.
+  [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
+  /// What a callback or the factory threw last; null when none did.
+  [[nodiscard]] std::exception_ptr thrown() const noexcept;
+  [[nodiscard]] bool stop_requested() const noexcept;
+  [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
+  /// The user's processor. Errors: std::logic_error when there is none, std::bad_cast.
+  template <class Processor = record_processor>
+  [[nodiscard]] Processor& processor() const {
+    return dynamic_cast<Processor&>(any_processor());
+  }
+  /// Both sides' lines, callbacks and logs with their virtual time: for failure messages.
+  [[nodiscard]] const std::string& dialogue() const noexcept;
+
+ private:
+  class simulation;
+  [[nodiscard]] record_processor& any_processor() const;
+
+  std::unique_ptr<simulation> simulation_;
+};
+
+std::ostream& operator<<(std::ostream& out, const daemon& one);
+
+}  // namespace kclxx::testing

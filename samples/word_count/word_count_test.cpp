@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// word_count under the test kit: its seconds pass at once, and nothing leaves this thread.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
+
+#include <kclxx/testing/daemon.hpp>
+
+#include "word_count.hpp"
+
+using kclxx::sequence_position;
+using namespace std::chrono_literals;
+
+namespace {
+
+class word_count_directory {
+ public:
+  word_count_directory() {
+    std::string name = std::filesystem::temp_directory_path() / "word_count.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    path_ = name;
+  }
+  ~word_count_directory() { std::filesystem::remove_all(path_); }
+  word_count_directory(const word_count_directory&) = delete;
+  word_count_directory& operator=(const word_count_directory&) = delete;
+
+  /// A daemon whose shards are counted here, flushed every five seconds.
+  [[nodiscard]] kclxx::testing::daemon daemon() const {
+    kclxx::run_options options;
+    options.complete = kclxx::complete_when::by_request;
+    return kclxx::testing::daemon([path = path_] { return std::make_unique<word_count>(path, 5s); },
+                                  options);
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream in(path_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("a record is checkpointed once its words are in the file, every five seconds") {
+  const word_count_directory directory;
+  auto daemon = directory.daemon();
+  daemon.initialize("shard-0").deliver({"one two", "Two!"}).advance(4s).deliver({});
+  INFO(daemon);
+  CHECK(directory.read("shard-0.counts").empty());
+  CHECK(daemon.checkpoints().empty());
+
+  daemon.advance(1s).deliver({"three"});
+  CHECK(directory.read("shard-0.counts") ==
+        "position\t3\t0\nrecords\t3\none\t1\nthree\t1\ntwo\t2\n");
+  CHECK(daemon.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("after a crash between file and checkpoint no word is counted twice") {
+  const word_count_directory directory;
+  auto daemon = directory.daemon();
+  daemon.initialize("shard-0").fail_next_checkpoint("ThrottlingException");
+  daemon.advance(5s).deliver({"one two"});
+  INFO(daemon);
+  CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\ntwo\t1\n");
+  CHECK(daemon.checkpoints().empty());
+
+  daemon.crash().resume();  // "one two" is delivered again
+  daemon.deliver({"two"}).end_shard();
+  CHECK(directory.read("shard-0.counts") == "position\t2\t0\nrecords\t2\none\t1\ntwo\t2\n");
+  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("a throttled checkpoint is made up for with the next call") {
+  const word_count_directory directory;
+  auto daemon = directory.daemon();
+  daemon.initialize("shard-0").fail_next_checkpoint("ThrottlingException");
+  daemon.advance(5s).deliver({"one"}).advance(1s).deliver({});
+  INFO(daemon);
+  CHECK(daemon.attempts().front().error == "ThrottlingException");
+  CHECK(daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a shutdown flushes what is not yet in the file") {
+  const word_count_directory directory;
+  auto daemon = directory.daemon();
+  daemon.initialize("shard-0").deliver({"one"}).request_shutdown().end_input();
+  INFO(daemon);
+  CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\n");
+  CHECK(daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a lost lease leaves the counts to the new owner") {
+  const word_count_directory directory;
+  auto daemon = directory.daemon();
+  daemon.initialize("shard-0").deliver({"one"}).lose_lease();
+  INFO(daemon);
+  CHECK(directory.read("shard-0.counts").empty());
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/delivered_records.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+
+#include "daemon_model/lines.hpp"
+
+namespace kclxx::testing {
+
+namespace {
+
+std::optional<std::int64_t> count(const std::optional<std::chrono::milliseconds>& time) {
+  if (!time) return std::nullopt;
+  return time->count();
+}
+
+std::string one_above(const std::optional<sequence_position>& highest) {
+  std::string digits = highest ? std::string(highest->sequence_number()) : "0";
+  const auto last = std::find_if(digits.rbegin(), digits.rend(), [](char c) { return c != '9'; });
+  std::fill(digits.rbegin(), last, '0');
+  if (last == digits.rend()) {
+    digits.insert(digits.begin(), '1');
+  } else {
+    ++*last;
+  }
+  return digits;
+}
+
+/// Where a record with these fields stands. Errors: std::invalid_argument.
+sequence_position place(const record::fields& fields, const std::string& next_number) {
+  if (fields.sequence_number.empty() && fields.sub_sequence_number != 0) {
+    throw std::invalid_argument("deliver_records: sub_sequence_number " +
+                                std::to_string(fields.sub_sequence_number) +
+                                " needs a sequence_number: it tells the user records of one apart");
+  }
+  if (fields.sub_sequence_number > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+    throw std::invalid_argument("deliver_records: sub_sequence_number " +
+                                std::to_string(fields.sub_sequence_number) +
+                                " is more than a Java long holds");
+  }
+  const std::string_view number =
+      fields.sequence_number.empty() ? std::string_view(next_number) : fields.sequence_number;
+  const auto position = sequence_position::parse(number, fields.sub_sequence_number);
+  if (!position || !position->is_number()) {
+    throw std::invalid_argument("deliver_records: the sequence_number '" + std::string(number) +
+                                "' is not a number of 1 to 128 digits");
+  }
+  return *position;
+}
+
+}  // namespace
+
+void delivered_records::start_behind(const sequence_position& position) {
+  if (position.is_number()) highest_ = position;
+}
+
+delivered_records::batch delivered_records::add(std::span<const record::fields> records,
+                                                std::optional<milliseconds> behind_latest) {
+  std::vector<sequence_position> positions;
+  auto highest = highest_;
+  for (const record::fields& one : records) {
+    positions.push_back(place(one, one_above(highest)));
+    highest = std::max(highest, std::optional(positions.back()));
+  }
+  highest_ = highest;  // all are fine
+  std::vector<record> views;
+  batch result;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const sequence_position& at = positions[i];
+    record::fields fields = records[i];
+    fields.sequence_number = at.sequence_number();
+    views.emplace_back(fields);
+    result.largest = std::max(result.largest, std::optional(at));
+    records_.insert_or_assign(at, stored{std::optional<std::string>(fields.data),
+                                         std::optional<std::string>(fields.partition_key),
+                                         fields.approximate_arrival_timestamp});
+  }
+  result.line = daemon_model::process_records_line(views, count(behind_latest));
+  return result;
+}
+
+delivered_records::batch delivered_records::add_payloads(
+    std::span<const std::string> payloads, milliseconds arrival,
+    std::optional<milliseconds> behind_latest) {
+  std::vector<record::fields> records;
+  for (const std::string& data : payloads) {
+    records.push_back(
+        {.data = data, .partition_key = "key", .approximate_arrival_timestamp = arrival});
+  }
+  return add(records, behind_latest);
+}
+
+delivered_records::batch delivered_records::add_aggregate(
+    std::span<const std::string> payloads, milliseconds arrival,
+    std::optional<milliseconds> behind_latest) {
+  const std::string number = one_above(highest_);
+  std::vector<record::fields> records;
+  for (const std::string& data : payloads) {
+    records.push_back({.data = data,
+                       .partition_key = "key",
+                       .sequence_number = number,
+                       .sub_sequence_number = records.size(),
+                       .approximate_arrival_timestamp = arrival});
+  }
+  return add(records, behind_latest);
+}
+
+std::optional<delivered_records::batch> delivered_records::behind(
+    const sequence_position& position) const {
+  std::vector<record> views;
+  for (auto it = records_.upper_bound(position); it != records_.end(); ++it) {
+    const auto& [at, one] = *it;
+    views.emplace_back(record::fields{.data = one.data,
+                                      .partition_key = one.partition_key,
+                                      .sequence_number = at.sequence_number(),
+                                      .sub_sequence_number = at.sub_sequence_number(),
+                                      .approximate_arrival_timestamp = one.arrival});
+  }
+  if (views.empty()) return std::nullopt;
+  return batch{daemon_model::process_records_line(views, 0), views.back().position()};
+}
+
+}  // namespace kclxx::testing

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/observations.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+
+namespace kclxx::testing {
+
+namespace {
+
+constexpr std::size_t longest_note = 240;
+
+const char* to_string(log_level level) {
+  switch (level) {
+    case log_level::info:
+      return "info";
+    case log_level::warning:
+      return "warning";
+    case log_level::error:
+      break;
+  }
+  return "error";
+}
+
+}  // namespace
+
+void observations::answered(const daemon_model::answered& answer, const sequence_position& last) {
+  // The model passes over what is persisted already; then what was asked for says where.
+  const auto& asked = answer.asked;
+  const sequence_position position =
+      answer.attempted ? *answer.attempted
+      : asked.sequence_number
+          ? sequence_position(*asked.sequence_number,
+                              static_cast<std::uint64_t>(asked.sub_sequence_number.value_or(0)))
+          : last;
+  attempts_.push_back({position, answer.error});
+  if (answer.attempted && !answer.error) checkpoints_.push_back(position);
+  note("daemon", answer.line);
+}
+
+void observations::happened(const daemon_model::happening& one) {
+  std::ostringstream text;
+  text << one;
+  note("daemon", text.str());
+}
+
+void observations::callback(session::callback what) {
+  callbacks_.emplace_back(session::to_string(what));
+  note("callback", session::to_string(what));
+}
+
+void observations::log(log_level level, std::string_view text) {
+  log_.push_back({level, std::string(text)});
+  note("log", std::string(to_string(level)) + ": " + std::string(text));
+}
+
+void observations::note(std::string_view who, std::string_view what) {
+  std::string& to = dialogue_;
+  const std::string time = std::to_string(clock_->elapsed().count());
+  to.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
+  to.append(who).append(who.size() < 10 ? 10 - who.size() : 0, ' ');
+  to.append(what.substr(0, longest_note));
+  if (what.size() > longest_note) {
+    to.append("... (").append(std::to_string(what.size())).append(" bytes)");
+  }
+  to += '\n';
+}
+
+}  // namespace kclxx::testing

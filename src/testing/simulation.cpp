@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/simulation.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "testing/calls.hpp"
+
+namespace kclxx::testing {
+
+namespace {
+
+using daemon_model::call_kind;
+
+constexpr std::chrono::milliseconds first_arrival{1'600'000'000'000};
+
+}  // namespace
+
+daemon::simulation::simulation(processor_factory make_processor, const run_options& options,
+                               daemon_options with)
+    : make_processor_(std::move(make_processor)),
+      options_(options),
+      with_(std::move(with)),
+      lease_(sequence_position("TRIM_HORIZON")) {
+  own_lease(lease_.checkpoint());
+  start_child();
+}
+
+daemon::simulation::~simulation() { child_->kill(); }
+
+void daemon::simulation::start_child() {
+  shard_context::fields names;
+  names.stream_name = with_.stream_name;
+  names.application_name = with_.application_name;
+  names.worker_id = with_.worker_id;
+  child_ = std::make_shared<testing::child>(
+      testing::child::configuration{make_processor_, options_, std::move(names), with_.seed},
+      clock_, usage_,
+      testing::child::surroundings{
+          [this](std::string_view line) {
+            if (!line.empty()) seen_.note("child", line);
+            daemon_model::happenings out;
+            consumer_->on_line(line, out);
+            take(std::move(out));
+          },
+          [this](log_level level, std::string_view text) { on_log(level, text); },
+          [this](session::callback what) { on_callback(what); },
+          [this](kclxx::exit_status status) { on_left(status); }});
+}
+
+void daemon::simulation::own_lease(const sequence_position& position) {
+  lease_ = daemon_model::lease(position);
+  lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
+    if (faults_.empty()) return std::nullopt;
+    std::string name = std::move(faults_.front());
+    faults_.pop_front();
+    return name;
+  });
+  consumer_.emplace(generation(with_.version), lease_);
+}
+
+void daemon::simulation::verb(const char* name, const std::function<void()>& body) {
+  usage_->require_owner(name);
+  if (child_->is_in_callback()) {
+    usage_->refuse_in_callback(std::string(name) +
+                               ": a callback runs, and the daemon waits until it has returned");
+  }
+  usage_->raise_remembered();
+  body();
+  run_until_quiet();
+  usage_->raise_remembered();
+}
+
+void daemon::simulation::require(const char* name, call_kind what) const {
+  if (const std::string why = why_not(what); !why.empty()) {
+    throw std::logic_error(std::string(name) + ": " + why);
+  }
+}
+
+std::string daemon::simulation::why_not(call_kind what) const {
+  if (child_->is_killed()) return "the child crashed; resume() starts a successor";
+  if (child_->status()) return how_it_left();
+  if (consumer_->can_call(what)) return {};
+  if (what == call_kind::initialize) return "the shard is initialized already";
+  if (!is_initialized_) return "initialize comes first";
+  return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
+}
+
+std::string daemon::simulation::how_it_left() const {
+  std::string text =
+      "the child has left with exit status " + std::to_string(static_cast<int>(*child_->status()));
+  const auto last =
+      std::find_if(seen_.log().rbegin(), seen_.log().rend(),
+                   [](const log_entry& one) { return one.level == log_level::error; });
+  if (*child_->status() != kclxx::exit_status::ok && last != seen_.log().rend()) {
+    text += " (" + last->text + ")";
+  }
+  return text;
+}
+
+void daemon::simulation::run_until_quiet() {
+  for (;;) {
+    child_->settle();
+    if (child_->run_next_callback()) {
+      if (child_->thrown()) thrown_ = child_->thrown();
+      continue;
+    }
+    if (child_->status() || child_->is_killed() || !consumer_->is_waiting()) return;
+    // The daemon waits for a status, which waits for a retry.
+    const auto timer = child_->next_timer();
+    if (!timer) {
+      throw std::logic_error("the daemon waits for the status of " +
+                             std::string(daemon_model::to_string(consumer_->waits_for())) +
+                             ", and nothing can bring it");
+    }
+    clock_->move_to(*timer);
+    child_->fire_timers();
+  }
+}
+
+void daemon::simulation::send(call_kind what, std::string_view action, std::string line,
+                              const std::optional<sequence_position>& largest) {
+  seen_.note("daemon", line);
+  child_->receive(std::move(line));
+  daemon_model::happenings out;
+  consumer_->call(what, action, largest, out);
+  take(std::move(out));
+}
+
+void daemon::simulation::initialize(std::string_view shard_id, const sequence_position& start) {
+  verb("initialize", [&] {
+    if (is_initialized_ && child_->is_killed()) {
+      throw std::logic_error("initialize: " + why_not(call_kind::initialize));
+    }
+    require("initialize", call_kind::initialize);
+    const bool was_lost = lease_.is_lost();
+    shard_id_ = shard_id;
+    records_.start_behind(start);
+    own_lease(start);
+    if (was_lost) lease_.lose();
+    send_initialize();
+  });
+}
+
+void daemon::simulation::send_initialize() {
+  is_initialized_ = true;
+  send(call_kind::initialize, daemon_model::to_string(call_kind::initialize),
+       daemon_model::initialize_line(shard_id_, lease_.checkpoint()), std::nullopt);
+}
+
+void daemon::simulation::deliver(
+    const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
+  verb(name, [&] {
+    require(name, call_kind::process_records);
+    deliver(make(records_));
+  });
+}
+
+void daemon::simulation::deliver(delivered_records::batch batch) {
+  send(call_kind::process_records, daemon_model::to_string(call_kind::process_records),
+       std::move(batch.line), batch.largest);
+}
+
+void daemon::simulation::call(const char* name, call_kind what) {
+  verb(name, [&] {
+    require(name, what);
+    send(what, action_of(what, with_.version), line_of(what, with_.version), std::nullopt);
+  });
+}
+
+void daemon::simulation::send_unknown_action(std::string_view name) {
+  verb("send_unknown_action", [&] {
+    // For the model it is a batch without records under another name: it waits for that status.
+    require("send_unknown_action", call_kind::process_records);
+    send(call_kind::process_records, name, unknown_line(name), std::nullopt);
+  });
+}
+
+void daemon::simulation::end_input() {
+  usage_->require_owner("end_input");
+  const auto close = [this] {
+    if (child_->is_killed()) throw std::logic_error("end_input: the child crashed");
+    if (child_->status()) throw std::logic_error("end_input: " + how_it_left());
+    daemon_model::happenings out;
+    consumer_->close(out);
+    take(std::move(out));
+    child_->settle();
+  };
+  if (child_->is_in_callback()) {
+    close();
+  } else {
+    verb("end_input", close);
+  }
+}
+
+void daemon::simulation::advance(milliseconds time) {
+  usage_->require_owner("advance");
+  if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
+  const auto until = clock_->now() + time;
+  const auto pass = [&] {
+    while (const auto timer = child_->next_timer()) {
+      if (*timer > until) break;
+      clock_->move_to(*timer);
+      child_->fire_timers();
+      child_->settle();
+    }
+    clock_->move_to(until);
+  };
+  if (child_->is_in_callback()) {
+    pass();
+  } else {
+    verb("advance", pass);
+  }
+}
+
+void daemon::simulation::crash() {
+  verb("crash", [&] {
+    if (child_->is_killed()) throw std::logic_error("crash: the child crashed already");
+    if (child_->status()) throw std::logic_error("crash: " + how_it_left());
+    seen_.note("child", "is killed");
+    child_->kill();
+  });
+}
+
+void daemon::simulation::resume() {
+  verb("resume", [&] {
+    if (!is_initialized_) throw std::logic_error("resume: initialize comes first");
+    if (!child_->is_killed() && !child_->status()) {
+      throw std::logic_error("resume: the child still runs; crash() it, or end_input()");
+    }
+    if (lease_.checkpoint() == sequence_position("SHARD_END")) {
+      throw std::logic_error("resume: the shard is finished, nobody reads it again");
+    }
+    child_->kill();
+    own_lease(sequence_position(lease_.checkpoint()));
+    seen_.note("daemon", "starts a successor");
+    start_child();
+    send_initialize();
+    run_until_quiet();
+    if (child_->status()) return;  // its initialize failed
+    if (auto again = records_.behind(lease_.checkpoint())) deliver(*std::move(again));
+  });
+}
+
+void daemon::simulation::lose_lease_silently() {
+  usage_->require_owner("lose_lease_silently");
+  lease_.lose();
+}
+
+void daemon::simulation::end_input_in_next_callback() {
+  usage_->require_owner("end_input_in_next_callback");
+  ends_input_in_callback_ = true;
+}
+
+void daemon::simulation::fail_next_checkpoint(std::string_view exception, int times) {
+  usage_->require_owner("fail_next_checkpoint");
+  if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
+  faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
+}
+
+daemon::milliseconds daemon::simulation::arrival() const {
+  return first_arrival + clock_->elapsed();
+}
+
+void daemon::simulation::take(daemon_model::happenings happened) {
+  for (daemon_model::happening& one : happened) {
+    if (auto* answer = std::get_if<daemon_model::answered>(&one)) {
+      seen_.answered(*answer, consumer_->checkpointer().last());
+      child_->receive(std::move(answer->line));
+    } else if (!std::holds_alternative<daemon_model::returned>(one)) {
+      seen_.happened(one);
+      if (std::holds_alternative<daemon_model::close_input>(one)) child_->end_input();
+    }
+  }
+}
+
+void daemon::simulation::on_callback(session::callback what) {
+  seen_.callback(what);
+  if (std::exchange(ends_input_in_callback_, false)) end_input();
+}
+
+void daemon::simulation::on_log(log_level level, std::string_view text) {
+  seen_.log(level, text);
+  if (options_.log) options_.log(level, text);
+}
+
+void daemon::simulation::on_left(kclxx::exit_status status) {
+  seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
+  daemon_model::happenings out;
+  consumer_->on_end_of_output(out);
+  take(std::move(out));
+}
+
+}  // namespace kclxx::testing

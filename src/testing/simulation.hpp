@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kclxx/testing/daemon.hpp>
+
+#include "daemon_model/lease.hpp"
+#include "daemon_model/shard_consumer.hpp"
+#include "testing/child.hpp"
+#include "testing/delivered_records.hpp"
+#include "testing/observations.hpp"
+#include "testing/usage.hpp"
+#include "testing/virtual_clock.hpp"
+
+namespace kclxx::testing {
+
+/// Joins the daemon's model and one child at a time, and runs them until both are quiet.
+class daemon::simulation {
+ public:
+  simulation(processor_factory make_processor, const run_options& options, daemon_options with);
+  simulation(const simulation&) = delete;
+  simulation& operator=(const simulation&) = delete;
+  ~simulation();
+
+  // The verbs of testing::daemon; `name` is the verb's, for messages.
+  void initialize(std::string_view shard_id, const sequence_position& start);
+  /// `make`: adds the batch to the records; called when it can be delivered.
+  void deliver(const char* name,
+               const std::function<delivered_records::batch(delivered_records&)>& make);
+  void call(const char* name, daemon_model::call_kind what);
+  void send_unknown_action(std::string_view name);
+  void end_input();
+  void advance(milliseconds time);
+  void crash();
+  void resume();
+  void fail_next_checkpoint(std::string_view exception, int times);
+  void lose_lease_silently();
+  void end_input_in_next_callback();
+
+  [[nodiscard]] const observations& seen() const noexcept { return seen_; }
+  [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }
+  [[nodiscard]] const testing::child& child() const noexcept { return *child_; }
+  [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
+  [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
+  /// For records that are delivered now.
+  [[nodiscard]] milliseconds arrival() const;
+
+ private:
+  void verb(const char* name, const std::function<void()>& body);
+  /// Errors: std::logic_error when a daemon could not do this now.
+  void require(const char* name, daemon_model::call_kind what) const;
+  [[nodiscard]] std::string why_not(daemon_model::call_kind what) const;
+  [[nodiscard]] std::string how_it_left() const;
+
+  void start_child();
+  void own_lease(const sequence_position& position);
+  void send(daemon_model::call_kind what, std::string_view action, std::string line,
+            const std::optional<sequence_position>& largest);
+  void send_initialize();
+  void deliver(delivered_records::batch batch);
+  void run_until_quiet();
+  void take(daemon_model::happenings happened);
+  void on_callback(session::callback what);
+  void on_log(log_level level, std::string_view text);
+  void on_left(kclxx::exit_status status);
+
+  processor_factory make_processor_;
+  run_options options_;
+  daemon_options with_;
+  std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
+  std::shared_ptr<usage> usage_ = std::make_shared<usage>();
+  observations seen_{clock_};
+  delivered_records records_;
+  std::string shard_id_;
+  std::deque<std::string> faults_;
+  daemon_model::lease lease_;
+  std::optional<daemon_model::shard_consumer> consumer_;
+  std::shared_ptr<testing::child> child_;
+  std::exception_ptr thrown_;
+  bool is_initialized_ = false;
+  bool ends_input_in_callback_ = false;
+};
+
+}  // namespace kclxx::testing

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+namespace kclxx::testing {
+
+/// A steady clock that stands still until it is moved.
+///
+/// It begins some time after zero, as a machine's does, so that a processor can take zero for
+/// "long ago". Thread safety: now() from any thread.
+class virtual_clock {
+ public:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::hours start{24};
+
+  [[nodiscard]] clock::time_point now() const noexcept {
+    return clock::time_point(clock::duration(ticks_.load()));
+  }
+  [[nodiscard]] std::chrono::milliseconds elapsed() const noexcept {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now().time_since_epoch() - start);
+  }
+  /// Never backwards.
+  void move_to(clock::time_point to) noexcept {
+    if (to > now()) ticks_ = to.time_since_epoch().count();
+  }
+
+ private:
+  std::atomic<clock::rep> ticks_{clock::duration(start).count()};
+};
+
+}  // namespace kclxx::testing

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test kit in a GoogleTest program, which refers to all of the library: with --child it serves
+// a daemon on stdin.
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <gtest/gtest.h>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+namespace {
+
+using kclxx::sequence_position;
+
+/// Finds the longest record, and waits for each checkpoint.
+class word_length : public kclxx::record_processor {
+ public:
+  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+    for (const kclxx::record& one : batch) {
+      if (one.data().empty()) throw std::invalid_argument("an empty word");
+      longest = std::max(longest, one.data().size());
+    }
+    checkpointer.checkpoint();
+  }
+
+  std::size_t longest = 0;
+};
+
+class word_length_test : public ::testing::Test {
+ protected:
+  kclxx::testing::daemon daemon{[] { return std::make_unique<word_length>(); }};
+};
+
+TEST_F(word_length_test, waits_through_a_throttled_checkpoint) {
+  const auto before = daemon.initialize().now();
+  daemon.fail_next_checkpoint("ThrottlingException", 3).deliver({"one", "three"});
+  EXPECT_EQ(daemon.processor<word_length>().longest, 5U);
+  EXPECT_EQ(daemon.checkpoints(), std::vector{sequence_position("2")}) << daemon;
+  EXPECT_GT(daemon.now(), before);
+}
+
+TEST_F(word_length_test, fails_on_an_empty_word) {
+  daemon.initialize().deliver({"one"}).deliver({"two", ""});
+  EXPECT_EQ(daemon.exit_status(), kclxx::exit_status::callback_failed) << daemon;
+  EXPECT_THROW(std::rethrow_exception(daemon.thrown()), std::invalid_argument);
+  EXPECT_EQ(daemon.persisted(), sequence_position("1"));
+}
+
+TEST_F(word_length_test, the_error_categories_are_the_library_s) {
+  daemon.initialize().fail_next_checkpoint("InvalidStateException").deliver({"one"});
+  try {
+    std::rethrow_exception(daemon.thrown());
+  } catch (const kclxx::checkpoint_error& error) {
+    EXPECT_EQ(error.code(), kclxx::checkpoint_errc::invalid_state);
+    EXPECT_EQ(error.name(), "InvalidStateException");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--child") {
+    return kclxx::run([] { return std::make_unique<word_length>(); });
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+
+namespace kclxx::test {
+
+/// Keeps what it is given; `script` does something more in a callback.
+class recording_processor : public record_processor {
+ public:
+  using step = std::function<void(const std::string& callback, checkpointer*)>;
+
+  recording_processor() = default;
+  explicit recording_processor(step script) : script_(std::move(script)) {}
+
+  void initialize(const shard_context& from) override {
+    context = &from;
+    shard_id = from.shard_id();
+    start = from.start_position();
+    run("initialize", nullptr);
+  }
+  void process_records(record_batch batch, checkpointer& with) override {
+    for (const record& one : batch) {
+      records.push_back(to_string(one.position()) + " " +
+                        std::string(one.partition_key().value_or("-")) + ": " +
+                        (one.has_data() ? std::string(one.data()) : "null"));
+      const auto arrival = one.approximate_arrival_timestamp();
+      arrivals.push_back(arrival ? std::chrono::duration_cast<std::chrono::milliseconds>(
+                                       arrival->time_since_epoch())
+                                       .count()
+                                 : -1);
+    }
+    behind = batch.millis_behind_latest();
+    run("process_records", &with);
+  }
+  void lease_lost() override { run("lease_lost", nullptr); }
+  void shard_ended(checkpointer& with) override { run("shard_ended", &with); }
+  void shutdown_requested(checkpointer& with) override { run("shutdown_requested", &with); }
+
+  const shard_context* context = nullptr;
+  std::string shard_id;
+  std::optional<sequence_position> start;
+  std::vector<std::string> records;
+  std::vector<long long> arrivals;
+  std::optional<std::chrono::milliseconds> behind;
+  std::optional<checkpointer> handle;
+
+ private:
+  void run(const std::string& callback, checkpointer* with) {
+    if (with != nullptr) handle = *with;
+    if (script_) script_(callback, with);
+  }
+
+  step script_;
+};
+
+}  // namespace kclxx::test

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test kit's verbs, and what it tells of what happened.
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "support/recording_processor.hpp"
+
+using kclxx::sequence_position;
+using kclxx::test::recording_processor;
+using kclxx::testing::daemon_version;
+using names = std::vector<std::string>;
+using positions = std::vector<sequence_position>;
+using namespace std::chrono_literals;
+
+namespace {
+
+const sequence_position trim_horizon("TRIM_HORIZON");
+const sequence_position shard_end("SHARD_END");
+
+kclxx::testing::daemon recording(const kclxx::run_options& options = {},
+                                 const kclxx::testing::daemon_options& with = {}) {
+  return kclxx::testing::daemon([] { return std::make_unique<recording_processor>(); }, options,
+                                with);
+}
+
+}  // namespace
+
+TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize("shard-0").deliver({"a b", "c"}).end_shard();
+  INFO(daemon);
+  CHECK(daemon.callbacks() == names{"initialize", "process_records", "shard_ended"});
+  const auto& seen = daemon.processor<recording_processor>();
+  CHECK(seen.shard_id == "shard-0");
+  CHECK(seen.start == trim_horizon);
+  CHECK(seen.records == names{"1/0 key: a b", "2/0 key: c"});
+  CHECK(daemon.checkpoints() == positions{sequence_position("2"), shard_end});
+  CHECK(daemon.persisted() == shard_end);
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.log().empty());
+}
+
+TEST_CASE("the function form is taken as run takes it", "[testing]") {
+  std::size_t count = 0;
+  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { count += batch.size(); });
+  daemon.initialize().deliver({"a"}).deliver(names{"b", std::string("c\0d", 3)}).deliver({});
+  CHECK(count == 3);
+  CHECK_FALSE(daemon.exit_status().has_value());
+}
+
+TEST_CASE("records are delivered with every field as it is given", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize("shard-0", sequence_position("99", 7));
+  daemon.deliver_records(
+      {{.data = std::string("\0\xff", 2),
+        .partition_key = "k\"\n",
+        .sequence_number = "00000000000000000000000000000000000000000000000000000199",
+        .sub_sequence_number = 3,
+        .approximate_arrival_timestamp = 1700000000123ms},
+       {.data = ""},
+       {.sequence_number = "300"}},
+      1500ms);
+  const auto& seen = daemon.processor<recording_processor>();
+  CHECK(seen.start == sequence_position("99", 7));
+  CHECK(seen.records ==
+        names{std::string("00000000000000000000000000000000000000000000000000000199/3 k\"\n: ") +
+                  std::string("\0\xff", 2),
+              "00000000000000000000000000000000000000000000000000000200/0 -: ", "300/0 -: null"});
+  CHECK(seen.arrivals == std::vector<long long>{1700000000123, -1, -1});
+  CHECK(seen.behind == 1500ms);
+  daemon.deliver({"d"}, std::nullopt);
+  CHECK(seen.records.back() == "301/0 key: d");
+  CHECK(seen.behind == std::nullopt);
+}
+
+TEST_CASE("sequence numbers go on from the highest, carrying over nines", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize().deliver_records({{.data = "a", .sequence_number = "18446744073709551999"}});
+  daemon.deliver({"b"}).deliver_records({{.data = "c", .sequence_number = "99999999999999999999"}});
+  daemon.deliver({"d"});
+  CHECK(daemon.processor<recording_processor>().records ==
+        names{"18446744073709551999/0 -: a", "18446744073709552000/0 key: b",
+              "99999999999999999999/0 -: c", "100000000000000000000/0 key: d"});
+}
+
+TEST_CASE("an aggregated record's user records share its sequence number", "[testing]") {
+  kclxx::run_options options;
+  options.complete = kclxx::complete_when::by_request;
+  auto daemon = recording(options);
+  daemon.initialize().deliver({"a"}).deliver_aggregate({"b", "c", "d"}).deliver({"e"});
+  auto& processor = daemon.processor<recording_processor>();
+  CHECK(processor.records ==
+        names{"1/0 key: a", "2/0 key: b", "2/1 key: c", "2/2 key: d", "3/0 key: e"});
+  CHECK(processor.handle->request(sequence_position("2", 1)));
+  daemon.deliver({});
+  CHECK(daemon.persisted() == sequence_position("2", 1));
+  daemon.crash().resume();
+  CHECK(daemon.processor<recording_processor>().records == names{"2/2 key: d", "3/0 key: e"});
+}
+
+TEST_CASE("bad records are refused with the field, and none is delivered", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize();
+  CHECK_THROWS_WITH(
+      daemon.deliver_records({{.data = "a"}, {.sequence_number = "LATEST"}}),
+      "deliver_records: the sequence_number 'LATEST' is not a number of 1 to 128 digits");
+  CHECK_THROWS_AS(
+      daemon.deliver_records({{.sequence_number = "1", .sub_sequence_number = 1ULL << 63}}),
+      std::invalid_argument);
+  CHECK_THROWS_AS(daemon.deliver_records({{.sub_sequence_number = 1}}), std::invalid_argument);
+  daemon.deliver({"b"});
+  CHECK(daemon.processor<recording_processor>().records == names{"1/0 key: b"});
+}
+
+TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]") {
+  const auto [version, end, lost] = GENERATE(table<daemon_version, const char*, const char*>(
+      {{daemon_version::v1, R"({"action":"shutdown","reason":"TERMINATE"})",
+        R"({"action":"shutdown","reason":"ZOMBIE"})"},
+       {daemon_version::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
+        R"({"action":"shutdown","reason":"LEASE_LOST"})"},
+       {daemon_version::v3, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
+  auto ended = recording({}, {.version = version});
+  ended.initialize().deliver({"a"}).end_shard();
+  CHECK(ended.dialogue().find(end) != std::string::npos);
+  CHECK(ended.persisted() == shard_end);
+  CHECK(ended.exit_status() == kclxx::exit_status::ok);
+  auto taken = recording({}, {.version = version});
+  taken.initialize().lose_lease();
+  CHECK(taken.dialogue().find(lost) != std::string::npos);
+  CHECK(taken.callbacks() == names{"initialize", "lease_lost"});
+  CHECK(taken.stop_requested());
+  CHECK(taken.exit_status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("an unknown action is answered and logged, and the dialogue goes on", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize().send_unknown_action("some\"thing").deliver({"a"});
+  CHECK(daemon.callbacks() == names{"initialize", "process_records"});
+  REQUIRE(daemon.log().size() == 1);
+  CHECK(daemon.log()[0].level == kclxx::log_level::warning);
+  CHECK_THROWS_AS(daemon.send_unknown_action("shardEnded"), std::invalid_argument);
+}
+
+TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",
+          "[testing]") {
+  auto handed_on = recording();
+  handed_on.initialize().deliver({"a"}).request_shutdown().lose_lease();
+  CHECK(handed_on.callbacks() ==
+        names{"initialize", "process_records", "shutdown_requested", "lease_lost"});
+  CHECK(handed_on.exit_status() == kclxx::exit_status::ok);
+  auto stopped = recording();
+  stopped.initialize().deliver({"a"}).request_shutdown();
+  CHECK_THROWS_WITH(stopped.deliver({"b"}),
+                    "deliver: after shutdownRequested a daemon sends an ending or closes the "
+                    "input, nothing else");
+  stopped.end_input();
+  CHECK(stopped.exit_status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("a verb that a daemon could not do now is refused", "[testing]") {
+  auto daemon = recording();
+  CHECK_THROWS_WITH(daemon.deliver({"a"}), "deliver: initialize comes first");
+  CHECK_THROWS_WITH(daemon.resume(), "resume: initialize comes first");
+  CHECK_THROWS_AS(daemon.processor(), std::logic_error);
+  daemon.initialize();
+  CHECK_THROWS_WITH(daemon.initialize(), "initialize: the shard is initialized already");
+  CHECK_THROWS_WITH(daemon.resume(), "resume: the child still runs; crash() it, or end_input()");
+  CHECK_THROWS_AS(daemon.advance(-1ms), std::invalid_argument);
+  CHECK_THROWS_AS(daemon.fail_next_checkpoint("ThrottlingException", 0), std::invalid_argument);
+  daemon.crash();
+  CHECK_THROWS_WITH(daemon.deliver({"a"}),
+                    "deliver: the child crashed; resume() starts a successor");
+  CHECK_THROWS_AS(daemon.initialize(), std::logic_error);
+  CHECK_THROWS_AS(daemon.crash(), std::logic_error);
+  CHECK_THROWS_AS(daemon.end_input(), std::logic_error);
+  daemon.resume().end_shard();
+  CHECK_THROWS_WITH(daemon.end_input(), "end_input: the child has left with exit status 0");
+  CHECK_THROWS_WITH(daemon.resume(), "resume: the shard is finished, nobody reads it again");
+}
+
+TEST_CASE("a successor gets what was not persisted, in a new processor", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize("shard-7").deliver({"a"});
+  daemon.fail_next_checkpoint("ThrottlingException").advance(6s).deliver({"b", "c"});
+  CHECK(daemon.persisted() == sequence_position("1"));
+  daemon.crash();
+  CHECK_FALSE(daemon.exit_status().has_value());
+  CHECK(daemon.stop_requested());
+  daemon.resume();
+  CHECK_FALSE(daemon.stop_requested());
+  auto& successor = daemon.processor<recording_processor>();
+  CHECK(successor.shard_id == "shard-7");
+  CHECK(successor.start == sequence_position("1"));
+  CHECK(successor.records == names{"2/0 key: b", "3/0 key: c"});
+  daemon.deliver({"d"}).request_shutdown().end_input();
+  CHECK(successor.records.back() == "4/0 key: d");
+  CHECK(daemon.persisted() == sequence_position("4"));
+  daemon.resume();  // after an orderly end, with nothing to deliver again
+  CHECK(daemon.callbacks().back() == "initialize");
+}
+
+TEST_CASE("the context has the names and the virtual clock", "[testing]") {
+  auto daemon = recording({}, {.stream_name = "s", .application_name = "a", .worker_id = "w"});
+  daemon.initialize();
+  const auto& context = *daemon.processor<recording_processor>().context;
+  CHECK(context.stream_name() == "s");
+  CHECK(context.application_name() == "a");
+  CHECK(context.worker_id() == "w");
+  const auto before = context.now();
+  CHECK(daemon.now() == before);
+  daemon.advance(90min);
+  CHECK(context.now() - before == 90min);
+  CHECK(daemon.deliver({"a"}).processor<recording_processor>().arrivals ==
+        std::vector<long long>{1'600'000'000'000 + 90 * 60'000});
+}
+
+TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "[testing]") {
+  auto daemon = recording();
+  daemon.initialize().fail_next_checkpoint("ThrottlingException").advance(1s);
+  daemon.deliver({std::string(1000, 'x')});
+  std::ostringstream text;
+  text << daemon;
+  CHECK(text.str() == daemon.dialogue());
+  CHECK(text.str().find("      0 ms  daemon    {\"action\":\"initialize\"") == 0);
+  for (const char* line :
+       {"\n      0 ms  callback  initialize\n",
+        "\n      0 ms  child     {\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
+        "\n   1000 ms  log       warning: the checkpoint at 1/0 failed: ThrottlingException",
+        "... (1536 bytes)\n"}) {
+    CAPTURE(line, text.str());
+    CHECK(text.str().find(line) != std::string::npos);
+  }
+}
