@@ -31,9 +31,14 @@ constexpr std::array noise{"hello",
                            "{\"Action\":\"status\",\"responseFor\":\"processRecords\"}"};
 constexpr std::array in_front{"", "", "", " ", "\t", "x", "\xef\xbb\xbf", "\r"};
 constexpr std::array behind{"", "", "", " ", "x", "}", "\r", "{\"action\":\"status\"}", "\xff"};
-constexpr std::array extra_fields{R"("extra":1,)",  R"("error":null,)",     R"("error":"x",)",
-                                  R"("error":{},)", R"("checkpoint":"1",)", R"("action":"x",)",
-                                  R"("sequenceNumber":"1",)", R"("subSequenceNumber":1,)"};
+constexpr std::array extra_fields{R"("extra":1,)",
+                                  R"("error":null,)",
+                                  R"("error":"x",)",
+                                  R"("error":{},)",
+                                  R"("checkpoint":"1",)",
+                                  R"("action":"x",)",
+                                  R"("sequenceNumber":"1",)",
+                                  R"("subSequenceNumber":1,)"};
 constexpr std::array odd_numbers{R"(null)",
                                  R"("")",
                                  R"(" 101")",
