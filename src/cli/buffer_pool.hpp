@@ -25,23 +25,26 @@ class buffer_pool {
       if (!free_.empty()) {
         *taken = std::move(free_.back());
         free_.pop_back();
+        kept_ -= taken->capacity();
       }
     }
     return {taken.release(), [this](io::line_buffer* dropped) {
               const std::unique_ptr<io::line_buffer> owned(dropped);
               const std::lock_guard lock(mutex_);
-              if (free_.size() < max_free && owned->capacity() <= max_kept) {
+              if (kept_ + owned->capacity() <= max_kept) {
+                kept_ += owned->capacity();
                 free_.push_back(std::move(*owned));
               }
             }};
   }
 
  private:
-  static constexpr std::size_t max_free = 4;
-  static constexpr std::size_t max_kept = std::size_t{8} << 20;
+  // As much as may wait to be recorded: memory fresh from the system costs more than the copying.
+  static constexpr std::size_t max_kept = std::size_t{16} << 20;
 
   std::mutex mutex_;
   std::vector<io::line_buffer> free_;
+  std::size_t kept_ = 0;  // bytes in free_
 };
 
 }  // namespace kclxx::cli

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::steady_clock;
 using transcript::entry_kind;
 
-constexpr std::size_t max_queued = std::size_t{64} << 20;
+constexpr std::size_t max_queued = std::size_t{16} << 20;
 constexpr std::chrono::seconds longest_wait(5);
 constexpr const char* too_slow = "the disk is too slow";
 
@@ -127,7 +127,7 @@ void recorder::run() {
   // The dialogue goes before its recording. Not for the thread that reads the daemon's bytes: the
   // dialogue may have to wait for that one.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
-                ::getpriority(PRIO_PROCESS, 0) + 10);
+                ::getpriority(PRIO_PROCESS, 0) + 5);
   std::unique_lock lock(mutex_);
   for (;;) {
     filled_.wait(lock, [&] { return is_finishing_ || !queue_.empty(); });

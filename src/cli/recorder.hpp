@@ -46,7 +46,7 @@ class recorder {
 
   /// Appends in the order of the calls, with the time of the call. `wake` starts the writing, and
   /// so can come when the dialogue has got what it waits for.
-  /// Blocking: while more than 64 MiB wait to be written, for 5 s at most; then recording ends.
+  /// Blocking: while more than 16 MiB wait to be written, for 5 s at most; then recording ends.
   void add(block one);
   void wake();
   /// Records no more, for this reason.
