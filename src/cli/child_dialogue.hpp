@@ -85,7 +85,7 @@ class child_dialogue {
   child_process process_;
 
   std::deque<piece> unsent_;
-  std::size_t first_done_ = 0;    // bytes of the first piece that are written
+  std::size_t first_done_ = 0;     // bytes of the first piece that are written
   std::size_t unsent_copies_ = 0;  // bytes
   bool say_sent_ = false;
   bool say_broken_ = false;

@@ -20,7 +20,7 @@ namespace kclxx::protocol {
 enum class line_kind {
   initialize,
   process_records,
-  lease_lost,  ///< also the older shutdown with ZOMBIE or LEASE_LOST
+  lease_lost,   ///< also the older shutdown with ZOMBIE or LEASE_LOST
   shard_ended,  ///< also the older shutdown with TERMINATE or SHARD_END
   shutdown_requested,
   checkpoint_answer,
