@@ -89,17 +89,27 @@ child_dialogue::event child_dialogue::next(clock::time_point deadline) {
         return {event_kind::end_of_output};
       }
     }
-    if (!wait(deadline)) return {event_kind::timed_out};
+    if (!wait(deadline, true)) return {event_kind::timed_out};
   }
+}
+
+child_dialogue::event child_dialogue::next_sent(clock::time_point deadline) {
+  while (!unsent_.empty()) {
+    write_some();
+    if (!unsent_.empty() && !wait(deadline, false)) return {event_kind::timed_out};
+  }
+  say_sent_ = false;
+  return {std::exchange(say_broken_, false) ? event_kind::input_broken : event_kind::sent};
 }
 
 bool child_dialogue::may_read() const noexcept { return unsent_copies_ <= max_unsent; }
 
 // True when there is something to do.
-bool child_dialogue::wait(clock::time_point deadline) {
+bool child_dialogue::wait(clock::time_point deadline, bool reads) {
   std::array<pollfd, 2> ends{};
   // poll() passes over negative descriptors.
-  ends[0] = {may_read() && !output_ended_ ? process_.output.get() : -1, POLLIN, 0};
+  reads = reads && may_read() && !output_ended_;
+  ends[0] = {reads ? process_.output.get() : -1, POLLIN, 0};
   ends[1] = {unsent_.empty() ? -1 : process_.input.get(), POLLOUT, 0};
   for (;;) {
     using std::chrono::milliseconds;

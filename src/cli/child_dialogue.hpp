@@ -61,6 +61,8 @@ class child_dialogue {
 
   /// Blocking: until something happened, or the deadline.
   event next(clock::time_point deadline);
+  /// Blocking: the same, but the child's lines stay unread; `sent` also when nothing was queued.
+  event next_sent(clock::time_point deadline);
 
   [[nodiscard]] child_process& process() noexcept { return process_; }
 
@@ -79,7 +81,7 @@ class child_dialogue {
   std::optional<event> take_line();
   std::optional<event> take_rest();
   void read_some();
-  bool wait(clock::time_point deadline);
+  bool wait(clock::time_point deadline, bool reads);
   [[nodiscard]] bool may_read() const noexcept;
 
   child_process process_;

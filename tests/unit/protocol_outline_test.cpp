@@ -98,7 +98,7 @@ TEST_CASE("a line that is damaged is refused with the field", "[protocol][outlin
   CHECK(wrong(R"({"action":"processRecords","records":[{"data":"eA=="}]})") ==
         "records[0].sequenceNumber is empty");
   CHECK(wrong(R"({"action":"shutdown","reason":"?"})").starts_with("reason is none of"));
-  CHECK(wrong(R"({"action":"leaseLost"} x)") == "has something behind the JSON object");
+  CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something behind the JSON object");
   CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
 }
 
