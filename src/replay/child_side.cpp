@@ -24,8 +24,7 @@ bool is_message(const dm::child_line& line) {
 }
 
 std::string ending(int status, int signal) {
-  return signal != 0 ? "signal " + std::to_string(signal)
-                     : "exit status " + std::to_string(status);
+  return signal != 0 ? "signal " + std::to_string(signal) : "exit status " + std::to_string(status);
 }
 
 std::string seconds(std::chrono::milliseconds time) {
@@ -117,8 +116,7 @@ void shard_replay::handle(const dm::happenings& all, std::string_view line, time
   // What a fault or a breach cut off is not the transcript's mistake.
   if (phase_ == phase::closing && ahead_ && !is_deliberate_ && !worker_ended_ &&
       !current_.is_last) {
-    damage(ahead_->line_number,
-           "a daemon sends no " + ahead_->name + " behind " + current_.name);
+    damage(ahead_->line_number, "a daemon sends no " + ahead_->name + " behind " + current_.name);
   }
 }
 
@@ -126,10 +124,9 @@ void shard_replay::on_answered(const dm::answered& one, std::string_view line, e
   ++summary_.counts.checkpoints_answered;
   if (one.error) ++summary_.counts.checkpoints_failed;
   if (one.error && !one.attempted) {
-    summary_.breaches.add(current_.line_number,
-                          "the daemon refuses this checkpoint in " + current_.name + ": " +
-                              *one.error,
-                          line);
+    summary_.breaches.add(
+        current_.line_number,
+        "the daemon refuses this checkpoint in " + current_.name + ": " + *one.error, line);
   }
   out.emplace_back(write_line{one.line});
 }
@@ -172,8 +169,8 @@ void shard_replay::on_lost_line(const std::string& line) {
   const bool is_checkpoint = std::holds_alternative<dm::child_checkpoint>(message);
   if (is_checkpoint) ++summary_.counts.checkpoints_asked;
   if (is_deliberate_ || worker_ended_ || !is_message(message)) return;
-  summary_.breaches.add(current_.line_number, "nobody reads this line: it came after the last status",
-                        line);
+  summary_.breaches.add(current_.line_number,
+                        "nobody reads this line: it came after the last status", line);
 }
 
 void shard_replay::on_end_of_output(time now, effects& out) {
@@ -235,12 +232,12 @@ void shard_replay::on_exit(int status, int signal) {
   recorded_->compare_final(*summary_.resume, current_.line_number, summary_.differences);
   if (how_.expected != expectation::answers || !recorded_exit_ || is_deliberate_) return;
   const bool was_signal = recorded_exit_->kind == transcript::entry_kind::killed;
-  const std::string recorded = ending(was_signal ? 0 : recorded_exit_->number,
-                                      was_signal ? recorded_exit_->number : 0);
+  const std::string recorded =
+      ending(was_signal ? 0 : recorded_exit_->number, was_signal ? recorded_exit_->number : 0);
   if (recorded != ending(status, signal)) {
-    summary_.differences.add(recorded_exit_->line_number, "recorded was " + recorded +
-                                                              ", but the child left with " +
-                                                              ending(status, signal));
+    summary_.differences.add(
+        recorded_exit_->line_number,
+        "recorded was " + recorded + ", but the child left with " + ending(status, signal));
   }
 }
 

@@ -60,9 +60,8 @@ void recorded_side::on_answer(const protocol::outline& from) {
 
 std::optional<std::string> recorded_side::take_failure(const dm::child_checkpoint& asked) {
   const dm::child_line wanted = normal(asked);
-  const auto found = std::find_if(answers_.begin(), answers_.end(), [&](const answer& one) {
-    return normal(one.asked) == wanted;
-  });
+  const auto found = std::find_if(answers_.begin(), answers_.end(),
+                                  [&](const answer& one) { return normal(one.asked) == wanted; });
   if (found == answers_.end()) return std::nullopt;
   auto error = std::move(found->error);
   answers_.erase(answers_.begin(), found + 1);
@@ -86,10 +85,9 @@ void recorded_side::compare(const dm::child_line& said, std::string_view line,
     messages_.pop_front();
     return;
   }
-  differences.add(wanted.line_number,
-                  "recorded was " + text_of(wanted.content) + ", but the child wrote " +
-                      text_of(got),
-                  line);
+  differences.add(
+      wanted.line_number,
+      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(got), line);
   // The two go on together behind the status: one that checkpoints more often, or less, differs
   // there and not from there on.
   if (!is_status) {
@@ -97,8 +95,7 @@ void recorded_side::compare(const dm::child_line& said, std::string_view line,
     return;
   }
   while (!messages_.empty()) {
-    const bool was_status =
-        std::holds_alternative<dm::child_status>(messages_.front().content);
+    const bool was_status = std::holds_alternative<dm::child_status>(messages_.front().content);
     messages_.pop_front();
     if (was_status) break;
   }

@@ -67,7 +67,7 @@ void shard_replay::on_entry(const transcript::entry& one, time now, effects& out
       recorded_exit_ = one;
       recorded_exit_->line = {};
       break;
-    case entry_kind::end_of_input:   // comes by itself, behind the last status
+    case entry_kind::end_of_input:  // comes by itself, behind the last status
     case entry_kind::end_of_output:
       break;
   }
@@ -246,10 +246,10 @@ void shard_replay::note_unmet_faults() {
   const auto note = [this](const char* name, const std::optional<place>& where, bool was_met) {
     if (!where || was_met) return;
     const bool is_record = where->in == place::unit::record;
-    summary_.notes.push_back(std::string(name) + "=" + (is_record ? "record:" : "") +
-                             std::to_string(where->number) + " was not reached: " +
-                             std::to_string(is_record ? records_started_ : batches_started_) +
-                             (is_record ? " records" : " batches") + " were sent");
+    summary_.notes.push_back(
+        std::string(name) + "=" + (is_record ? "record:" : "") + std::to_string(where->number) +
+        " was not reached: " + std::to_string(is_record ? records_started_ : batches_started_) +
+        (is_record ? " records" : " batches") + " were sent");
   };
   note("shutdown-at", how_.inject.shutdown_at, shutdown_was_met_);
   note("lease-lost-at", how_.inject.lease_lost_at, lease_loss_was_met_);

@@ -90,9 +90,9 @@ class shard_replay {
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
     protocol::outline content{};
-    std::size_t size = 0;           // of the line, with its newline
+    std::size_t size = 0;              // of the line, with its newline
     std::optional<std::string> own{};  // the line, when it is none of the transcript
-    bool is_last = false;           // the end of input comes next, whatever the transcript has
+    bool is_last = false;              // the end of input comes next, whatever the transcript has
   };
 
   // The transcript's side: shard_replay.cpp
@@ -143,7 +143,7 @@ class shard_replay {
   bool input_broke_ = false;
   bool is_paused_ = false;
   bool asked_for_unknown_ = false;  // the dice were asked before the action that is ahead
-  bool is_deliberate_ = false;      // a fault ended the dialogue; how the child leaves is no failure
+  bool is_deliberate_ = false;  // a fault ended the dialogue; how the child leaves is no failure
   bool worker_ended_ = false;
   bool output_ended_ = false;
   bool was_killed_ = false;
