@@ -6,6 +6,7 @@
 #include <simdjson.h>
 #include <utility>
 
+#include "protocol/decoder_outline_scan.hpp"
 #include "protocol/decoder_values.hpp"
 #include "protocol/digits.hpp"
 
@@ -25,14 +26,6 @@ constexpr std::array<named_kind, 6> kinds{{
     {"shutdownRequested", line_kind::shutdown_requested},
     {"checkpoint", line_kind::checkpoint_answer},
 }};
-
-std::size_t decoded_size(std::string_view base64) {
-  std::size_t padding = 0;
-  while (padding < 2 && base64.size() > padding && base64[base64.size() - 1 - padding] == '=') {
-    ++padding;
-  }
-  return base64.size() / 4 * 3 - padding;
-}
 
 /// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
 class look {
@@ -188,6 +181,7 @@ outliner::outliner() : memory_(std::make_unique<working_memory>()) {}
 outliner::~outliner() = default;
 
 std::variant<outline, decode_error> outliner::look_at(std::string_view line) {
+  if (auto batch = outline_scan(line).take()) return std::move(*batch);
   memory_->arena.clear();
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return decode_error{"is empty", {}};
