@@ -151,39 +151,44 @@ void child_dialogue::write_some() {
 }
 
 void child_dialogue::read_some() {
-  buffer_.erase(0, begin_);
+  std::copy(at(begin_), at(end_), buffer_.begin());
+  end_ -= begin_;
   scanned_ -= begin_;
   begin_ = 0;
-  const std::size_t size = buffer_.size();
-  buffer_.resize(size + read_size);
+  if (buffer_.size() < end_ + read_size) buffer_.resize(end_ + read_size);
   ssize_t n = 0;
   do {
-    n = ::read(process_.output.get(), buffer_.data() + size, read_size);
+    n = ::read(process_.output.get(), buffer_.data() + end_, read_size);
   } while (n == -1 && errno == EINTR);
-  buffer_.resize(size + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   if (n == 0 || (n == -1 && errno != EAGAIN)) output_ended_ = true;
+  end_ += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+}
+
+std::vector<char>::iterator child_dialogue::at(std::size_t offset) {
+  return buffer_.begin() + static_cast<std::ptrdiff_t>(offset);
 }
 
 std::optional<child_dialogue::event> child_dialogue::take_line() {
-  const std::size_t end = buffer_.find('\n', scanned_);
-  if (end != std::string::npos) {
+  const auto newline_at = std::find(at(scanned_), at(end_), '\n');
+  if (newline_at != at(end_)) {
+    const auto end = static_cast<std::size_t>(newline_at - buffer_.begin());
     const std::string_view line(buffer_.data() + begin_, end - begin_);
     begin_ = scanned_ = end + 1;
     return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0)};
   }
-  if (buffer_.size() - begin_ > max_line) {
-    dropped_ += buffer_.size() - begin_ - max_line;
-    buffer_.resize(begin_ + max_line);
+  if (end_ - begin_ > max_line) {
+    dropped_ += end_ - begin_ - max_line;
+    end_ = begin_ + max_line;
   }
-  scanned_ = buffer_.size();
+  scanned_ = end_;
   return std::nullopt;
 }
 
 // The daemon's reader takes what stands before the end for a line, too.
 std::optional<child_dialogue::event> child_dialogue::take_rest() {
-  if (begin_ == buffer_.size()) return std::nullopt;
-  const std::string_view line(buffer_.data() + begin_, buffer_.size() - begin_);
-  begin_ = scanned_ = buffer_.size();
+  if (begin_ == end_) return std::nullopt;
+  const std::string_view line(buffer_.data() + begin_, end_ - begin_);
+  begin_ = scanned_ = end_;
   return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0)};
 }
 

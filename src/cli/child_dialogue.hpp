@@ -80,6 +80,7 @@ class child_dialogue {
   void drop_unsent();
   std::optional<event> take_line();
   std::optional<event> take_rest();
+  std::vector<char>::iterator at(std::size_t offset);
   void read_some();
   bool wait(clock::time_point deadline, bool reads);
   [[nodiscard]] bool may_read() const noexcept;
@@ -92,8 +93,9 @@ class child_dialogue {
   bool say_sent_ = false;
   bool say_broken_ = false;
 
-  std::string buffer_;
-  std::size_t begin_ = 0;    // of the current line
+  std::vector<char> buffer_;  // grows with the longest line
+  std::size_t end_ = 0;       // of what was read
+  std::size_t begin_ = 0;     // of the current line
   std::size_t scanned_ = 0;  // no newline between begin_ and here
   std::size_t dropped_ = 0;  // bytes of the current line
   bool output_ended_ = false;

@@ -64,6 +64,7 @@ class shard_run {
   child_dialogue dialogue_;
   shard_progress& progress_;
   transcript::entry entry_;
+  std::size_t entry_size_ = 0;
   replay::effects effects_;
   bool output_ended_ = false;
 };
@@ -105,6 +106,7 @@ void shard_run::step(replay::shard_replay::want what) {
 void shard_run::read_entry() {
   try {
     const bool has_more = reader_.next(entry_);
+    entry_size_ = entry_.line.size();
     const auto now = clock::now();
     if (has_more) {
       plan_.on_entry(entry_, now, effects_);
@@ -117,9 +119,10 @@ void shard_run::read_entry() {
 }
 
 // While the transcript is read ahead the child's status may come: its time counts, not the
-// reading's. Never waits.
+// reading's. Never waits. Reading ahead of short lines takes less time than to ask.
 bool shard_run::take_what_is_there() {
-  if (output_ended_ || !plan_.can_take_line()) return false;
+  constexpr std::size_t short_line = std::size_t{64} << 10;
+  if (output_ended_ || !plan_.can_take_line() || entry_size_ < short_line) return false;
   const auto event = dialogue_.next(clock::time_point());
   if (event.what == event_kind::timed_out) return false;
   take(event);
