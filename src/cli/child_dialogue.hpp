@@ -96,8 +96,8 @@ class child_dialogue {
   std::vector<char> buffer_;  // grows with the longest line
   std::size_t end_ = 0;       // of what was read
   std::size_t begin_ = 0;     // of the current line
-  std::size_t scanned_ = 0;  // no newline between begin_ and here
-  std::size_t dropped_ = 0;  // bytes of the current line
+  std::size_t scanned_ = 0;   // no newline between begin_ and here
+  std::size_t dropped_ = 0;   // bytes of the current line
   bool output_ended_ = false;
 };
 

@@ -8,8 +8,8 @@
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -128,29 +128,31 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   return static_cast<int>(result.status());
 }
 
+/// An option with two values, of which the first is the default.
+void add_choice(CLI::App& command, const std::string& name, const std::string& description,
+                const std::string& first, const std::string& second,
+                const std::function<void(bool)>& take_second) {
+  command
+      .add_option_function<std::string>(
+          name, [=](const std::string& value) { take_second(value == second); }, description)
+      ->check(CLI::IsMember({first, second}).description(""))
+      ->type_name(first + "|" + second)
+      ->default_str(first);
+}
+
 void add_options(CLI::App& command, replay_arguments& to) {
   using replay::answers_from;
   using replay::expectation;
   command.add_option("FILE", to.files, "Transcripts, one for each shard; - is stdin")
       ->required()
       ->type_name("");
-  command
-      .add_option("--answers", to.how.answers,
-                  "Checkpoints fail where the recorded ones did, or only where the child is wrong")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, answers_from>{{"recorded", answers_from::recorded},
-                                                          {"model", answers_from::model}})
-                      .description(""))
-      ->type_name("recorded|model")
-      ->default_str("recorded");
-  command
-      .add_option("--pace", to.how.recorded_pace,
-                  "As fast as the child goes, or no faster than it was recorded")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"full", false}, {"recorded", true}})
-              .description(""))
-      ->type_name("full|recorded")
-      ->default_str("full");
+  add_choice(command, "--answers",
+             "Checkpoints fail where the recorded ones did, or only where the child is wrong",
+             "recorded", "model", [&to](bool is_model) {
+               to.how.answers = is_model ? answers_from::model : answers_from::recorded;
+             });
+  add_choice(command, "--pace", "As fast as the child goes, or no faster than it was recorded",
+             "full", "recorded", [&to](bool is_recorded) { to.how.recorded_pace = is_recorded; });
   command
       .add_option("--faults", to.faults,
                   "What is to go wrong, NAME=VALUE with commas between:\n"

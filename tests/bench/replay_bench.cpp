@@ -29,10 +29,9 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 using kclxx::cli::child_process;
 
-const std::string begin =
-    kclxx::daemon_model::initialize_line("shardId-000000000000",
-                                         kclxx::sequence_position("TRIM_HORIZON")) +
-    "\n";
+const std::string begin = kclxx::daemon_model::initialize_line(
+                              "shardId-000000000000", kclxx::sequence_position("TRIM_HORIZON")) +
+                          "\n";
 
 /// The child that only answers: it looks for the end of each line.
 int answer_only() {
@@ -53,7 +52,8 @@ std::string batch(std::size_t records, std::size_t size) {
   const std::string text(size, 'x');
   std::vector<std::string> numbers;
   for (std::size_t i = 0; i < records; ++i) {
-    numbers.push_back("4960000000000000000000000000000000000000000000" + std::to_string(1000000000 + i));
+    numbers.push_back("4960000000000000000000000000000000000000000000" +
+                      std::to_string(1000000000 + i));
   }
   std::vector<kclxx::record> all;
   for (const std::string& number : numbers) {
