@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "cli/replay_progress.hpp"
+#include "cli/replay_report.hpp"
 #include "cli/replay_result.hpp"
 #include "cli/replay_shard.hpp"
 #include "replay/options.hpp"
@@ -34,6 +37,7 @@ struct replay_arguments {
   double timeout_seconds = 60;
   unsigned parallel = 8;
   bool prints_json = false;
+  std::string report;
 };
 
 /// Plays all files, so many at a time.
@@ -119,7 +123,18 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   }
   what.how.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
+  std::ofstream report;
+  if (!what.report.empty()) {
+    what.how.keeps_timeline = true;
+    report.open(what.report);  // before an hour of replay
+    if (!report) throw std::system_error(errno, std::generic_category(), what.report);
+  }
   const replay_result result = replay_of_files(what, child).run();
+  if (report.is_open()) {
+    print_report(report, result);
+    report.close();
+    if (!report) throw std::runtime_error(what.report + " could not be written");
+  }
   if (what.prints_json) {
     print_json(std::cout, result);
   } else {
@@ -182,6 +197,8 @@ void add_options(CLI::App& command, replay_arguments& to) {
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N")
       ->capture_default_str();
+  command.add_option("--report", to.report, "Write a page with plots of each shard's course")
+      ->type_name("FILE.html");
   command.add_flag("--json", to.prints_json, "Print the summary as JSON");
 }
 

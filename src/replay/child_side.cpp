@@ -134,6 +134,10 @@ void shard_replay::on_answered(const dm::answered& one, std::string_view line, e
         current_.line_number,
         "the daemon refuses this checkpoint in " + current_.name + ": " + *one.error, line);
   }
+  if (how_.keeps_timeline) {
+    summary_.course.add_checkpoint(one.error.has_value());
+    summary_.course.persist(lease_->checkpoint());
+  }
   out.emplace_back(write_line{one.line});
 }
 
@@ -153,12 +157,23 @@ void shard_replay::on_returned(time now, std::string_view line, effects& out) {
     counts.records += current_.content.records;
     counts.data_bytes += current_.content.data_bytes;
   }
+  if (how_.keeps_timeline) add_moment(now);
   if (how_.answers == answers_from::recorded && !current_.own && recorded_->has_lost_lease()) {
     lease_->lose();
   }
   if (!input_broke_) return;
   on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
   end_dialogue(now, out);
+}
+
+void shard_replay::add_moment(time now) {
+  moment one{current_.name};
+  one.repeats = current_.what == dm::call_kind::process_records;
+  one.begin = started_at_ - *began_;
+  one.end = now - *began_;
+  if (one.repeats && !is_sending_) one.callback = now - sent_at_;
+  one.behind = current_.content.millis_behind_latest;
+  summary_.course.add(std::move(one));
 }
 
 void shard_replay::on_worker_ended(const std::string& why, std::string_view line) {

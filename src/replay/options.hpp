@@ -25,6 +25,7 @@ struct options {
   expectation expected = expectation::none;
   /// Lines go out no earlier than the daemon sent them, counted from the first one.
   bool recorded_pace = false;
+  bool keeps_timeline = false;
   faults inject{};
   /// For each action, and for the time between the end of input and the child's.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);

@@ -200,6 +200,7 @@ void shard_replay::start(action next, time now, effects& out) {
   current_ = std::move(next);
   expected_status_ = R"({"action":"status","responseFor":")" + current_.name + R"("})";
   is_sending_ = true;
+  started_at_ = now;
   deadline_ = now + how_.timeout;
   summary_.counts.line_bytes += current_.size;
   if (current_.own) {
@@ -207,6 +208,10 @@ void shard_replay::start(action next, time now, effects& out) {
   } else {
     recorded_->begin(current_.what, current_.content.position);
     out.emplace_back(write_entry{});
+  }
+  if (how_.keeps_timeline && current_.content.position &&
+      current_.what == call_kind::process_records) {
+    summary_.course.deliver(*current_.content.position, records_started_);
   }
   const bool has_records = current_.content.kind == line_kind::process_records;
   dm::happenings happened;

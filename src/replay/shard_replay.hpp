@@ -116,6 +116,7 @@ class shard_replay {
   void handle(const daemon_model::happenings& all, std::string_view line, time now, effects& out);
   void on_answered(const daemon_model::answered& one, std::string_view line, effects& out);
   void on_returned(time now, std::string_view line, effects& out);
+  void add_moment(time now);
   void on_worker_ended(const std::string& why, std::string_view line);
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
@@ -168,6 +169,7 @@ class shard_replay {
   time deadline_{};
   std::optional<time> began_;
   std::chrono::microseconds first_at_{};
+  time started_at_{};
   time sent_at_{};
 };
 

@@ -13,6 +13,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "replay/latency_histogram.hpp"
+#include "replay/timeline.hpp"
 
 namespace kclxx::replay {
 
@@ -59,6 +60,7 @@ struct summary {
   std::chrono::nanoseconds took{};
   /// Where a successor would begin, behind this one; std::nullopt before initialize.
   std::optional<sequence_position> resume;
+  timeline course;  ///< only when options asked for it
   remarks breaches;
   remarks differences;
   /// Faults that were asked for and found no place, and the like.
