@@ -47,7 +47,7 @@ svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .fill-green { fill: #12915a; } .stroke-green { stroke: #12915a; }
 .fill-orange { fill: #d9730d; } .stroke-orange { stroke: #d9730d; }
 .fill-red { fill: #c93a2e; } .stroke-red { stroke: #c93a2e; }
-.fill-grey { fill: #7b8794; } .stroke-grey { stroke: #7b8794; }
+.fill-grey { fill: #c3cbd4; } svg .stroke-grey { stroke: #c3cbd4; stroke-width: 6; }
 </style>
 </head>
 <body>
@@ -209,10 +209,9 @@ void print_shard(std::ostream& out, const replayed_shard& one) {
   out << "<section><h2>"
       << escaped(protocol::replace_invalid_utf8(what.shard.empty() ? one.file : what.shard))
       << "</h2>\n";
-  if (what.resume) {
-    out << "<div class=\"resume\">resumes behind " << escaped(to_string(*what.resume))
-        << "</div>\n";
-  }
+  out << "<div class=\"resume\">" << escaped(protocol::replace_invalid_utf8(one.file));
+  if (what.resume) out << "; resumes behind " << escaped(to_string(*what.resume));
+  out << "</div>\n";
   print_remarks(out, one);
   if (!what.course.moments().empty()) {
     print_dialogue(out, what);
@@ -228,7 +227,8 @@ void print_shard(std::ostream& out, const replayed_shard& one) {
 void print_report(std::ostream& out, const replay_result& result) {
   out << page_begin << "<h1>kclxx replay</h1>\n<div>" << result.shards.size()
       << (result.shards.size() == 1 ? " shard, " : " shards, ")
-      << duration_label(seconds(result.took)) << "</div>\n";
+      << duration_label(seconds(result.took))
+      << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
   for (const replayed_shard& one : result.shards) print_shard(out, one);
   out << "</body>\n</html>\n";
