@@ -9,6 +9,7 @@
 #include "cli/capture_command.hpp"
 #include "cli/command.hpp"
 #include "cli/generate_command.hpp"
+#include "cli/replay_command.hpp"
 
 int main(int argc, char** argv) {
   using namespace kclxx::cli;
@@ -24,5 +25,6 @@ int main(int argc, char** argv) {
   invocation run;
   add_capture_command(app, run);
   add_generate_command(app, run);
+  add_replay_command(app, run);
   return run_command_line(app, run, argc, argv);
 }

@@ -45,8 +45,12 @@ const std::vector<layer>& layers() {
       {"src/session/", {"protocol/", "session/"}, {"kclxx/"}, effects},
       {"src/daemon_model/", {"daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       {"src/transcript/", {"protocol/", "transcript/"}, {"kclxx/"}, effects},
+      {"src/replay/",
+       {"daemon_model/", "protocol/", "replay/", "transcript/"},
+       {"kclxx/"},
+       effects},
       {"src/cli/",
-       {"base/", "cli/", "daemon_model/", "io/", "protocol/", "session/", "transcript/"},
+       {"base/", "cli/", "daemon_model/", "io/", "protocol/", "replay/", "session/", "transcript/"},
        with_posix({"kclxx/", "CLI/"}),
        {}},
       // It asks which thread it is on, and starts none.
@@ -69,7 +73,7 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
   return header.starts_with("nlohmann/") &&
          (path.starts_with("src/protocol/encoder") || path.starts_with("src/protocol/text") ||
           path.starts_with("src/daemon_model/child_line") ||
-          path.starts_with("src/transcript/header"));
+          path.starts_with("src/transcript/header") || path.starts_with("src/cli/replay_json"));
 }
 
 bool begins_with_any(std::string_view text, const names& beginnings) {

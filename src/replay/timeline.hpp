@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::replay {
+
+/// One action, or several batches put together. Times count from the shard's first line.
+struct moment {
+  std::string action;
+  bool repeats = false;                 ///< it can come any number of times, as batches do
+  std::chrono::nanoseconds begin{};     ///< the line goes out
+  std::chrono::nanoseconds end{};       ///< the status is there
+  std::chrono::nanoseconds callback{};  ///< the longest, when it is of batches
+  std::optional<std::chrono::milliseconds> behind{};  ///< millisBehindLatest, the largest
+  std::uint64_t delivered = 0;                        ///< records up to here
+  std::uint64_t persisted = 0;                        ///< of these, behind the last checkpoint
+  std::uint64_t checkpoints = 0;
+  std::uint64_t failed_checkpoints = 0;
+};
+
+/// What a picture of a replay needs, in bounded memory: when there are too many moments, batches
+/// that follow each other become one.
+class timeline {
+ public:
+  static constexpr std::size_t most_moments = 2000;
+
+  /// A batch up to this position is out: so many records of the shard by now.
+  void deliver(const sequence_position& largest, std::uint64_t records);
+  /// A position inside a batch counts as the batch before.
+  void persist(const sequence_position& position);
+  void add_checkpoint(bool failed) noexcept;
+  /// Counts of records and checkpoints are added here.
+  void add(moment one);
+
+  [[nodiscard]] const std::vector<moment>& moments() const noexcept { return moments_; }
+
+ private:
+  void thin_out();
+
+  std::vector<moment> moments_;
+  std::deque<std::pair<sequence_position, std::uint64_t>> unpersisted_;
+  std::uint64_t delivered_ = 0;
+  std::uint64_t persisted_ = 0;
+  std::uint64_t checkpoints_ = 0;  // since the last moment
+  std::uint64_t failed_ = 0;
+};
+
+}  // namespace kclxx::replay

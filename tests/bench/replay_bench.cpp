@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `kclxx replay` costs: the same lines written to the same child by a tight loop over plain
+// pipes, and by the tool from a transcript, in turns.
+//   replay_bench KCLXX DIRECTORY [MEGABYTES]
+// The transcript goes to DIRECTORY and is removed. The child is this program, which only answers.
+// Prints medians, ratios, and the most memory that the tool ever had.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <kclxx/record.hpp>
+
+#include "cli/child_process.hpp"
+#include "daemon_model/lines.hpp"
+#include "io/line_writer.hpp"
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+using kclxx::cli::child_process;
+
+const std::string begin = kclxx::daemon_model::initialize_line(
+                              "shardId-000000000000", kclxx::sequence_position("TRIM_HORIZON")) +
+                          "\n";
+
+/// The child that only answers: it looks for the end of each line.
+int answer_only() {
+  const std::string status[2] = {"\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
+                                 "\n{\"action\":\"status\",\"responseFor\":\"processRecords\"}\n"};
+  std::vector<char> piece(std::size_t{1} << 18);
+  int answered = 0;
+  ssize_t n = 0;
+  while ((n = ::read(STDIN_FILENO, piece.data(), piece.size())) > 0) {
+    if (piece[static_cast<std::size_t>(n) - 1] != '\n') continue;  // in lockstep no more follows
+    const std::string& one = status[std::min(answered++, 1)];
+    if (::write(STDOUT_FILENO, one.data(), one.size()) == -1) return 1;
+  }
+  return 0;
+}
+
+std::string batch(std::size_t records, std::size_t size) {
+  const std::string text(size, 'x');
+  std::vector<std::string> numbers;
+  for (std::size_t i = 0; i < records; ++i) {
+    numbers.push_back("4960000000000000000000000000000000000000000000" +
+                      std::to_string(1000000000 + i));
+  }
+  std::vector<kclxx::record> all;
+  for (const std::string& number : numbers) {
+    kclxx::record::fields one;
+    one.data = text;
+    one.partition_key = "key";
+    one.sequence_number = number;
+    one.approximate_arrival_timestamp = std::chrono::milliseconds(1'600'000'000'000);
+    all.emplace_back(one);
+  }
+  return kclxx::daemon_model::process_records_line(all, 0) + "\n";
+}
+
+/// Seconds for all lines by a tight loop.
+double plain(const std::vector<std::string>& command, const std::string& line, std::size_t count) {
+  child_process child(command);
+  const auto start = clock_type::now();
+  for (std::size_t i = 0; i <= count; ++i) {
+    kclxx::io::write_all(child.input.get(), i == 0 ? begin : line);
+    std::size_t newlines = 0;
+    while (newlines < 2) {
+      char piece[4096];
+      const ssize_t n = ::read(child.output.get(), piece, sizeof piece);
+      if (n <= 0) throw std::runtime_error("the child ended");
+      newlines += static_cast<std::size_t>(std::count(piece, piece + n, '\n'));
+    }
+  }
+  child.input.close();
+  child.wait();
+  return std::chrono::duration<double>(clock_type::now() - start).count();
+}
+
+/// Seconds for all lines by the tool.
+double replayed(const std::string& kclxx, const std::string& file,
+                const std::vector<std::string>& command) {
+  std::vector<std::string> all{kclxx, "replay", file, "--"};
+  all.insert(all.end(), command.begin(), command.end());
+  const auto start = clock_type::now();
+  child_process tool(all);
+  char piece[4096];
+  while (::read(tool.output.get(), piece, sizeof piece) > 0) {
+  }
+  if (tool.wait().status != 0) throw std::runtime_error("kclxx replay failed");
+  return std::chrono::duration<double>(clock_type::now() - start).count();
+}
+
+double median(std::vector<double> of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
+}
+
+void compare(const char* name, const std::string& kclxx, const std::string& file,
+             const std::string& line, std::size_t bytes) {
+  const std::vector<std::string> child{std::filesystem::canonical("/proc/self/exe").string(),
+                                       "--answer"};
+  const std::size_t count = bytes / line.size();
+  {
+    std::ofstream out(file);
+    out << begin;
+    for (std::size_t i = 0; i < count; ++i) out << line;
+  }
+  std::vector<double> floor;
+  std::vector<double> tool;
+  std::vector<double> ratios;
+  for (int round = 0; round < 7; ++round) {
+    floor.push_back(plain(child, line, count));
+    tool.push_back(replayed(kclxx, file, child));
+    ratios.push_back(floor.back() / tool.back());
+  }
+  std::filesystem::remove(file);
+  const double megabytes = static_cast<double>(count * line.size()) / 1e6;
+  std::cout << name << ", lines of " << static_cast<double>(line.size()) / 1e3 << " kB: plain "
+            << megabytes / median(floor) << " MB/s, kclxx replay " << megabytes / median(tool)
+            << " MB/s, ratio " << median(ratios) << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--answer") return answer_only();
+  if (argc < 3) {
+    std::cerr << "usage: replay_bench KCLXX DIRECTORY [MEGABYTES]\n";
+    return 2;
+  }
+  const std::size_t bytes = (argc > 3 ? std::stoul(argv[3]) : 500) * 1'000'000;
+  const std::string file = std::string(argv[2]) + "/replay_bench.jsonl";
+  compare("10,000 records of 1 KiB", argv[1], file, batch(10'000, 1024), bytes);
+  compare("1,000 records of 1 KiB", argv[1], file, batch(1000, 1024), bytes);
+  compare("10 records of 1 KiB", argv[1], file, batch(10, 1024), bytes / 5);
+  rusage of_children{};
+  ::getrusage(RUSAGE_CHILDREN, &of_children);
+  std::cout << "most memory of one process: " << of_children.ru_maxrss / 1024 << " MiB\n";
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child without the library, for the tests of the tool: it answers, and does what it is told.
+//   simple_child [EACH...] [N:WHAT...]
+// EACH happens in every batch, N:WHAT in the N-th, before its status.
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+const std::string null_checkpoint =
+    R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
+
+void say(const std::string& line) { std::cout << "\n" << line << "\n" << std::flush; }
+
+void answer(const std::string& action) {
+  say(R"({"action":"status","responseFor":")" + action + R"("})");
+}
+
+std::string checkpoint_at(const std::string& sequence_number) {
+  return R"({"action":"checkpoint","sequenceNumber":")" + sequence_number +
+         R"(","subSequenceNumber":0})";
+}
+
+/// The value of "action", which the daemon writes first.
+std::string action_of(const std::string& line) {
+  const std::string key = R"("action":")";
+  const std::size_t begin = line.find(key) + key.size();
+  return line.substr(begin, line.find('"', begin) - begin);
+}
+
+/// Asks, and reads the answer.
+bool checkpoint(const std::string& line) {
+  say(line);
+  std::string reply;
+  std::getline(std::cin, reply);
+  return reply.find(R"("error":null)") != std::string::npos;
+}
+
+/// False: no status is to follow.
+bool obey(const std::string& what) {
+  if (what == "checkpoint") {
+    while (!checkpoint(null_checkpoint)) {
+    }
+  } else if (what == "checkpoint once") {
+    checkpoint(null_checkpoint);
+  } else if (what.starts_with("checkpoint at ")) {
+    checkpoint(checkpoint_at(what.substr(14)));
+  } else if (what == "wrong status") {
+    answer("somethingElse");
+    return false;
+  } else if (what == "unknown field") {
+    say(R"({"action":"status","responseFor":"processRecords","note":"hello"})");
+  } else if (what == "print") {
+    say("this is no JSON");
+  } else if (what == "null") {
+    say("null");
+    return false;
+  } else if (what == "daemon's line") {
+    say(R"({"action":"leaseLost"})");
+  } else if (what == "20 MB") {
+    say(std::string(20'000'000, 'x'));
+  } else if (what == "hang") {
+    ::sleep(1000);
+  } else if (what == "die") {
+    std::abort();
+  } else if (what == "leave") {
+    std::exit(7);
+  } else if (what == "close input") {
+    ::close(0);
+  } else {
+    std::cerr << "simple_child: what is '" << what << "'?\n";
+    std::exit(99);
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> each;
+  std::multimap<int, std::string> at;
+  std::string at_end;
+  int exit_status = 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t colon = word.find(':');
+    if (word.starts_with("exit:")) {
+      exit_status = std::stoi(word.substr(5));
+    } else if (word == "late") {
+      at_end = null_checkpoint;
+    } else if (colon == std::string::npos) {
+      each.push_back(word);
+    } else {
+      at.emplace(std::stoi(word.substr(0, colon)), word.substr(colon + 1));
+    }
+  }
+  int batches = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::string action = action_of(line);
+    bool has_status = true;
+    if (action == "processRecords") {
+      ++batches;
+      for (const std::string& what : each) has_status = obey(what) && has_status;
+      const auto [begin, end] = at.equal_range(batches);
+      for (auto one = begin; one != end; ++one) has_status = obey(one->second) && has_status;
+    }
+    if (action == "shardEnded") checkpoint(null_checkpoint);
+    if (has_status) answer(action);
+    if (!at_end.empty() && action == "leaseLost") say(at_end);
+  }
+  return exit_status;
+}
