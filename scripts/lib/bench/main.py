@@ -25,6 +25,10 @@ def arguments():
     chosen = parser.parse_args()
     if chosen.repetitions < 1:
         parser.error("--repetitions must be 1 or more")
+    if chosen.quick and (chosen.check or chosen.update_baseline or chosen.write_docs):
+        parser.error("--quick measures too little for --check, --update-baseline and --write-docs")
+    if chosen.write_docs and (chosen.workload or chosen.client):
+        parser.error("--write-docs needs all workloads and clients")
     return chosen
 
 
@@ -33,14 +37,21 @@ def pick(text, known, what):
     names = [name for name in text.split(",") if name]
     for name in names:
         if name not in known:
-            sys.exit(f"bench: no {what} '{name}'; there are: {', '.join(known)}")
+            print(f"bench: no {what} '{name}'; there are: {', '.join(known)}", file=sys.stderr)
+            sys.exit(2)
     return names or list(known)
 
 
 def measure(workloads, clients, repetitions, seconds):
-    jobs = [(workload.name, workload.job,
-             [c.name for c in clients if workload.static_too or c.name != "kclxx-static"]) for workload in workloads]
-    runs, failures = run.interleaved(jobs, clients, repetitions, seconds)
+    """The summary of each workload, and the failures. The daemon's own classes take long and decide little, so they
+    are run less often."""
+    def jobs(jvm):
+        return [(w.name, w.job, [c.name for c in clients if c.name not in w.besides and (not w.only or c.name in w.only)])
+                for w in workloads if w.jvm == jvm]
+    runs, failures = run.interleaved(jobs(False), clients, repetitions, seconds)
+    jvm_runs, jvm_failures = run.interleaved(jobs(True), clients, (repetitions + 1) // 2, seconds)
+    runs.update(jvm_runs)
+    failures.update(jvm_failures)
     summaries = {w.name: run.summary(w, runs[w.name]) for w in workloads if run.FLOOR in runs.get(w.name, {})}
     return summaries, failures
 
@@ -68,7 +79,8 @@ def check(results, clients, repetitions, seconds):
         if failures:
             sys.exit(f"bench: failed when measured again: {failures}")
         still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
-        suspects = [s for s in suspects if (s[0], s[1], s[2].key) in still]
+        suspects = [(name, client, figure, *numbers) for name, client, figure, *numbers in suspects
+                    if (name, client, figure.key) in still]
     for name, client, figure, before, value in suspects:
         what = f"{figure.title} ÷ the floor's" if figure.ratio else figure.title
         print(f"bench: worse than the baseline, twice: {name}, {client}: {what} is {value:.3f}, was {before:.3f}")
@@ -100,6 +112,8 @@ def main():
     for workload in [w for w in workloads if w.cpus > cores]:
         skipped.append(f"{workload.name}: it needs {workload.cpus} cores, here is {cores}")
         workloads.remove(workload)
+    if not run.JVM_DRIVER.exists():
+        workloads = [w for w in workloads if not w.jvm]
     if os.getloadavg()[0] > 0.5:
         print(f"bench: the machine is busy (load {os.getloadavg()[0]:.1f}): trust ratios, not figures", file=sys.stderr)
 

@@ -65,7 +65,7 @@ def markdown(results):
 
 
 def _bar_groups(results, figures):
-    """Each figure as a number from 1 on: how many times worse than the floor."""
+    """Each figure as how many times worse than the floor it is."""
     groups = []
     for name, heading, figure in figures:
         summary = results["workloads"].get(name, {})
@@ -82,11 +82,11 @@ def plots(results, folder):
     folder.mkdir(parents=True, exist_ok=True)
     titles = {workload.name: f"{workload.name}: {workload.title}" for workload in WORKLOADS}
     wanted = {
-        "cpu.svg": ("CPU time for the same payload", "times the floor's; shorter is better",
+        "cpu.svg": ("CPU time for the same payload", "times the floor's, which is 1; shorter is better",
                     [(name, titles[name], CPU_GB) for name in "ABD"]),
-        "rate.svg": ("Time for the same payload", "times the floor's; shorter is better",
+        "rate.svg": ("Time for the same payload", "times the floor's, which is 1; shorter is better",
                      [(name, titles[name], PAYLOAD) for name in "ABD"]),
-        "latency.svg": ("Round trip of a small batch, p50", "times the floor's; shorter is better",
+        "latency.svg": ("Round trip of a small batch, p50", "times the floor's, which is 1; shorter is better",
                         [(name, titles[name], P50) for name in ("C1", "C2")]),
     }
     paths = []

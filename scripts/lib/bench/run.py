@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-DRIVER = ROOT / "build/bench/benchmarks/side_by_side/side_by_side_driver"
+DRIVER = [str(ROOT / "build/bench/benchmarks/side_by_side/side_by_side_driver")]
+JVM_DRIVER = ROOT / "build/bench/jvm/command"
 FLOOR = "floor"
 
 
@@ -33,12 +34,14 @@ def clients():
 
 
 def drive(job, client):
-    """One run of the driver; its figures."""
+    """One run of a driver; its figures."""
+    driver = JVM_DRIVER.read_text().splitlines() if job.get("jvm") else DRIVER
     limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
+    words = {key: value for key, value in job.items() if key != "jvm"}
     # Where a client panics at its end, the time of its backtrace is nobody's concern.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     # A group of its own, so that a client that hangs can be ended with its driver.
-    process = subprocess.Popen([DRIVER, json.dumps(job), *client.command], stdout=subprocess.PIPE,
+    process = subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
     try:
         out, errors = process.communicate(timeout=limit)
@@ -105,7 +108,7 @@ def summary(workload, runs):
     result = {}
     for name, measured in runs.items():
         row = result[name] = {}
-        for figure in workload.figures:
+        for figure in dict.fromkeys(workload.figures + workload.guarded):
             value = _median(figure, measured)
             if value is None:
                 continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two kinds of plot as SVG: bars from 1 on a logarithmic scale, and lines with two such scales."""
+"""Two kinds of plot as SVG: bars, and lines with logarithmic scales."""
 import math
 from html import escape
 
@@ -45,26 +45,34 @@ def plain(value):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def bars(path, title, note, groups):
-    """`groups`: a title and rows of (client, value from 1 on). Shorter is better."""
-    left, right, row_height = 130, 70, 20
-    rows = sum(len(group) for _, group in groups)
-    drawing = Drawing(760, 70 + rows * row_height + len(groups) * 44, title)
-    drawing.text(16, 46, note, colour="#555555")
+def _axis(groups, length):
+    """Bars begin at 0 where all values are small, else at 1 with a logarithmic scale; the ticks say which."""
     most = max(value for _, group in groups for _, value in group)
-    decades = max(1, math.ceil(math.log10(most)))
-    scale = (760 - left - right) / decades
+    if most < 8:
+        ticks = range(math.ceil(most) + 1)
+        return ticks, lambda value: value / ticks[-1] * length
+    decades = math.ceil(math.log10(most))
+    return [10 ** i for i in range(decades + 1)], lambda value: math.log10(max(value, 1)) / decades * length
+
+
+def bars(path, title, note, groups):
+    """`groups`: a title and rows of (client, value). Shorter is better."""
+    left, right, row_height, width = 130, 70, 20, 760
+    rows = sum(len(group) for _, group in groups)
+    drawing = Drawing(width, 62 + rows * row_height + len(groups) * 44, title)
+    drawing.text(16, 46, note, colour="#555555")
+    ticks, to_x = _axis(groups, width - left - right)
     y = 62
     for heading, group in groups:
         y += 24
         drawing.text(16, y - 6, heading, weight="bold")
         bottom = y + len(group) * row_height
-        for decade in range(decades + 1):
-            x = left + decade * scale
-            drawing.line(x, y, x, bottom)
-            drawing.text(x, bottom + 13, f"{10 ** decade:,}", size=10, anchor="middle", colour="#777777")
+        for tick in ticks:
+            x = left + to_x(tick)
+            drawing.line(x, y, x, bottom, colour="#777777" if tick == 1 else "#dddddd")
+            drawing.text(x, bottom + 13, f"{tick:,}", size=10, anchor="middle", colour="#777777")
         for client, value in group:
-            length = math.log10(max(value, 1)) * scale
+            length = to_x(value)
             drawing.bar(left, y + 3, length, row_height - 6, COLOURS.get(client, "#777777"))
             drawing.text(left - 8, y + 14, client, anchor="end")
             drawing.text(left + max(length, 2) + 6, y + 14, plain(value))

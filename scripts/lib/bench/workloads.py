@@ -26,6 +26,7 @@ RATE = Figure("records_per_second", "records/s", lambda r: r["records"] / r["sec
 PAYLOAD = Figure("payload_mb_per_second", "MB/s", lambda r: r["bytes"] / r["seconds"] / 1e6, higher=True, digits=0)
 CPU_GB = Figure("cpu_seconds_per_gb", "CPU s/GB", lambda r: r["cpu_seconds"] / r["bytes"] * 1e9, digits=2)
 CPU_BATCH = Figure("cpu_us_per_batch", "CPU µs/batch", lambda r: r["cpu_seconds"] / r["batches"] * 1e6)
+P10 = Figure("p10_us", "p10 µs", _round_trip("p10"))
 P50 = Figure("p50_us", "p50 µs", _round_trip("p50"))
 P99 = Figure("p99_us", "p99 µs", _round_trip("p99"), ratio=False)
 PEAK = Figure("peak_mb", "peak MB", lambda r: r["peak_bytes"] / 1e6, ratio=False)
@@ -34,6 +35,11 @@ SETTLED = Figure("settled_mb", "2 s later MB",
                  lambda r: r["settled_bytes"] / 1e6 if "settled_bytes" in r else None, ratio=False)
 START = Figure("start_ms", "start ms", lambda r: r["start_us"]["p50"] / 1e3, digits=2)
 LIFE = Figure("life_cpu_ms", "CPU ms of a life", lambda r: r["life_cpu_seconds"] * 1e3, digits=2)
+JVM_CPU_GB = Figure("jvm_cpu_seconds_per_gb", "JVM CPU s/GB", lambda r: r["jvm_cpu_seconds"] / r["bytes"] * 1e9,
+                    ratio=False, digits=2)
+JVM_SHARE = Figure("jvm_share", "JVM's share of CPU, %", ratio=False, digits=0,
+                   of=lambda r: 100 * r["jvm_cpu_seconds"] / (r["jvm_cpu_seconds"] + r["cpu_seconds"]))
+JVM_MEMORY = Figure("jvm_mb", "JVM MB", lambda r: r["jvm_bytes"] / 1e6, ratio=False, digits=0)
 IDLE = Figure("idle_mb", "idle MB", lambda r: r["idle_bytes"] / 1e6)
 
 
@@ -43,9 +49,11 @@ class Workload:
     title: str
     job: dict
     figures: tuple
-    guarded: tuple = ()  # what `scripts/bench --check` compares; the median trip bears noise better than a rate
+    guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
     cpus: int = 1
-    static_too: bool = False  # whether the static build can differ from the other
+    only: tuple = ()  # clients; empty: all
+    besides: tuple = ("kclxx-static",)  # clients that are left out
+    jvm: bool = False  # driven by the daemon's own classes
 
 
 def _pinned(job, driver, child):
@@ -57,18 +65,23 @@ def _pinned(job, driver, child):
 SMALL = {"records": 10, "bytes": 100}
 THROUGHPUT = (RATE, PAYLOAD, CPU_GB, P50, P99, PEAK)
 LATENCY = (P50, P99, CPU_BATCH)
+WHOLE = (RATE, PAYLOAD, P50, CPU_GB, JVM_CPU_GB, JVM_SHARE, JVM_MEMORY)
 
 WORKLOADS = [
-    Workload("A", "1,000 records of 100 B a batch", {"records": 1000, "bytes": 100}, THROUGHPUT, (P50, CPU_GB)),
-    Workload("B", "1,000 records of 1 KiB a batch", {"records": 1000, "bytes": 1024}, THROUGHPUT, (P50, CPU_GB)),
-    Workload("C1", "10 records of 100 B a batch, all on one core", _pinned(SMALL, 0, 0), LATENCY, (P50, CPU_BATCH)),
+    Workload("A", "1,000 records of 100 B a batch", {"records": 1000, "bytes": 100}, THROUGHPUT, (P10, CPU_GB)),
+    Workload("B", "1,000 records of 1 KiB a batch", {"records": 1000, "bytes": 1024}, THROUGHPUT, (P10, CPU_GB)),
+    Workload("C1", "10 records of 100 B a batch, all on one core", _pinned(SMALL, 0, 0), LATENCY, (P10, CPU_BATCH)),
     Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY, cpus=2),
     Workload("D", "500 records of 20 KiB a batch", {"records": 500, "bytes": 20480, "settle_seconds": 2},
-             (RATE, PAYLOAD, CPU_GB, P50, PEAK, PEAK_LINE, SETTLED), (P50, CPU_GB, PEAK_LINE)),
+             (RATE, PAYLOAD, CPU_GB, P50, PEAK, PEAK_LINE, SETTLED), (P10, CPU_GB, PEAK_LINE)),
     Workload("D-large", "as D, but a daemon that writes 1 MiB at a time", {"records": 500, "bytes": 20480, "write_size": 1 << 20},
              (PAYLOAD, CPU_GB)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
-             (START, LIFE, IDLE), (START, IDLE), static_too=True),
+             (START, LIFE, IDLE), (LIFE, IDLE), besides=()),
+] + [
+    Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
+             only=("floor", "kclxx", "rust", "python"), jvm=True)
+    for name, job in (("A", {"records": 1000, "bytes": 100}), ("C", SMALL), ("D", {"records": 500, "bytes": 20480}))
 ]
 
 # What grows with the batch, and must grow no faster: records of 100 B a batch, and bytes of a record, ten a batch.
