@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib/bench"))
 import baseline
+import goals
 import report
 import run
 from workloads import CPU_GB, RATE, WORKLOADS
@@ -44,6 +45,18 @@ class Figures(unittest.TestCase):
             self.assertEqual([path.name for path in paths], ["cpu.svg", "rate.svg", "linear.svg"])
             for path in paths:
                 xml.etree.ElementTree.parse(path)
+
+
+class Goals(unittest.TestCase):
+    def judged(self, seconds):
+        runs = {"floor": [driven(1.0)], "rust": [driven(1.0, seconds=8)], "kclxx": [driven(1.0, seconds=seconds)]}
+        return [(row["goal"], row["reached"]) for row in goals.judged({"A": run.summary(A, runs)})]
+
+    def test_goals_are_judged_on_the_run_s_own_figures_and_the_others_left_out(self):
+        floor, rust = "A: records/s ÷ the floor's", "A: records/s ÷ the Rust client's"
+        self.assertEqual(self.judged(seconds=2), [(floor, True), (rust, True)])
+        self.assertEqual(self.judged(seconds=2.5), [(floor, False), (rust, True)])
+        self.assertEqual(self.judged(seconds=4), [(floor, False), (rust, False)])
 
 
 class Baseline(unittest.TestCase):

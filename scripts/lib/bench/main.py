@@ -46,8 +46,7 @@ def measure(workloads, clients, repetitions, seconds):
     """The summary of each workload, and the failures. The daemon's own classes take long and decide little, so they
     are run less often."""
     def jobs(jvm):
-        return [(w.name, w.job, [c.name for c in clients if c.name not in w.besides and (not w.only or c.name in w.only)])
-                for w in workloads if w.jvm == jvm]
+        return [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads if w.jvm == jvm]
     runs, failures = run.interleaved(jobs(False), clients, repetitions, seconds)
     jvm_runs, jvm_failures = run.interleaved(jobs(True), clients, (repetitions + 1) // 2, seconds)
     runs.update(jvm_runs)
@@ -128,6 +127,7 @@ def main():
             print(report.text_table(workload, results["workloads"][workload.name]))
     print("In parentheses: the ratio to the floor. All of it: build/bench/results.json; plots: build/bench/plots")
     report.plots(results, OUT / "plots")
+    print("\nWhat kclxx is held to:\n" + report.goals_text(results))
     for line in skipped:
         print(f"skipped: {line}")
     for (workload, client), error in failures.items():

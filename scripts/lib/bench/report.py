@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 
+import goals
 from run import FLOOR, ROOT
 from svg import bars, lines
 from workloads import CPU_GB, P50, PAYLOAD, WORKLOADS
@@ -39,9 +40,23 @@ def text_table(workload, summary):
     table = rows(workload, summary)
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     lines_ = [f"{workload.name}: {workload.title}"]
-    lines_ += ["  " + row[0].ljust(widths[0]) + "".join(f"  {text:>{width}}" for text, width in zip(row[1:], widths[1:]))
-               for row in table]
+    for row in table:
+        cells = [f"{text:>{width}}" for text, width in zip(row[1:], widths[1:])]
+        lines_.append("  ".join(["", row[0].ljust(widths[0]), *cells]))
     return "\n".join(lines_) + "\n"
+
+
+def goals_text(results):
+    """What kclxx is held to, a line each."""
+    return "".join(f"  {'reached' if row['reached'] else 'MISSED '}  {row['goal']:<46} {row['bound']:>7}"
+                   f"  {row['value']:>6}\n" for row in goals.judged(results["workloads"]))
+
+
+def _goals_markdown(results):
+    rows_ = goals.judged(results["workloads"])
+    return ["", "What kclxx is held to, in this run:", "", "| | goal | here | |", "|---|---|---|---|"] + [
+        f"| {row['goal']} | {row['bound']} | {row['value']} | {'reached' if row['reached'] else '**missed**'} |"
+        for row in rows_]
 
 
 def markdown(results):
@@ -52,6 +67,7 @@ def markdown(results):
              f"repetitions; in parentheses the ratio to the floor.", ""]
     parts += ["| client | what |", "|---|---|"]
     parts += [f"| {name} | {version} |" for name, version in results["clients"].items() if version != "-"]
+    parts += _goals_markdown(results)
     for workload in WORKLOADS:
         if workload.name not in results["workloads"]:
             continue
@@ -103,7 +119,8 @@ def plots(results, folder):
 
 def _line_plot(series, path):
     records = {name: [(p["records"], p["cpu_us"]) for p in points] for name, points in series["records"].items()}
-    sizes = {name: [(p["payload"] / p["records"], p["cpu_us"]) for p in points] for name, points in series["bytes"].items()}
+    sizes = {name: [(p["payload"] / p["records"], p["cpu_us"]) for p in points]
+             for name, points in series["bytes"].items()}
     lines(path, "CPU time of a batch; dashed: in proportion to its size", [
         ("100 B a record", "records a batch", "µs a batch", records),
         ("10 records a batch", "bytes a record", "µs a batch", sizes)])

@@ -22,7 +22,8 @@ class Drawing:
                           f'stroke="{colour}" stroke-width="{width}"/>')
 
     def bar(self, x, y, width, height, colour):
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 2):.1f}" height="{height}" fill="{colour}"/>')
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 2):.1f}" height="{height}" '
+                          f'fill="{colour}"/>')
 
     def points(self, points, colour, dashed=False):
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

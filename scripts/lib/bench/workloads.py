@@ -55,6 +55,10 @@ class Workload:
     besides: tuple = ("kclxx-static",)  # clients that are left out
     jvm: bool = False  # driven by the daemon's own classes
 
+    def among(self, clients):
+        """Those of the clients' names that take part."""
+        return [name for name in clients if name not in self.besides and (not self.only or name in self.only)]
+
 
 def _pinned(job, driver, child):
     """Across cores a wake-up costs tens of microseconds and hides all else, so that is measured apart."""
@@ -71,11 +75,12 @@ WORKLOADS = [
     Workload("A", "1,000 records of 100 B a batch", {"records": 1000, "bytes": 100}, THROUGHPUT, (P10, CPU_GB)),
     Workload("B", "1,000 records of 1 KiB a batch", {"records": 1000, "bytes": 1024}, THROUGHPUT, (P10, CPU_GB)),
     Workload("C1", "10 records of 100 B a batch, all on one core", _pinned(SMALL, 0, 0), LATENCY, (P10, CPU_BATCH)),
-    Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY, cpus=2),
+    Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY,
+             cpus=2),
     Workload("D", "500 records of 20 KiB a batch", {"records": 500, "bytes": 20480, "settle_seconds": 2},
              (RATE, PAYLOAD, CPU_GB, P50, PEAK, PEAK_LINE, SETTLED), (P10, CPU_GB, PEAK_LINE)),
-    Workload("D-large", "as D, but a daemon that writes 1 MiB at a time", {"records": 500, "bytes": 20480, "write_size": 1 << 20},
-             (PAYLOAD, CPU_GB)),
+    Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
+             {"records": 500, "bytes": 20480, "write_size": 1 << 20}, (PAYLOAD, CPU_GB)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
              (START, LIFE, IDLE), (LIFE, IDLE), besides=()),
 ] + [
