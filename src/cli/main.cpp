@@ -7,6 +7,7 @@
 #include <kclxx/version.hpp>
 
 #include "cli/capture_command.hpp"
+#include "cli/check_command.hpp"
 #include "cli/command.hpp"
 
 int main(int argc, char** argv) {
@@ -20,5 +21,6 @@ int main(int argc, char** argv) {
   app.footer("kclxx COMMAND --help has an example of each.");
   invocation run;
   add_capture_command(app, run);
+  add_check_command(app, run);
   return run_command_line(app, run, argc, argv);
 }

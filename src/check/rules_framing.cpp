@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the child writes, whatever it writes.
+#include "check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+/// A short life: two batches and the shard's end.
+daemon& short_life(stage& on) {
+  daemon& with = on.start_initialized();
+  with.call(records(101, 3));
+  with.call(records(104, 3));
+  with.call(shard_ended());
+  with.leave();
+  return with;
+}
+
+void lines_complete(stage& on) { short_life(on); }
+
+void newline_before(stage& on) {
+  const daemon& with = short_life(on);
+  if (with.glued > 0) {
+    throw breach(std::to_string(with.glued) +
+                 " messages began right behind what was written before them");
+  }
+}
+
+void no_noise(stage& on, bool is_message) {
+  const daemon& with = short_life(on);
+  for (const noise_seen& one : with.noise) {
+    if (one.is_message == is_message) throw breach(quoted(one.line) + ": " + one.why);
+  }
+}
+
+void only_messages(stage& on) { no_noise(on, false); }
+
+void exact_fields(stage& on) { no_noise(on, true); }
+
+void one_status(stage& on) {
+  const daemon& with = short_life(on);
+  if (!with.late.empty()) {
+    throw breach("behind the last action's status: " + quoted(with.late.front()));
+  }
+}
+
+void nothing_between(stage& on) {
+  daemon& with = on.start_initialized();
+  for (const auto& what : {records(101, 3), records(104, 3)}) {
+    with.call(what);
+    const auto lines = with.overheard(on.with().quiet);
+    if (!lines.empty()) {
+      throw breach("after the status for processRecords, with no action open: " +
+                   quoted(lines.front()));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<rule> framing_rules() {
+  return {
+      {"lines-complete", "every message ends with a newline", "Framing",
+       "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
+       "hangs.",
+       lines_complete},
+      {"newline-before", "every message begins with a newline, too", "Framing",
+       "Text that the processor or one of its libraries leaves on stdout without a newline is "
+       "glued to the message behind it. The daemon skips that line as noise, and the shard hangs. "
+       "As long as nothing else is written to stdout, nothing comes of it.",
+       newline_before},
+      {"only-messages", "nothing but messages is written to stdout", "Framing",
+       "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
+       "status, the shard hangs.",
+       only_messages},
+      {"exact-fields", "messages have the fields that the daemon knows, and no others",
+       "From the child",
+       "The daemon skips a message with a field that it does not know, or of a type that it "
+       "cannot read, and waits on: the shard hangs.",
+       exact_fields},
+      {"one-status", "each action is answered by one status", "The dialogue",
+       "The daemon takes a second status for that of the next action. One of another name ends "
+       "the whole worker, with all its shards; one of the same name reports a batch as processed "
+       "that was not.",
+       one_status},
+      {"nothing-between", "nothing is written between a status and the next action", "The dialogue",
+       "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
+       "there unanswered, and behind the last action it is lost.",
+       nothing_between},
+  };
+}
+
+}  // namespace kclxx::check
