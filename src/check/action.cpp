@@ -84,7 +84,7 @@ action old_shutdown(std::string_view reason) {
 action unknown_action() {
   // To the model it is a batch without records: a checkpoint would be answered as there.
   return {call_kind::process_records, "tomorrowsAction",
-          R"({"action":"tomorrowsAction","detail":{"level":1}})"};
+          R"({"action":"tomorrowsAction","level":1})"};
 }
 
 }  // namespace kclxx::check

@@ -73,6 +73,16 @@ void daemon::call(const action& what) {
   if (!came.is_answered) throw breach(came.seen);
 }
 
+void daemon::prepare(const action& what) {
+  const reaction came = attempt(what);
+  if (!came.is_answered) throw not_applicable(came.seen);
+}
+
+bool daemon::attempt_all(const std::vector<action>& actions) {
+  return std::all_of(actions.begin(), actions.end(),
+                     [this](const action& one) { return attempt(one).is_answered; });
+}
+
 reaction daemon::attempt(const action& what) {
   send(what);  // what keeps the child from reading shows in its output
   return listen(what);
@@ -85,23 +95,23 @@ bool daemon::send(const action& what) {
 }
 
 reaction daemon::listen(const action& what) {
-  // Each line starts the time anew: a child that retries a checkpoint is at work.
+  const auto deadline = steady::now() + limit_;
   for (;;) {
-    heard came = child_->next_line(limit_);
+    const heard came = child_->next_line(until(deadline));
     if (came.what != heard::kind::line) {
       const bool is_gone = came.what == heard::kind::end_of_output;
-      return {false, is_gone, explain(what, came)};
+      return {false, false, is_gone, came.text, explain(what, came)};
     }
-    reaction so_far;
-    take(came.text, so_far);
-    if (so_far.is_answered || !so_far.seen.empty()) return so_far;
+    reaction so_far = take(came.text);
+    if (so_far.is_answered || so_far.is_wrong) return so_far;
   }
 }
 
-void daemon::take(const std::string& line, reaction& so_far) {
+reaction daemon::take(const std::string& line) {
+  reaction made;
   if (line.empty()) {
     is_after_blank_ = true;
-    return;
+    return made;
   }
   const call_kind during = consumer_.waits_for();
   const sequence_position last = consumer_.checkpointer().last();
@@ -117,14 +127,18 @@ void daemon::take(const std::string& line, reaction& so_far) {
       is_message = is_field_fault(skip->why);
       noise.push_back({skip->line, skip->why, is_message});
     } else if (std::holds_alternative<daemon_model::returned>(one)) {
-      so_far.is_answered = true;
+      made.is_answered = true;
     } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&one)) {
-      so_far.seen = wrong->why;
+      made = {false, true, false, {}, wrong->why};
     } else if (const auto* bad = std::get_if<daemon_model::failed>(&one)) {
-      so_far.seen = bad->why;
+      made = {false, true, false, {}, bad->why};
     }
   }
-  if (is_message && !std::exchange(is_after_blank_, false)) ++glued;
+  if (is_message) {
+    ++messages;
+    if (!std::exchange(is_after_blank_, false)) ++glued;
+  }
+  return made;
 }
 
 std::string daemon::explain(const action& what, const heard& last) {
@@ -132,7 +146,7 @@ std::string daemon::explain(const action& what, const heard& last) {
   if (last.what == heard::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "nothing for " + to_string(limit_);
+    text += "none within " + to_string(limit_);
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + quoted(last.text);
   if (!noise.empty()) {

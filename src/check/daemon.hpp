@@ -38,8 +38,10 @@ struct noise_seen {
 /// What came of an action.
 struct reaction {
   bool is_answered = false;
-  bool is_gone = false;  ///< the child's output ended
-  std::string seen;      ///< what came instead of the status
+  bool is_wrong = false;   ///< a status came, for another action
+  bool is_gone = false;    ///< the child's output ended
+  std::string unfinished;  ///< what stands there without a newline
+  std::string seen;        ///< what came instead of the status
 };
 
 /// The daemon's side of the dialogue with one child, played in lockstep by the model. Keeps what
@@ -49,10 +51,15 @@ class daemon {
   daemon(std::unique_ptr<child> with, std::chrono::milliseconds limit,
          const sequence_position& resume_at);
 
-  /// Sends it, and waits for its status. Errors: breach, when that does not come.
+  /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
+  /// not come.
   void call(const action& what);
-  /// The same; the reaction says what came.
+  /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.
+  void prepare(const action& what);
+  /// The same; the reaction says what came. The limit is for all of it.
   reaction attempt(const action& what);
+  /// Each in its turn, as long as they are answered. False: one was not.
+  bool attempt_all(const std::vector<action>& actions);
   /// Sends it, and no more: for a rule that listens by itself. False: the child does not read.
   bool send(const action& what);
 
@@ -69,13 +76,14 @@ class daemon {
   std::vector<checkpoint_seen> checkpoints;
   std::vector<noise_seen> noise;
   std::vector<std::string> late;  ///< lines behind the last status, which nobody reads
-  std::size_t glued = 0;          ///< messages that did not begin with a newline
+  std::size_t messages = 0;
+  std::size_t glued = 0;  ///< messages that did not begin with a newline
   [[nodiscard]] child& peer() noexcept { return *child_; }
   [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
 
  private:
   reaction listen(const action& what);
-  void take(const std::string& line, reaction& so_far);
+  reaction take(const std::string& line);
   std::string explain(const action& what, const heard& last);
 
   std::unique_ptr<child> child_;

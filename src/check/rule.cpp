@@ -13,7 +13,7 @@ daemon& stage::start(const sequence_position& resume_at) {
 
 daemon& stage::start_initialized(const sequence_position& resume_at) {
   daemon& started = start(resume_at);
-  started.call(initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
+  started.prepare(initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
   return started;
 }
 

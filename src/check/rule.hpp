@@ -44,7 +44,7 @@ class stage {
 
   /// A new child, in the place of the one before. Nothing is sent yet.
   daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
-  /// A new child that has answered initialize.
+  /// A new child that has answered initialize. Errors: not_applicable.
   daemon& start_initialized(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
 
   [[nodiscard]] const settings& with() const noexcept { return with_; }

@@ -6,14 +6,13 @@ namespace kclxx::check {
 
 namespace {
 
-void initialize(stage& on) { on.start_initialized(); }
+void initialize(stage& on) { on.start().call(initialize_at("TRIM_HORIZON")); }
 
 void initial_positions(stage& on) {
   for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    on.start_initialized(sequence_position(where));
+    on.start().call(initialize_at(where));
   }
-  on.start_initialized(
-      sequence_position("49590338271490256608559692538361571095921575989136588898", 3));
+  on.start().call(initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
 void one_record(stage& on) { on.start_initialized().call(records(101, 1)); }
@@ -37,7 +36,7 @@ void aggregated(stage& on) { on.start_initialized().call(aggregated_records("201
 
 void answers(stage& on, const action& what) {
   daemon& with = on.start_initialized();
-  with.call(records(101, 3));
+  with.prepare(records(101, 3));
   with.call(what);
 }
 
@@ -51,15 +50,14 @@ void old_lease_lost(stage& on) { answers(on, old_shutdown("LEASE_LOST")); }
 
 void hand_off(stage& on) {
   daemon& with = on.start_initialized();
-  with.call(records(101, 3));
-  with.call(shutdown_requested());
+  with.prepare(records(101, 3));
+  with.prepare(shutdown_requested());
   with.call(lease_lost());
 }
 
 void unknown(stage& on) {
   const reaction came = on.start_initialized().attempt(unknown_action());
-  if (came.is_answered) return;
-  if (!came.is_gone) throw breach(came.seen);
+  if (!came.is_answered && !came.is_gone) throw breach(came.seen);
 }
 
 void unknown_goes_on(stage& on) {

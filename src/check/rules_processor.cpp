@@ -17,7 +17,7 @@ reaction poisoned(stage& on, daemon*& with) {
     throw not_applicable("whether the processor throws is not ours to say; see --poison");
   }
   with = &on.start_initialized();
-  with->call(records(101, 3));
+  with->prepare(records(101, 3));
   return with->attempt(records_of({"payload", *on.with().poison, "payload"}, poison_at - 1));
 }
 

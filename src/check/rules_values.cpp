@@ -62,13 +62,23 @@ void floating_point_times(stage& on) {
 void unknown_fields(stage& on) {
   daemon& with = on.start();
   action first = initialize_at("TRIM_HORIZON");
-  first.line.insert(1, R"("tomorrow":{"shardId":["deep",{"action":"leaseLost"}]},)");
+  first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
   with.call(first);
   std::string one = to_json({});
-  one.insert(1, R"("explicitHashKey":null,"tomorrow":[{"sequenceNumber":"1"},2.5,true],)");
+  one.insert(1, R"("explicitHashKey":null,"schema":[1,2.5,"text"],)");
   action batch = raw_records(one, 101);
   batch.line.insert(1, R"("cacheEntryTime":"2026-01-01T00:00:00Z","isAtShardEnd":false,)");
   with.call(batch);
+}
+
+void unknown_objects(stage& on) {
+  daemon& with = on.start();
+  action first = initialize_at("TRIM_HORIZON");
+  first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
+  with.call(first);
+  std::string one = to_json({});
+  one.insert(1, R"("schema":{"data":"bm90IHRoaXM=","versions":[{"sequenceNumber":"1"}]},)");
+  with.call(raw_records(one, 101));
 }
 
 void field_order(stage& on) {
@@ -102,7 +112,7 @@ void long_sequence_number(stage& on) {
   action batch = raw_records(to_json({.sequence_number = "\"" + number + "\""}), 101);
   batch.largest = sequence_position(number);
   with.call(batch);
-  with.call(shutdown_requested());
+  with.attempt(shutdown_requested());
   for (const checkpoint_seen& one : with.checkpoints) {
     if (position_of(one) != batch.largest) {
       throw breach(to_string(one) + ", where \"" + number + "\" was delivered");
@@ -110,6 +120,10 @@ void long_sequence_number(stage& on) {
   }
 }
 
+constexpr std::string_view no_value =
+    "The daemon writes null where what it has read has no value. Kinesis fills them all in today; "
+    "a child that fails on null leaves or hangs, and meets the same record again after the "
+    "restart: a crash loop of the whole worker.";
 constexpr std::string_view dies =
     "A child that fails on it leaves or hangs. The whole worker ends, with all its shards, and "
     "meets the same record again after its restart: a crash loop.";
@@ -121,16 +135,16 @@ std::vector<rule> value_rules() {
       {"null-position", "initialize may have null for its position", "From the daemon",
        "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
        null_position},
-      {"null-data", "a record's data may be null", "From the daemon", dies, null_data},
-      {"null-partition-key", "a record's partitionKey may be null", "From the daemon", dies,
+      {"null-data", "a record's data may be null", "From the daemon", no_value, null_data},
+      {"null-partition-key", "a record's partitionKey may be null", "From the daemon", no_value,
        null_partition_key},
       {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "From the daemon",
-       dies, null_arrival},
-      {"null-millis-behind", "millisBehindLatest may be null", "From the daemon", dies,
+       no_value, null_arrival},
+      {"null-millis-behind", "millisBehindLatest may be null", "From the daemon", no_value,
        null_millis_behind},
       {"missing-fields",
        "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing",
-       "From the daemon", "Older daemons do not write all of them.", missing_fields},
+       "From the daemon", "The first daemons of 1.x did not write them.", missing_fields},
       {"floating-point-times", "times may be floating point numbers", "From the daemon",
        "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
        floating_point_times},
@@ -138,6 +152,10 @@ std::vector<rule> value_rules() {
        "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
        "worker on the day of the daemon's update.",
        unknown_fields},
+      {"unknown-objects", "unknown fields that hold objects are ignored, too", "From the daemon",
+       "What such an object holds, is none of the fields that the child knows, whatever their "
+       "names. A child that fails on it ends every worker on the day of the daemon's update.",
+       unknown_objects},
       {"field-order", "fields may come in any order", "From the daemon",
        "The order of a JSON object's fields says nothing; the daemon's library may change it.",
        field_order},
