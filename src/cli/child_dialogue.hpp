@@ -61,7 +61,7 @@ class child_dialogue {
   /// What the child has begun to write and not ended with a newline yet.
   /// Lifetime: until the next call of next().
   [[nodiscard]] std::string_view unfinished() const noexcept {
-    return std::string_view(buffer_).substr(begin_);
+    return {buffer_.data() + begin_, end_ - begin_};
   }
 
   /// Blocking: until something happened, or the deadline.
