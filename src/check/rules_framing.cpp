@@ -60,6 +60,18 @@ void one_status(stage& on) {
   });
 }
 
+void line_in_pieces(stage& on) {
+  daemon& with = on.start_initialized();
+  const action whole = records(101, 3);
+  const std::size_t half = whole.line.size() / 2;
+  with.peer().send(whole.line.substr(0, half));
+  const auto lines = with.overheard(on.with().quiet);
+  if (!lines.empty()) throw breach("half a line was answered: " + quoted(lines.front()));
+  action rest = whole;
+  rest.line = whole.line.substr(half);
+  with.call(rest);
+}
+
 void nothing_between(stage& on) {
   daemon& with = on.start_initialized();
   for (const auto& what : {records(101, 3), records(104, 3)}) {
@@ -94,6 +106,10 @@ std::vector<rule> framing_rules() {
        "The daemon skips a message with a field that it does not know, or of a type that it "
        "cannot read, and waits on: the shard hangs.",
        exact_fields},
+      {"line-in-pieces", "a line that comes in pieces is taken as one", "Framing",
+       "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
+       "with pauses. A child that takes a piece for a line leaves or hangs.",
+       line_in_pieces},
       {"one-status", "each action is answered by one status", "The dialogue",
        "The daemon takes a second status for that of the next action. One of another name ends "
        "the whole worker, with all its shards; one of the same name reports a batch as processed "

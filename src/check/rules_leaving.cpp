@@ -22,17 +22,17 @@ void at_the_start(stage& on) { must_end(on.start()); }
 /// The ending has a rule of its own; the rest of these goes on without it.
 void after_an_ending(stage& on) {
   bool is_judged = false;
-  for (const auto& ending : {lease_lost(), shard_ended()}) {
+  for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
     daemon& with = on.start_initialized();
     if (!with.attempt_all({records(101, 3), ending})) continue;
     is_judged = true;
     must_end(with);
   }
-  if (!is_judged) throw not_applicable("it answers neither leaseLost nor shardEnded");
+  if (!is_judged) throw not_applicable("it answers no ending");
 }
 
 void with_success(stage& on) {
-  for (const auto& last : {records(101, 3), lease_lost(), shard_ended()}) {
+  for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
     daemon& with = on.start_initialized();
     if (!with.attempt(last).is_answered) continue;
     const auto end = with.leave();
@@ -122,7 +122,8 @@ std::vector<rule> leaving_rules() {
        no_limit, after_a_batch},
       {"end-of-input-at-start", "the child ends when its input ends before any action",
        "What happens when", no_limit, at_the_start},
-      {"end-of-input-after-ending", "the child ends behind leaseLost and behind shardEnded",
+      {"end-of-input-after-ending",
+       "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded",
        "What happens when", no_limit, after_an_ending},
       {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
        "Exit statuses",

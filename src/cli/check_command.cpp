@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -66,8 +67,15 @@ std::string joined(const names& words) {
   return text;
 }
 
+// Started in the background of a shell we would hand on to the children that SIGINT is ignored, and
+// they would seem to survive it.
+void let_children_take_signals() {
+  for (const int one : {SIGINT, SIGTERM}) std::signal(one, SIG_DFL);
+}
+
 std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
                                      const check::settings& with, const names& command) {
+  let_children_take_signals();
   const check::child_starter start = [&] {
     return std::make_unique<checked_child>(command, with.limit);
   };

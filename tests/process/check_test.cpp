@@ -128,6 +128,17 @@ TEST_CASE("a child that outlives its input, or whose output somebody holds, is t
   CHECK(has(ends("sleep 3 >/dev/null & exit 0").output, "or its output was held open"));
 }
 
+TEST_CASE("that the tool was started with a signal ignored does not help the child", "[check]") {
+  scripted_daemon running({"/bin/sh", "-c",
+                           "trap '' INT TERM; exec \"$0\" check --only sigint sigterm -- \"$1\" "
+                           "--break \"$2\"",
+                           KCLXX_TOOL, broken_child, "sigint"});
+  const outcome came = finish(running);
+  INFO(came.output);
+  CHECK(has(came.output, "not ok 2 - sigint: "));
+  CHECK(has(came.output, "signal 2 ended it"));
+}
+
 TEST_CASE("the results are written as JUnit XML, too", "[check]") {
   const std::string file = std::string(KCLXX_TEST_DIRECTORY) + "/check-junit.xml";
   const outcome came = check({"--only", "initialize", "lease-lost", "stray-print", "--junit", file,

@@ -161,6 +161,25 @@ TEST_CASE("success at the shard's end after a failed checkpoint is a breach", "[
   CHECK(judge("shard-end-throttled", obliging).is == verdict::failed);
 }
 
+TEST_CASE("a throttled position may come again later, but not never", "[check]") {
+  const auto once = [](const std::string& later) {
+    return [later, asked = 0](const std::string& line) mutable {
+      if (action_of(line) != "processRecords" || ++asked > 2) return obliging(line);
+      const std::string number = asked == 1 ? "103" : later;
+      if (number.empty()) return obliging(line);
+      return lines{
+          R"({"action":"checkpoint","sequenceNumber":")" + number + R"(","subSequenceNumber":0})",
+          status("processRecords")};
+    };
+  };
+  CHECK(judge("throttled-checkpoint", once("106")).is == verdict::passed);
+  CHECK(judge("throttled-checkpoint", once("103")).is == verdict::passed);
+  const result came = judge("throttled-checkpoint", once(""));
+  CHECK(came.is == verdict::failed);
+  CHECK(has(came.seen, "\"103\""));
+  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+}
+
 TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
           "[check]") {
   const auto is_damaged = [](const std::string& line) { return !line.ends_with('}'); };
