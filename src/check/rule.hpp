@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,13 +72,13 @@ struct rule {
 const std::vector<rule>& all_rules();
 
 // The parts of it, a file each.
-std::vector<rule> framing_rules();
-std::vector<rule> action_rules();
-std::vector<rule> value_rules();
-std::vector<rule> checkpoint_rules();
-std::vector<rule> shard_end_rules();
-std::vector<rule> leaving_rules();
-std::vector<rule> processor_rules();
+std::span<const rule> framing_rules();
+std::span<const rule> action_rules();
+std::span<const rule> value_rules();
+std::span<const rule> checkpoint_rules();
+std::span<const rule> shard_end_rules();
+std::span<const rule> leaving_rules();
+std::span<const rule> processor_rules();
 
 struct result {
   enum class verdict { passed, failed, skipped };

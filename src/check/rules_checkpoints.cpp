@@ -191,69 +191,68 @@ void throttled_at_shutdown(stage& on) {
   throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
+constexpr rule rules[] = {
+    {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "Checkpoints",
+     "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
+    {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "Checkpoints",
+     "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
+     "or ShutdownException in 1.x.",
+     in_lease_lost},
+    {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "Checkpoints",
+     "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
+    {"checkpoint-rises", "no checkpoint lies before one that succeeded", "Checkpoints",
+     "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
+     "that compares text holds 9 for more than 10.",
+     rises},
+    {"checkpoint-sub-sequence",
+     "a position in an aggregated record is checkpointed with its sub-sequence number",
+     "Checkpoints",
+     "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
+     "other records again.",
+     sub_sequence},
+    {"throttled-checkpoint",
+     "a position whose checkpoint was throttled is persisted later, without an end of the child",
+     "Checkpoints",
+     "Throttling of the lease table is everyday life. A position that is dropped costs "
+     "duplicates after a restart; a child that leaves ends the whole worker.",
+     throttled},
+    {"dependency-checkpoint",
+     "a position is persisted later when its checkpoint failed with "
+     "KinesisClientLibDependencyException",
+     "Checkpoints",
+     "It says that DynamoDB did not answer. A position that is dropped costs duplicates after a "
+     "restart; a child that leaves ends the whole worker.",
+     dependency},
+    {"unknown-checkpoint-error",
+     "a checkpoint that fails with an error of an unknown name does not hang the child",
+     "Checkpoints",
+     "The error is the name of a Java class: an open set. The daemon waits for the status "
+     "without a time limit.",
+     unknown_error},
+    {"lease-is-gone", "after a ShutdownException the actions are answered all the same",
+     "Checkpoints",
+     "It says that another worker has the lease, which is no fault of the child. The daemon "
+     "finds out and calls leaseLost by itself; a child that leaves ends the whole worker.",
+     lease_is_gone},
+    {"no-checkpoint-after-lease-is-gone",
+     "after a ShutdownException no other checkpoint is asked for", "Checkpoints",
+     "None can succeed. Each costs a round trip, and a loop that tries again delays the "
+     "hand-off; the records are another worker's already.",
+     none_after_lease_is_gone},
+    {"checkpoint-at-shutdown",
+     "everything delivered is persisted when shutdownRequested is answered", "Checkpoints",
+     "The lease is handed over next, or the worker ends: what is not persisted is processed "
+     "again elsewhere.",
+     all_at_shutdown},
+    {"throttled-at-shutdown",
+     "a checkpoint that was throttled in shutdownRequested is tried again before the status",
+     "Checkpoints",
+     "There is no later opportunity: what is not persisted is processed again elsewhere.",
+     throttled_at_shutdown},
+};
+
 }  // namespace
 
-std::vector<rule> checkpoint_rules() {
-  return {
-      {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "Checkpoints",
-       "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
-      {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost",
-       "Checkpoints",
-       "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
-       "or ShutdownException in 1.x.",
-       in_lease_lost},
-      {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "Checkpoints",
-       "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
-      {"checkpoint-rises", "no checkpoint lies before one that succeeded", "Checkpoints",
-       "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
-       "that compares text holds 9 for more than 10.",
-       rises},
-      {"checkpoint-sub-sequence",
-       "a position in an aggregated record is checkpointed with its sub-sequence number",
-       "Checkpoints",
-       "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
-       "other records again.",
-       sub_sequence},
-      {"throttled-checkpoint",
-       "a position whose checkpoint was throttled is persisted later, without an end of the child",
-       "Checkpoints",
-       "Throttling of the lease table is everyday life. A position that is dropped costs "
-       "duplicates after a restart; a child that leaves ends the whole worker.",
-       throttled},
-      {"dependency-checkpoint",
-       "a position is persisted later when its checkpoint failed with "
-       "KinesisClientLibDependencyException",
-       "Checkpoints",
-       "It says that DynamoDB did not answer. A position that is dropped costs duplicates after a "
-       "restart; a child that leaves ends the whole worker.",
-       dependency},
-      {"unknown-checkpoint-error",
-       "a checkpoint that fails with an error of an unknown name does not hang the child",
-       "Checkpoints",
-       "The error is the name of a Java class: an open set. The daemon waits for the status "
-       "without a time limit.",
-       unknown_error},
-      {"lease-is-gone", "after a ShutdownException the actions are answered all the same",
-       "Checkpoints",
-       "It says that another worker has the lease, which is no fault of the child. The daemon "
-       "finds out and calls leaseLost by itself; a child that leaves ends the whole worker.",
-       lease_is_gone},
-      {"no-checkpoint-after-lease-is-gone",
-       "after a ShutdownException no other checkpoint is asked for", "Checkpoints",
-       "None can succeed. Each costs a round trip, and a loop that tries again delays the "
-       "hand-off; the records are another worker's already.",
-       none_after_lease_is_gone},
-      {"checkpoint-at-shutdown",
-       "everything delivered is persisted when shutdownRequested is answered", "Checkpoints",
-       "The lease is handed over next, or the worker ends: what is not persisted is processed "
-       "again elsewhere.",
-       all_at_shutdown},
-      {"throttled-at-shutdown",
-       "a checkpoint that was throttled in shutdownRequested is tried again before the status",
-       "Checkpoints",
-       "There is no later opportunity: what is not persisted is processed again elsewhere.",
-       throttled_at_shutdown},
-  };
-}
+std::span<const rule> checkpoint_rules() { return rules; }
 
 }  // namespace kclxx::check

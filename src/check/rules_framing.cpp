@@ -84,42 +84,42 @@ void nothing_between(stage& on) {
   }
 }
 
+constexpr rule rules[] = {
+    {"lines-complete", "every message ends with a newline", "Framing",
+     "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
+     "hangs.",
+     lines_complete},
+    {"newline-before", "every message begins with a newline, too", "Framing",
+     "Text that the processor or one of its libraries leaves on stdout without a newline is "
+     "glued to the message behind it. The daemon skips that line as noise, and the shard hangs. "
+     "As long as nothing else is written to stdout, nothing comes of it.",
+     newline_before},
+    {"only-messages", "nothing but messages is written to stdout", "Framing",
+     "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
+     "status, the shard hangs.",
+     only_messages},
+    {"exact-fields", "messages have the fields that the daemon knows, and no others",
+     "From the child",
+     "The daemon skips a message with a field that it does not know, or of a type that it "
+     "cannot read, and waits on: the shard hangs.",
+     exact_fields},
+    {"line-in-pieces", "a line that comes in pieces is taken as one", "Framing",
+     "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
+     "with pauses. A child that takes a piece for a line leaves or hangs.",
+     line_in_pieces},
+    {"one-status", "each action is answered by one status", "The dialogue",
+     "The daemon takes a second status for that of the next action. One of another name ends "
+     "the whole worker, with all its shards; one of the same name reports a batch as processed "
+     "that was not.",
+     one_status},
+    {"nothing-between", "nothing is written between a status and the next action", "The dialogue",
+     "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
+     "there unanswered, and behind the last action it is lost.",
+     nothing_between},
+};
+
 }  // namespace
 
-std::vector<rule> framing_rules() {
-  return {
-      {"lines-complete", "every message ends with a newline", "Framing",
-       "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
-       "hangs.",
-       lines_complete},
-      {"newline-before", "every message begins with a newline, too", "Framing",
-       "Text that the processor or one of its libraries leaves on stdout without a newline is "
-       "glued to the message behind it. The daemon skips that line as noise, and the shard hangs. "
-       "As long as nothing else is written to stdout, nothing comes of it.",
-       newline_before},
-      {"only-messages", "nothing but messages is written to stdout", "Framing",
-       "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
-       "status, the shard hangs.",
-       only_messages},
-      {"exact-fields", "messages have the fields that the daemon knows, and no others",
-       "From the child",
-       "The daemon skips a message with a field that it does not know, or of a type that it "
-       "cannot read, and waits on: the shard hangs.",
-       exact_fields},
-      {"line-in-pieces", "a line that comes in pieces is taken as one", "Framing",
-       "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
-       "with pauses. A child that takes a piece for a line leaves or hangs.",
-       line_in_pieces},
-      {"one-status", "each action is answered by one status", "The dialogue",
-       "The daemon takes a second status for that of the next action. One of another name ends "
-       "the whole worker, with all its shards; one of the same name reports a batch as processed "
-       "that was not.",
-       one_status},
-      {"nothing-between", "nothing is written between a status and the next action", "The dialogue",
-       "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
-       "there unanswered, and behind the last action it is lost.",
-       nothing_between},
-  };
-}
+std::span<const rule> framing_rules() { return rules; }
 
 }  // namespace kclxx::check

@@ -114,43 +114,43 @@ constexpr std::string_view whole_group =
     "the daemon can say shutdownRequested has persisted nothing, and makes of a graceful stop a "
     "crash of the worker.";
 
+constexpr rule rules[] = {
+    {"end-of-input", "the child ends when its input ends while it is idle", "What happens when",
+     no_limit, after_a_batch},
+    {"end-of-input-at-start", "the child ends when its input ends before any action",
+     "What happens when", no_limit, at_the_start},
+    {"end-of-input-after-ending",
+     "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded",
+     "What happens when", no_limit, after_an_ending},
+    {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
+     "Exit statuses",
+     "The daemon only logs it, but it is what tells a regular end from a failure in the logs, "
+     "and what monitoring goes by.",
+     with_success},
+    {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
+     "What happens when", orphan, in_an_action},
+    {"end-of-input-in-line",
+     "the child ends when its input ends in the middle of a line, and does not answer that",
+     "What happens when", orphan, in_a_line},
+    {"end-of-input-unanswered",
+     "the child ends when its input ends while a checkpoint is unanswered", "What happens when",
+     orphan, while_it_waits},
+    {"daemon-dies", "the child ends when all its pipes break in the middle of an action",
+     "What happens when", orphan, daemon_dies},
+    {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
+     "What happens when",
+     "The daemon waits for the status of what it sent, without a time limit: a child that skips "
+     "the line hangs the shard. A status would report records as processed that were never "
+     "read.",
+     malformed},
+    {"sigterm", "SIGTERM does not end the child under a daemon that goes on", "What happens when",
+     whole_group, terminate},
+    {"sigint", "SIGINT does not end the child under a daemon that goes on", "What happens when",
+     whole_group, interrupt},
+};
+
 }  // namespace
 
-std::vector<rule> leaving_rules() {
-  return {
-      {"end-of-input", "the child ends when its input ends while it is idle", "What happens when",
-       no_limit, after_a_batch},
-      {"end-of-input-at-start", "the child ends when its input ends before any action",
-       "What happens when", no_limit, at_the_start},
-      {"end-of-input-after-ending",
-       "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded",
-       "What happens when", no_limit, after_an_ending},
-      {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
-       "Exit statuses",
-       "The daemon only logs it, but it is what tells a regular end from a failure in the logs, "
-       "and what monitoring goes by.",
-       with_success},
-      {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
-       "What happens when", orphan, in_an_action},
-      {"end-of-input-in-line",
-       "the child ends when its input ends in the middle of a line, and does not answer that",
-       "What happens when", orphan, in_a_line},
-      {"end-of-input-unanswered",
-       "the child ends when its input ends while a checkpoint is unanswered", "What happens when",
-       orphan, while_it_waits},
-      {"daemon-dies", "the child ends when all its pipes break in the middle of an action",
-       "What happens when", orphan, daemon_dies},
-      {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
-       "What happens when",
-       "The daemon waits for the status of what it sent, without a time limit: a child that skips "
-       "the line hangs the shard. A status would report records as processed that were never "
-       "read.",
-       malformed},
-      {"sigterm", "SIGTERM does not end the child under a daemon that goes on", "What happens when",
-       whole_group, terminate},
-      {"sigint", "SIGINT does not end the child under a daemon that goes on", "What happens when",
-       whole_group, interrupt},
-  };
-}
+std::span<const rule> leaving_rules() { return rules; }
 
 }  // namespace kclxx::check

@@ -111,47 +111,47 @@ constexpr std::string_view children =
     "The daemon answers for a shard only when its end is persisted. Without that the shard's "
     "children are never read, though the child reported success.";
 
+constexpr rule rules[] = {
+    {"shard-end", "the shard's end is persisted before shardEnded is answered", "Checkpoints",
+     children, after_records},
+    {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
+     "Checkpoints",
+     "A checkpoint at the last position then does nothing at all (open upstream since 2017); "
+     "only one with a null sequence number stands for the end. Without it the shard's children "
+     "are never read.",
+     after_stored},
+    {"shard-end-without-records",
+     "the end is persisted, too, when nothing was delivered since the restart", "Checkpoints",
+     "A worker that resumes at the last position of a closed shard has no record whose position "
+     "it could use; only a null sequence number stands for the end. Without it the shard's "
+     "children are never read.",
+     without_records},
+    {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded",
+     "From the daemon", children, old_end},
+    {"shard-end-throttled",
+     "a checkpoint of the end that is throttled twice is tried again before the status",
+     "Checkpoints",
+     "There is no later opportunity: the daemon does not ask the child again. The shard's "
+     "children are not read before a restart.",
+     throttled},
+    {"shard-end-failed",
+     "no status follows when the end could not be persisted; the child leaves with a non-zero "
+     "status",
+     "Checkpoints",
+     "A status reports success and loses the shard's children until someone notices. A child "
+     "that neither answers nor leaves hangs the shard. One that leaves ends the worker: its "
+     "restart tries again.",
+     failed_for_good},
+    {"shard-end-lease-gone",
+     "shardEnded is answered all the same when its checkpoint fails with ShutdownException",
+     "Checkpoints",
+     "Another worker has the lease and ends the shard. With the status the daemon finds out and "
+     "goes on; a child that leaves ends the worker, with all its shards, for nothing.",
+     lease_is_gone},
+};
+
 }  // namespace
 
-std::vector<rule> shard_end_rules() {
-  return {
-      {"shard-end", "the shard's end is persisted before shardEnded is answered", "Checkpoints",
-       children, after_records},
-      {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
-       "Checkpoints",
-       "A checkpoint at the last position then does nothing at all (open upstream since 2017); "
-       "only one with a null sequence number stands for the end. Without it the shard's children "
-       "are never read.",
-       after_stored},
-      {"shard-end-without-records",
-       "the end is persisted, too, when nothing was delivered since the restart", "Checkpoints",
-       "A worker that resumes at the last position of a closed shard has no record whose position "
-       "it could use; only a null sequence number stands for the end. Without it the shard's "
-       "children are never read.",
-       without_records},
-      {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded",
-       "From the daemon", children, old_end},
-      {"shard-end-throttled",
-       "a checkpoint of the end that is throttled twice is tried again before the status",
-       "Checkpoints",
-       "There is no later opportunity: the daemon does not ask the child again. The shard's "
-       "children are not read before a restart.",
-       throttled},
-      {"shard-end-failed",
-       "no status follows when the end could not be persisted; the child leaves with a non-zero "
-       "status",
-       "Checkpoints",
-       "A status reports success and loses the shard's children until someone notices. A child "
-       "that neither answers nor leaves hangs the shard. One that leaves ends the worker: its "
-       "restart tries again.",
-       failed_for_good},
-      {"shard-end-lease-gone",
-       "shardEnded is answered all the same when its checkpoint fails with ShutdownException",
-       "Checkpoints",
-       "Another worker has the lease and ends the shard. With the status the daemon finds out and "
-       "goes on; a child that leaves ends the worker, with all its shards, for nothing.",
-       lease_is_gone},
-  };
-}
+std::span<const rule> shard_end_rules() { return rules; }
 
 }  // namespace kclxx::check

@@ -128,53 +128,51 @@ constexpr std::string_view dies =
     "A child that fails on it leaves or hangs. The whole worker ends, with all its shards, and "
     "meets the same record again after its restart: a crash loop.";
 
+constexpr rule rules[] = {
+    {"null-position", "initialize may have null for its position", "From the daemon",
+     "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
+     null_position},
+    {"null-data", "a record's data may be null", "From the daemon", no_value, null_data},
+    {"null-partition-key", "a record's partitionKey may be null", "From the daemon", no_value,
+     null_partition_key},
+    {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "From the daemon",
+     no_value, null_arrival},
+    {"null-millis-behind", "millisBehindLatest may be null", "From the daemon", no_value,
+     null_millis_behind},
+    {"missing-fields",
+     "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing",
+     "From the daemon", "The first daemons of 1.x did not write them.", missing_fields},
+    {"floating-point-times", "times may be floating point numbers", "From the daemon",
+     "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
+     floating_point_times},
+    {"unknown-fields", "fields that the child does not know are ignored", "From the daemon",
+     "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
+     "worker on the day of the daemon's update.",
+     unknown_fields},
+    {"unknown-objects", "unknown fields that hold objects are ignored, too", "From the daemon",
+     "What such an object holds, is none of the fields that the child knows, whatever their "
+     "names. A child that fails on it ends every worker on the day of the daemon's update.",
+     unknown_objects},
+    {"field-order", "fields may come in any order", "From the daemon",
+     "The order of a JSON object's fields says nothing; the daemon's library may change it.",
+     field_order},
+    {"escaped-text", "escapes in a partition key are understood", "From the daemon", dies,
+     escaped_text},
+    {"non-ascii-text", "a partition key may be any UTF-8 text", "From the daemon", dies,
+     non_ascii_text},
+    {"invalid-utf8", "bytes that are not UTF-8 in a partition key do no harm", "What happens when",
+     "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
+     "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
+     "crash loop.",
+     invalid_utf8},
+    {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "From the daemon",
+     "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
+     "or 64-bit number is refused by the daemon, or resumes at another place.",
+     long_sequence_number},
+};
+
 }  // namespace
 
-std::vector<rule> value_rules() {
-  return {
-      {"null-position", "initialize may have null for its position", "From the daemon",
-       "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
-       null_position},
-      {"null-data", "a record's data may be null", "From the daemon", no_value, null_data},
-      {"null-partition-key", "a record's partitionKey may be null", "From the daemon", no_value,
-       null_partition_key},
-      {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "From the daemon",
-       no_value, null_arrival},
-      {"null-millis-behind", "millisBehindLatest may be null", "From the daemon", no_value,
-       null_millis_behind},
-      {"missing-fields",
-       "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing",
-       "From the daemon", "The first daemons of 1.x did not write them.", missing_fields},
-      {"floating-point-times", "times may be floating point numbers", "From the daemon",
-       "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
-       floating_point_times},
-      {"unknown-fields", "fields that the child does not know are ignored", "From the daemon",
-       "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
-       "worker on the day of the daemon's update.",
-       unknown_fields},
-      {"unknown-objects", "unknown fields that hold objects are ignored, too", "From the daemon",
-       "What such an object holds, is none of the fields that the child knows, whatever their "
-       "names. A child that fails on it ends every worker on the day of the daemon's update.",
-       unknown_objects},
-      {"field-order", "fields may come in any order", "From the daemon",
-       "The order of a JSON object's fields says nothing; the daemon's library may change it.",
-       field_order},
-      {"escaped-text", "escapes in a partition key are understood", "From the daemon", dies,
-       escaped_text},
-      {"non-ascii-text", "a partition key may be any UTF-8 text", "From the daemon", dies,
-       non_ascii_text},
-      {"invalid-utf8", "bytes that are not UTF-8 in a partition key do no harm",
-       "What happens when",
-       "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
-       "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
-       "crash loop.",
-       invalid_utf8},
-      {"long-sequence-number", "a sequence number of 120 digits is kept as it is",
-       "From the daemon",
-       "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
-       "or 64-bit number is refused by the daemon, or resumes at another place.",
-       long_sequence_number},
-  };
-}
+std::span<const rule> value_rules() { return rules; }
 
 }  // namespace kclxx::check
