@@ -58,6 +58,11 @@ class child_dialogue {
   /// The end of the child's input. What is queued is dropped.
   void close_input() noexcept;
   [[nodiscard]] bool is_sending() const noexcept { return !unsent_.empty(); }
+  /// What the child has begun to write and not ended with a newline yet.
+  /// Lifetime: until the next call of next().
+  [[nodiscard]] std::string_view unfinished() const noexcept {
+    return {buffer_.data() + begin_, end_ - begin_};
+  }
 
   /// Blocking: until something happened, or the deadline.
   event next(clock::time_point deadline);

@@ -7,6 +7,7 @@
 #include <kclxx/version.hpp>
 
 #include "cli/capture_command.hpp"
+#include "cli/check_command.hpp"
 #include "cli/command.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/replay_command.hpp"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   app.footer("kclxx COMMAND --help has an example of each.");
   invocation run;
   add_capture_command(app, run);
+  add_check_command(app, run);
   add_generate_command(app, run);
   add_replay_command(app, run);
   return run_command_line(app, run, argc, argv);

@@ -49,8 +49,10 @@ const std::vector<layer>& layers() {
        {"daemon_model/", "protocol/", "replay/", "transcript/"},
        {"kclxx/"},
        effects},
+      {"src/check/", {"check/", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       {"src/cli/",
-       {"base/", "cli/", "daemon_model/", "io/", "protocol/", "replay/", "session/", "transcript/"},
+       {"base/", "check/", "cli/", "daemon_model/", "io/", "protocol/", "replay/", "session/",
+        "transcript/"},
        with_posix({"kclxx/", "CLI/"}),
        {}},
       // It asks which thread it is on, and starts none.

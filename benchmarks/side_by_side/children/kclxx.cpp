@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
+// last record, without waiting for the daemon's answer (--request) or waiting for it
+// (--checkpoint).
+#include <cstddef>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+#include <kclxx/kclxx.hpp>
+
+namespace {
+
+void obey(const kclxx::record_batch& batch) {
+  for (const kclxx::record& record : batch) {
+    if (record.data() == "poison") throw std::runtime_error("poison");
+    if (record.data() == "print") std::cout << "printed without a newline" << std::flush;
+  }
+}
+
+class count_bytes : public kclxx::record_processor {
+ public:
+  explicit count_bytes(bool wait) : wait_(wait) {}
+  count_bytes(const count_bytes&) = delete;
+  count_bytes& operator=(const count_bytes&) = delete;
+  ~count_bytes() override { std::cerr << bytes_ << " bytes\n"; }
+
+  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+    if (hooks_) obey(batch);
+    for (const kclxx::record& record : batch) bytes_ += record.data().size();
+    if (batch.empty()) return;
+    if (wait_) {
+      checkpointer.checkpoint(batch.back());
+    } else {
+      checkpointer.request(batch.back());
+    }
+  }
+
+ private:
+  bool wait_;
+  bool hooks_ = std::getenv("KCLXX_CHECK") != nullptr;  // scripts/compare-clients
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view how = argc == 2 ? argv[1] : "";
+  if (how != "--request" && how != "--checkpoint") {
+    std::cerr << "usage: kclxx_child --request | --checkpoint\n";
+    return 2;
+  }
+  kclxx::run_options options;
+  options.complete = kclxx::complete_when::by_request;
+  return kclxx::run([&] { return std::make_unique<count_bytes>(how == "--checkpoint"); }, options);
+}

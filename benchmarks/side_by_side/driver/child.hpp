@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <vector>
+
+namespace bench {
+
+/// A running client, with pipes at its stdin and stdout and its stderr in a file in memory.
+/// Errors: std::system_error; std::runtime_error when the child does not behave.
+class child {
+ public:
+  /// `cpu`: the one it is pinned to; without, it runs where this process may.
+  child(const std::vector<std::string>& command, std::optional<int> cpu);
+  child(const child&) = delete;
+  child& operator=(const child&) = delete;
+  /// Ends the child by force if it was not waited for.
+  ~child();
+
+  /// Writes `text`, `most` bytes at a time.
+  void write(std::string_view text, std::size_t most);
+
+  /// The next line that is not empty, without its newline.
+  /// Lifetime: the view ends with the next call.
+  std::string_view read_line();
+
+  /// User and system time of all its threads, in seconds.
+  [[nodiscard]] double cpu_seconds() const;
+
+  /// In bytes; `field` is VmRSS (now) or VmHWM (the most so far). Not ru_maxrss: that one begins
+  /// with the size of the process which started the child.
+  [[nodiscard]] std::size_t memory(std::string_view field) const;
+
+  struct ending {
+    int status;    ///< -1 when a signal ended it
+    rusage usage;  ///< of its whole life
+    std::string errors;
+  };
+  /// Closes its input and waits for its end.
+  ending wait();
+
+ private:
+  [[noreturn]] void fail(const std::string& what);
+
+  pid_t pid_ = -1;
+  int in_ = -1;   // its stdin
+  int out_ = -1;  // its stdout
+  int err_ = -1;
+  std::string received_;
+  std::size_t line_begin_ = 0;
+};
+
+/// Pins this process, and what it starts from now on, to `cpu`.
+void pin(int cpu);
+
+}  // namespace bench

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "child.hpp"
+
+namespace bench {
+
+/// The daemon's side: an action, then the child's lines until its status, each checkpoint answered
+/// with success.
+class lockstep {
+ public:
+  /// `write_size`: bytes a write; the real daemon makes writes of 8 KiB.
+  lockstep(child& to, std::size_t write_size) : child_(to), write_size_(write_size) {}
+
+  /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
+  /// checkpoint may only be at `position`, or a null one: whoever checkpoints anything else has not
+  /// processed the batch. Errors: std::runtime_error says what the child sent instead.
+  void exchange(std::string_view name, std::string_view line, std::string_view position = {});
+
+  [[nodiscard]] std::uint64_t checkpoints() const noexcept { return checkpoints_; }
+
+ private:
+  void answer_checkpoint(std::string_view position);
+
+  child& child_;
+  std::size_t write_size_;
+  std::uint64_t checkpoints_ = 0;
+};
+
+}  // namespace bench

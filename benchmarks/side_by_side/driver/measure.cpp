@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <regex>
+#include <stdexcept>
+#include <thread>
+
+#include "batch_line.hpp"
+#include "child.hpp"
+#include "lockstep.hpp"
+
+namespace bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+constexpr std::string_view initialize =
+    "{\"action\":\"initialize\",\"shardId\":\"shardId-000000000000\","
+    "\"sequenceNumber\":\"TRIM_HORIZON\",\"subSequenceNumber\":0}\n";
+constexpr std::string_view lease_lost = "{\"action\":\"leaseLost\"}\n";
+
+double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+double own_cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+double total(const rusage& usage) {
+  const auto in_seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return in_seconds(usage.ru_utime) + in_seconds(usage.ru_stime);
+}
+
+/// p10, p50, p99 and the most, in microseconds.
+json percentiles(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    return 1e6 *
+           times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
+  };
+  return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1)}};
+}
+
+/// What the processor says at its end that it has decoded; null when it says nothing.
+json decoded_bytes(const std::string& errors) {
+  std::smatch match;
+  if (!std::regex_search(errors, match, std::regex("(^|\n)([0-9]+) bytes\n"))) return nullptr;
+  return std::stoull(match[2]);
+}
+
+class batches {
+ public:
+  batches(child& to, const job& what)
+      : daemon_(to, what.write_size), line_(what.records, what.bytes) {}
+
+  /// Round trips for `time` seconds of them, and at least five.
+  std::vector<double> run(double time) {
+    std::vector<double> trips;
+    for (double sum = 0; sum < time || trips.size() < 5; sum += trips.back()) {
+      line_.renumber(++sent_);  // not part of the round trip
+      const auto begin = clock::now();
+      daemon_.exchange("processRecords", line_.text(), line_.last_sequence_number());
+      trips.push_back(seconds(clock::now() - begin));
+    }
+    return trips;
+  }
+
+  lockstep& daemon() { return daemon_; }
+  [[nodiscard]] const batch_line& line() const { return line_; }
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
+
+ private:
+  lockstep daemon_;
+  batch_line line_;
+  std::uint64_t sent_ = 0;
+};
+
+/// Small batches, as on a shard where little happens, until the memory has had time to go back.
+std::size_t settle(child& client, lockstep& daemon, const job& what, std::uint64_t first,
+                   std::uint64_t& payload) {
+  using namespace std::chrono_literals;
+  batch_line small(1, 100);
+  const auto end = clock::now() + std::chrono::duration<double>(what.settle_seconds);
+  while (clock::now() < end) {
+    small.renumber(++first);
+    daemon.exchange("processRecords", small.text(), small.last_sequence_number());
+    payload += small.payload();
+    std::this_thread::sleep_for(100ms);
+  }
+  return client.memory("VmRSS");
+}
+
+}  // namespace
+
+job job::parse(const std::string& text) {
+  job to;
+  const json keys = json::parse(text);
+  for (const auto& [key, value] : keys.items()) {
+    if (key == "records")
+      to.records = value;
+    else if (key == "bytes")
+      to.bytes = value;
+    else if (key == "seconds")
+      to.seconds = value;
+    else if (key == "write_size")
+      to.write_size = value;
+    else if (key == "starts")
+      to.starts = value;
+    else if (key == "settle_seconds")
+      to.settle_seconds = value;
+    else if (key == "driver_cpu")
+      to.driver_cpu = value.get<int>();
+    else if (key == "child_cpu")
+      to.child_cpu = value.get<int>();
+    else
+      throw std::invalid_argument("unknown key '" + key + "' in the job");
+  }
+  if (to.write_size == 0) throw std::invalid_argument("write_size must not be 0");
+  return to;
+}
+
+json measure_batches(const job& what, const std::vector<std::string>& command) {
+  child client(command, what.child_cpu);
+  batches work(client, what);
+  work.daemon().exchange("initialize", initialize);
+  const std::size_t idle = client.memory("VmRSS");
+  work.run(what.seconds / 3);
+
+  const std::uint64_t checkpoints = work.daemon().checkpoints();
+  const double cpu = client.cpu_seconds();
+  const double own_cpu = own_cpu_seconds();
+  const std::vector<double> trips = work.run(what.seconds);
+  json result;
+  result["cpu_seconds"] = client.cpu_seconds() - cpu;
+  result["driver_cpu_seconds"] = own_cpu_seconds() - own_cpu;
+  result["checkpoints"] = work.daemon().checkpoints() - checkpoints;
+  double sum = 0;
+  for (const double trip : trips) sum += trip;
+  result["seconds"] = sum;
+  result["batches"] = trips.size();
+  result["records"] = trips.size() * work.line().records();
+  result["bytes"] = trips.size() * work.line().payload();
+  result["line_bytes"] = work.line().text().size();
+  result["round_trip_us"] = percentiles(trips);
+  result["idle_bytes"] = idle;
+  result["peak_bytes"] = client.memory("VmHWM");
+
+  std::uint64_t payload = work.sent() * work.line().payload();
+  if (what.settle_seconds > 0) {
+    result["settled_bytes"] = settle(client, work.daemon(), what, work.sent(), payload);
+  }
+  work.daemon().exchange("leaseLost", lease_lost);
+  const child::ending end = client.wait();
+  result["exit_status"] = end.status;
+  const json decoded = decoded_bytes(end.errors);
+  if (!decoded.is_null() && decoded != payload) {
+    throw std::runtime_error("the child decoded " + decoded.dump() + " bytes of " +
+                             std::to_string(payload));
+  }
+  result["decoded"] = !decoded.is_null();
+  return result;
+}
+
+json measure_starts(const job& what, const std::vector<std::string>& command) {
+  std::vector<double> times;
+  std::vector<double> cpu;
+  std::vector<std::size_t> idle;
+  for (std::size_t i = 0; i < what.starts; ++i) {
+    const auto begin = clock::now();
+    child client(command, what.child_cpu);
+    lockstep daemon(client, what.write_size);
+    daemon.exchange("initialize", initialize);
+    times.push_back(seconds(clock::now() - begin));
+    idle.push_back(client.memory("VmRSS"));
+    daemon.exchange("leaseLost", lease_lost);
+    cpu.push_back(total(client.wait().usage));
+  }
+  std::sort(idle.begin(), idle.end());
+  std::sort(cpu.begin(), cpu.end());
+  return {{"starts", what.starts},
+          {"start_us", percentiles(times)},
+          {"life_cpu_seconds", cpu[cpu.size() / 2]},
+          {"idle_bytes", idle[idle.size() / 2]}};
+}
+
+}  // namespace bench

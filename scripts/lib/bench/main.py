@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/bench, once everything is built."""
+import argparse
+import json
+import os
+import re
+import sys
+
+import baseline
+import report
+import run
+from workloads import SERIES, SERIES_CLIENTS, WORKLOADS
+
+OUT = run.ROOT / "build/bench"
+DOCUMENT = run.ROOT / "docs/performance.md"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench", add_help=False, allow_abbrev=False)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--workload", default="")
+    parser.add_argument("--client", default="")
+    for flag in ("--quick", "--check", "--update-baseline", "--write-docs"):
+        parser.add_argument(flag, action="store_true")
+    chosen = parser.parse_args()
+    if chosen.repetitions < 1:
+        parser.error("--repetitions must be 1 or more")
+    if chosen.quick and (chosen.check or chosen.update_baseline or chosen.write_docs):
+        parser.error("--quick measures too little for --check, --update-baseline and --write-docs")
+    if chosen.write_docs and (chosen.workload or chosen.client):
+        parser.error("--write-docs needs all workloads and clients")
+    return chosen
+
+
+def pick(text, known, what):
+    """The names in a comma-separated list; an unknown one is an error that says what there is."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            print(f"bench: no {what} '{name}'; there are: {', '.join(known)}", file=sys.stderr)
+            sys.exit(2)
+    return names or list(known)
+
+
+def measure(workloads, clients, repetitions, seconds):
+    """The summary of each workload, and the failures. The daemon's own classes take long and decide little, so they
+    are run less often."""
+    def jobs(jvm):
+        return [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads if w.jvm == jvm]
+    runs, failures = run.interleaved(jobs(False), clients, repetitions, seconds)
+    jvm_runs, jvm_failures = run.interleaved(jobs(True), clients, (repetitions + 1) // 2, seconds)
+    runs.update(jvm_runs)
+    failures.update(jvm_failures)
+    summaries = {w.name: run.summary(w, runs[w.name]) for w in workloads if run.FLOOR in runs.get(w.name, {})}
+    return summaries, failures
+
+
+def measure_series(clients, repetitions, seconds):
+    result = {}
+    names = [client.name for client in clients if client.name in SERIES_CLIENTS]
+    for name, jobs in SERIES.items():
+        runs, failures = run.interleaved([(f"{name} {i}", job, names) for i, job in enumerate(jobs)],
+                                         clients, repetitions, seconds)
+        for (_, client), error in failures.items():
+            sys.exit(f"bench: {client} failed in the series of {name}: {error}")
+        result[name] = run.series_summary(runs)
+    return result
+
+
+def check(results, clients, repetitions, seconds):
+    """Exit status. What looks worse is measured again, with nobody else, before it counts."""
+    suspects = baseline.worse(results)
+    if suspects:
+        names = {name for name, *_ in suspects}
+        print(f"bench: measured again, since it looks worse than the baseline: {', '.join(sorted(names))}")
+        few = [c for c in clients if c.name == run.FLOOR or c.name in {client for _, client, *_ in suspects}]
+        again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions, seconds)
+        if failures:
+            sys.exit(f"bench: failed when measured again: {failures}")
+        still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
+        suspects = [(name, client, figure, *numbers) for name, client, figure, *numbers in suspects
+                    if (name, client, figure.key) in still]
+    for name, client, figure, before, value in suspects:
+        what = f"{figure.title} ÷ the floor's" if figure.ratio else figure.title
+        print(f"bench: worse than the baseline, twice: {name}, {client}: {what} is {value:.3f}, was {before:.3f}")
+    if not suspects:
+        print("bench: nothing is over 15 % worse than benchmarks/baseline.json")
+    return 1 if suspects else 0
+
+
+def write_document(results):
+    text = DOCUMENT.read_text()
+    marks = re.compile(r"(<!-- figures[^>]*-->\n).*?(<!-- end of figures -->)", re.DOTALL)
+    if not marks.search(text):
+        sys.exit(f"bench: {DOCUMENT} has lost the marks between which the figures go")
+    DOCUMENT.write_text(marks.sub(lambda m: m[1] + "\n" + report.markdown(results) + "\n" + m[2], text))
+    paths = report.plots(results, run.ROOT / "docs/performance")
+    print(f"bench: written: docs/performance.md, {', '.join(str(p.relative_to(run.ROOT)) for p in paths)}")
+
+
+def main():
+    chosen = arguments()
+    workloads = [w for w in WORKLOADS if w.name in pick(chosen.workload, [w.name for w in WORKLOADS], "workload")]
+    everyone = run.clients()
+    names = pick(chosen.client, [c.name for c in everyone], "client") + [run.FLOOR]
+    clients = [c for c in everyone if c.name in names]
+    repetitions, seconds = (min(chosen.repetitions, 2), 0.2) if chosen.quick else (chosen.repetitions, 1.0)
+
+    skipped = (run.ROOT / "build/peers/skipped").read_text().splitlines()
+    cores = len(os.sched_getaffinity(0))
+    for workload in [w for w in workloads if w.cpus > cores]:
+        skipped.append(f"{workload.name}: it needs {workload.cpus} cores, here is {cores}")
+        workloads.remove(workload)
+    if not run.JVM_DRIVER.exists():
+        workloads = [w for w in workloads if not w.jvm]
+    if os.getloadavg()[0] > 0.5:
+        print(f"bench: the machine is busy (load {os.getloadavg()[0]:.1f}): trust ratios, not figures", file=sys.stderr)
+
+    results = {"machine": report.machine(), "repetitions": repetitions, "skipped": skipped,
+               "clients": {c.name: c.version for c in clients}}
+    results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
+    if not chosen.workload and not chosen.check:
+        results["series"] = measure_series(clients, max(1, repetitions // 2), seconds / 2)
+    (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    for workload in workloads:
+        if workload.name in results["workloads"]:
+            print(report.text_table(workload, results["workloads"][workload.name]))
+    print("In parentheses: the ratio to the floor. All of it: build/bench/results.json; plots: build/bench/plots")
+    report.plots(results, OUT / "plots")
+    print("\nWhat kclxx is held to:\n" + report.goals_text(results))
+    for line in skipped:
+        print(f"skipped: {line}")
+    for (workload, client), error in failures.items():
+        print(f"bench: {client} failed in {workload}: {error}", file=sys.stderr)
+
+    status = 1 if failures else 0
+    if chosen.check:
+        status = check(results, clients, repetitions, seconds) or status
+    if chosen.update_baseline and not failures:
+        baseline.save(results)
+        print("bench: written: benchmarks/baseline.json")
+    if chosen.write_docs and not failures:
+        write_document(results)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

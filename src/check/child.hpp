@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kclxx::check {
+
+/// What came from a child's stdout.
+struct heard {
+  enum class kind { line, end_of_output, silence };
+  kind what = kind::line;
+  /// The line without its newline; with silence what stands there without a newline, if anything.
+  std::string text{};
+};
+
+/// How a child ended.
+struct child_end {
+  int status = 0;  ///< what it left with; 0 when a signal ended it
+  int signal = 0;  ///< the signal that ended it; 0 when it left by itself
+
+  [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
+};
+
+enum class signal_name { interrupt, terminate };
+
+/// The child under check, as the rules see it. The tool starts a process; the tests of the rules
+/// put a fake in its place.
+class child {
+ public:
+  virtual ~child() = default;
+
+  /// Writes the bytes as they are. False: the child does not read them, for as long as the time
+  /// limit of a step, or has closed its stdin.
+  virtual bool send(std::string_view bytes) = 0;
+  /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
+  virtual heard next_line(std::chrono::milliseconds limit) = 0;
+  virtual void close_input() = 0;
+  /// The daemon dies: all three pipes are closed at once.
+  virtual void abandon() = 0;
+  virtual void signal(signal_name which) = 0;
+  /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
+  /// daemon waits for too. std::nullopt: not within `limit`.
+  virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;
+  /// The end of what it wrote to stderr.
+  virtual std::string error_text() = 0;
+};
+
+using child_starter = std::function<std::unique_ptr<child>()>;
+
+}  // namespace kclxx::check

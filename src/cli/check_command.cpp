@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/check_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/report.hpp"
+#include "check/rule.hpp"
+#include "cli/checked_child.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using names = std::vector<std::string>;
+
+struct check_options {
+  names only;
+  names skip;
+  double timeout = 10;  // seconds
+  std::string poison;
+  std::string prints;
+  std::string junit;
+};
+
+bool has(const names& all, std::string_view one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+std::string unknown_rule(const std::string& name) {
+  const auto& all = check::all_rules();
+  const bool is_known =
+      std::any_of(all.begin(), all.end(), [&](const check::rule& one) { return one.name == name; });
+  return is_known ? "" : "there is no rule '" + name + "'; --list names them";
+}
+
+std::vector<check::rule> chosen(const check_options& options) {
+  std::vector<check::rule> rules;
+  for (const check::rule& one : check::all_rules()) {
+    if ((options.only.empty() || has(options.only, one.name)) && !has(options.skip, one.name)) {
+      rules.push_back(one);
+    }
+  }
+  if (rules.empty()) throw command_error(exit_status::usage, "--only and --skip leave no rule");
+  return rules;
+}
+
+check::settings settings_from(const check_options& options) {
+  check::settings with;
+  with.limit =
+      std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(options.timeout));
+  if (!options.poison.empty()) with.poison = options.poison;
+  if (!options.prints.empty()) with.prints = options.prints;
+  return with;
+}
+
+std::string joined(const names& words) {
+  std::string text;
+  for (const std::string& one : words) text.append(text.empty() ? "" : " ").append(one);
+  return text;
+}
+
+// Started in the background of a shell we would hand on to the children that SIGINT is ignored, and
+// they would seem to survive it.
+void let_children_take_signals() {
+  for (const int one : {SIGINT, SIGTERM}) std::signal(one, SIG_DFL);
+}
+
+std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
+                                     const check::settings& with, const names& command) {
+  let_children_take_signals();
+  const check::child_starter start = [&] {
+    return std::make_unique<checked_child>(command, with.limit);
+  };
+  check::write_tap_header(std::cout, rules.size());
+  std::vector<check::judged> all;
+  for (const check::rule& one : rules) {
+    all.push_back({one, check::judge(one, start, with)});
+    check::write_tap(std::cout, all.size(), one, all.back().came);
+    std::cout.flush();
+  }
+  return all;
+}
+
+exit_status run_check(const check_options& options, const names& command) {
+  const auto rules = chosen(options);
+  std::ofstream junit;
+  if (!options.junit.empty()) {
+    junit.open(options.junit);
+    if (!junit) {
+      throw command_error(exit_status::cannot_be_set_up, options.junit + " cannot be written");
+    }
+  }
+  std::vector<check::judged> all;
+  try {
+    all = judge_all(rules, settings_from(options), command);
+  } catch (const start_error& error) {
+    throw command_error(exit_status::cannot_be_set_up, error.what());
+  }
+  if (junit.is_open()) {
+    check::write_junit(junit, joined(command), all);
+    junit.close();
+    if (!junit) {
+      throw command_error(exit_status::cannot_be_set_up, options.junit + " cannot be written");
+    }
+  }
+  if (!std::cout) throw command_error(exit_status::cannot_be_set_up, "stdout cannot be written");
+  const bool is_fine = std::none_of(all.begin(), all.end(), [](const check::judged& one) {
+    return one.came.is == check::result::verdict::failed;
+  });
+  return is_fine ? exit_status::fine : exit_status::breach;
+}
+
+[[noreturn]] void print_list() {
+  for (const check::rule& one : check::all_rules()) {
+    std::cout << one.name << '\t' << one.expected << '\n';
+  }
+  throw CLI::Success();  // without asking for the child
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"check",
+       "Holds a child in any language against the rules of the protocol. The child is started\n"
+       "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken.",
+       "kclxx check -- ./word_count --verbose\n"
+       "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
+       "  kclxx check --junit results.xml --poison boom -- ./throws_at_boom"},
+      child_use::required, run);
+  auto options = std::make_shared<check_options>();
+  const CLI::Validator is_rule(unknown_rule, "");
+  command.add_flag_callback("--list", print_list, "Print the rules' names and what they expect");
+  command.add_option("--only", options->only, "Check these rules alone")
+      ->type_name("RULE")
+      ->check(is_rule);
+  command.add_option("--skip", options->skip, "Leave these rules out")
+      ->type_name("RULE")
+      ->check(is_rule);
+  command.add_option("--timeout", options->timeout, "How long the child may take for one step")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 86400.0));
+  command
+      .add_option("--poison", options->poison,
+                  "The child's processor throws at a record with this data")
+      ->type_name("TEXT");
+  command
+      .add_option("--prints", options->prints,
+                  "The child's processor prints to stdout, without a newline, at a record with "
+                  "this data")
+      ->type_name("TEXT");
+  command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
+      ->type_name("FILE");
+  command.callback(
+      [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace kclxx::test {
+
+using json = nlohmann::json;
+
+/// The line with what is not UTF-8 replaced, for a parser that is strict about it.
+std::string valid_utf8(std::string_view line);
+
+/// Whether a child that breaks this rule cannot take this line: it leaves without a status.
+bool trips_over(std::string_view rule, const json& message, std::string_view line,
+                bool is_behind_shutdown_requested);
+
+}  // namespace kclxx::test

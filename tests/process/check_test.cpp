@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kclxx check`: each of its rules can be kept, and can be broken.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/scripted_daemon.hpp"
+
+using kclxx::test::scripted_daemon;
+using words = std::vector<std::string>;
+
+namespace {
+
+const std::string broken_child = KCLXX_BROKEN_CHILD;
+const std::string kclxx_child = KCLXX_TEST_CHILD;
+
+words tool(const words& arguments) {
+  words command{KCLXX_TOOL, "check"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+struct outcome {
+  int status;
+  std::string output;
+  std::string error;
+};
+
+outcome finish(scripted_daemon& running) {
+  outcome made{0, running.rest(), {}};
+  made.status = running.wait_exit();
+  made.error = running.stderr_so_far();
+  return made;
+}
+
+outcome check(const words& arguments) {
+  scripted_daemon running(tool(arguments));
+  return finish(running);
+}
+
+words all_rules() {
+  std::istringstream lines(check({"--list"}).output);
+  words names;
+  for (std::string line; std::getline(lines, line);)
+    names.push_back(line.substr(0, line.find('\t')));
+  return names;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a child that keeps every rule passes every check, and none is skipped", "[check]") {
+  const outcome came = check({"--poison", "poison", "--prints", "print", "--", broken_child});
+  INFO(came.output);
+  CHECK(came.status == 0);
+  CHECK_FALSE(has(came.output, "not ok"));
+  CHECK_FALSE(has(came.output, "# SKIP"));
+}
+
+TEST_CASE("a child of kclxx passes every check, and none is skipped", "[check]") {
+  const outcome came = check({"--poison", "throw", "--prints", "cout", "--", kclxx_child});
+  INFO(came.output);
+  CHECK(came.status == 0);
+  CHECK_FALSE(has(came.output, "not ok"));
+  CHECK_FALSE(has(came.output, "# SKIP"));
+}
+
+TEST_CASE("each rule is caught by its own check when a child breaks it", "[check]") {
+  const words rules = all_rules();
+  REQUIRE(rules.size() > 60);
+  constexpr std::size_t at_once = 8;  // those that hang wait together
+  for (std::size_t begin = 0; begin < rules.size(); begin += at_once) {
+    std::vector<std::unique_ptr<scripted_daemon>> running;
+    const std::size_t end = std::min(begin + at_once, rules.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      running.push_back(std::make_unique<scripted_daemon>(
+          tool({"--only", rules[i], "--timeout", "1", "--poison", "poison", "--prints", "print",
+                "--", broken_child, "--break", rules[i]})));
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const outcome came = finish(*running[i - begin]);
+      INFO(rules[i] << "\n" << came.output << came.error);
+      CHECK(came.status == 1);
+      CHECK(has(came.output, "\nnot ok 1 - " + rules[i] + ": "));
+      CHECK(has(came.output, "\n  seen: \""));
+    }
+  }
+}
+
+TEST_CASE("a child that never checkpoints is not judged by how it would", "[check]") {
+  const outcome came = check({"--only", "throttled-checkpoint", "--", "/bin/sh", "-c",
+                              "while read -r line; do case $line in *initialize*) a=initialize ;;"
+                              " *records*) a=processRecords ;; *) a=shutdownRequested ;; esac; "
+                              "printf '\\n{\"action\":\"status\",\"responseFor\":\"%s\"}\\n' $a; "
+                              "done"});
+  INFO(came.output << came.error);
+  CHECK(came.status == 0);
+  CHECK(has(came.output, "ok 1 - throttled-checkpoint: "));
+  CHECK(has(came.output, "# SKIP it asked for no checkpoint"));
+}
+
+TEST_CASE("a failed check tells what the child wrote to stderr", "[check]") {
+  const outcome came = check({"--only", "initialize", "--", "/bin/sh", "-c",
+                              "read -r line; echo 'cannot start' >&2; exit 7"});
+  CHECK(came.status == 1);
+  CHECK(has(came.output, "it left with exit status 7"));
+  CHECK(has(came.output, "    - \"cannot start\"\n"));
+}
+
+TEST_CASE("a child that outlives its input, or whose output somebody holds, is told of",
+          "[check]") {
+  const auto ends = [](const std::string& script) {
+    return check(
+        {"--only", "end-of-input-at-start", "--timeout", "0.3", "--", "/bin/sh", "-c", script});
+  };
+  CHECK(ends("exit 0").status == 0);
+  CHECK(has(ends("exec sleep 60").output, "it did not end, or its output was held open"));
+  CHECK(has(ends("sleep 3 & exit 0").output, "it did not end, or its output was held open"));
+  CHECK(has(ends("sleep 3 >/dev/null & exit 0").output, "or its output was held open"));
+}
+
+TEST_CASE("that the tool was started with a signal ignored does not help the child", "[check]") {
+  scripted_daemon running({"/bin/sh", "-c",
+                           "trap '' INT TERM; exec \"$0\" check --only sigint sigterm -- \"$1\" "
+                           "--break \"$2\"",
+                           KCLXX_TOOL, broken_child, "sigint"});
+  const outcome came = finish(running);
+  INFO(came.output);
+  CHECK(has(came.output, "not ok 2 - sigint: "));
+  CHECK(has(came.output, "signal 2 ended it"));
+}
+
+TEST_CASE("the results are written as JUnit XML, too", "[check]") {
+  const std::string file = std::string(KCLXX_TEST_DIRECTORY) + "/check-junit.xml";
+  const outcome came = check({"--only", "initialize", "lease-lost", "stray-print", "--junit", file,
+                              "--", broken_child, "--break", "lease-lost"});
+  CHECK(came.status == 1);
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  CHECK(has(text, "tests=\"3\" failures=\"1\" skipped=\"1\""));
+  CHECK(has(text, "<testcase classname=\"kclxx.check\" name=\"lease-lost\""));
+  CHECK(has(text, "<failure message=\"no status for leaseLost: its output ended"));
+  std::remove(file.c_str());
+}
+
+TEST_CASE("a command line that makes no sense, and a child that cannot be started, are told apart",
+          "[check]") {
+  CHECK(check({"--only", "initialise", "--", broken_child}).status == 2);
+  CHECK(has(check({"--only", "initialise", "--", broken_child}).error,
+            "there is no rule 'initialise'"));
+  CHECK(check({"--only", "initialize", "--skip", "initialize", "--", broken_child}).status == 2);
+  CHECK(check({"--timeout", "0", "--", broken_child}).status == 2);
+  CHECK(check({}).status == 2);
+  CHECK(check({"--", "/nowhere/child"}).status == 5);
+  CHECK(check({"--junit", "/nowhere/file", "--", broken_child}).status == 5);
+  CHECK(check({"--list"}).status == 0);
+}
