@@ -121,8 +121,11 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
       {},
       {}};
   for (const moment& one : what.course.moments()) {
-    picture.bars.push_back({seconds(one.begin), seconds(one.end), color_of(one),
-                            one.action + ", " + duration_label(seconds(one.end - one.begin))});
+    picture.bars.push_back(
+        {seconds(one.begin), seconds(one.end), color_of(one),
+         (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
+                          : one.action) +
+             ", " + duration_label(seconds(one.end - one.begin))});
     if (one.checkpoints == 0) continue;
     picture.ticks.push_back({seconds(one.end), 0, one.failed_checkpoints > 0 ? "red" : "green",
                              std::to_string(one.checkpoints) + " checkpoints, " +

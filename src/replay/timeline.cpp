@@ -6,20 +6,33 @@
 
 namespace kclxx::replay {
 
+// The later position of a group stands for all of it: nothing counts as persisted that is not.
 void timeline::deliver(const sequence_position& largest, std::uint64_t records) {
   delivered_ = records;
-  unpersisted_.emplace_back(largest, records);
-  if (unpersisted_.size() <= 2 * most_moments) return;
-  // The later of each two stays: nothing counts as persisted that is not.
+  if (unpersisted_.empty()) group_size_ = 1;
+  if (!unpersisted_.empty() && unpersisted_.back().members < group_size_) {
+    unpersisted_.back() = {largest, records, unpersisted_.back().members + 1};
+    return;
+  }
+  unpersisted_.push_back({largest, records, 1});
+  if (unpersisted_.size() <= most_moments) return;
+  group_size_ *= 2;
   std::size_t kept = 0;
-  for (std::size_t i = 1; i < unpersisted_.size(); i += 2) unpersisted_[kept++] = unpersisted_[i];
-  if (unpersisted_.size() % 2 == 1) unpersisted_[kept++] = unpersisted_.back();
+  for (std::size_t i = 0; i < unpersisted_.size(); ++i) {
+    group one = unpersisted_[i];
+    if (i + 1 < unpersisted_.size()) {
+      const std::uint64_t members = one.members;
+      one = unpersisted_[++i];
+      one.members += members;
+    }
+    unpersisted_[kept++] = one;
+  }
   unpersisted_.erase(unpersisted_.begin() + static_cast<std::ptrdiff_t>(kept), unpersisted_.end());
 }
 
 void timeline::persist(const sequence_position& position) {
-  while (!unpersisted_.empty() && unpersisted_.front().first <= position) {
-    persisted_ = unpersisted_.front().second;
+  while (!unpersisted_.empty() && unpersisted_.front().largest <= position) {
+    persisted_ = unpersisted_.front().records;
     unpersisted_.pop_front();
   }
 }
@@ -34,28 +47,41 @@ void timeline::add(moment one) {
   one.persisted = persisted_;
   one.checkpoints = std::exchange(checkpoints_, 0);
   one.failed_checkpoints = std::exchange(failed_, 0);
+  if (can_join(one) && moments_.back().batches < batches_each_) {
+    join(moments_.back(), one);
+    return;
+  }
   moments_.push_back(std::move(one));
   if (moments_.size() > most_moments) thin_out();
 }
 
-// Each two neighbours that can come any number of times become one.
+bool timeline::can_join(const moment& one) const noexcept {
+  return one.repeats && !moments_.empty() && moments_.back().repeats;
+}
+
+void timeline::join(moment& first, const moment& next) {
+  first.end = next.end;
+  first.batches += next.batches;
+  first.callback = std::max(first.callback, next.callback);
+  first.behind = std::max(first.behind, next.behind);
+  first.delivered = next.delivered;
+  first.persisted = next.persisted;
+  first.checkpoints += next.checkpoints;
+  first.failed_checkpoints += next.failed_checkpoints;
+}
+
+// Each two neighbours that can come any number of times become one, and so do those to come: all
+// parts of the course are kept with the same care.
 void timeline::thin_out() {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    moment one = std::move(moments_[i]);
-    if (one.repeats && i + 1 < moments_.size() && moments_[i + 1].repeats) {
-      const moment& next = moments_[++i];
-      one.end = next.end;
-      one.callback = std::max(one.callback, next.callback);
-      one.behind = std::max(one.behind, next.behind);
-      one.delivered = next.delivered;
-      one.persisted = next.persisted;
-      one.checkpoints += next.checkpoints;
-      one.failed_checkpoints += next.failed_checkpoints;
+  batches_each_ *= 2;
+  const std::vector<moment> all = std::exchange(moments_, {});
+  for (const moment& one : all) {
+    if (can_join(one) && moments_.back().batches + one.batches <= batches_each_) {
+      join(moments_.back(), one);
+    } else {
+      moments_.push_back(one);
     }
-    moments_[kept++] = std::move(one);
   }
-  moments_.resize(kept);
 }
 
 }  // namespace kclxx::replay

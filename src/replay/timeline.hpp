@@ -7,7 +7,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <kclxx/sequence_position.hpp>
@@ -22,6 +21,7 @@ struct moment {
   std::chrono::nanoseconds end{};       ///< the status is there
   std::chrono::nanoseconds callback{};  ///< the longest, when it is of batches
   std::optional<std::chrono::milliseconds> behind{};  ///< millisBehindLatest, the largest
+  std::uint64_t batches = 1;                          ///< put together in this one
   std::uint64_t delivered = 0;                        ///< records up to here
   std::uint64_t persisted = 0;                        ///< of these, behind the last checkpoint
   std::uint64_t checkpoints = 0;
@@ -45,10 +45,21 @@ class timeline {
   [[nodiscard]] const std::vector<moment>& moments() const noexcept { return moments_; }
 
  private:
+  /// Batches that follow each other, up to this position.
+  struct group {
+    sequence_position largest;
+    std::uint64_t records;
+    std::uint64_t members;
+  };
+
+  [[nodiscard]] bool can_join(const moment& one) const noexcept;
+  static void join(moment& first, const moment& next);
   void thin_out();
 
   std::vector<moment> moments_;
-  std::deque<std::pair<sequence_position, std::uint64_t>> unpersisted_;
+  std::uint64_t batches_each_ = 1;
+  std::deque<group> unpersisted_;
+  std::uint64_t group_size_ = 1;
   std::uint64_t delivered_ = 0;
   std::uint64_t persisted_ = 0;
   std::uint64_t checkpoints_ = 0;  // since the last moment

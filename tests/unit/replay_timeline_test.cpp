@@ -66,6 +66,9 @@ TEST_CASE("any number of batches is kept in bounded memory, with their sums and 
   CHECK(kept.back().delivered == count);
   CHECK(kept.back().persisted <= count / 2);
   CHECK(kept.back().persisted > count / 2 - 200);
+  // No part of the course is coarser than another.
+  CHECK(kept[kept.size() / 2].delivered > count / 2 - 200);
+  CHECK(kept[kept.size() / 2].delivered < count / 2 + 200);
   std::uint64_t checkpoints = 0;
   std::chrono::nanoseconds longest{};
   for (const moment& one : kept) {

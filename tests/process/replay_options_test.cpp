@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx replay: comparing, answers, pace, faults.
+#include <chrono>
+#include <string>
+
+#include "process/replayed.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+using Catch::Contains;
+
+TEST_CASE("--expect is content with a child that does what was recorded", "[replay][expect]") {
+  replayed tool;
+  const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
+  CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
+  CHECK(tool.run({"--expect-final", file}, {"3:checkpoint"}).status == 0);
+}
+
+TEST_CASE("--expect names each difference with its line", "[replay][expect]") {
+  replayed tool;
+  const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
+  const auto less = tool.run({"--expect", file}, {"1:checkpoint", "2:checkpoint at 111", "exit:4"});
+  CHECK(less.status == 3);
+  CHECK_THAT(less.out, Contains("difference    " + file +
+                                ":9: recorded was checkpoint null, but the child wrote "
+                                "checkpoint 111/0"));
+  CHECK_THAT(less.out, Contains(":13: recorded was checkpoint null, but the child wrote status for "
+                                "processRecords"));
+  CHECK_THAT(less.out,
+             Contains("recorded was exit status 0, but the child left with exit status 4"));
+  const auto last = tool.run({"--expect-final", file}, {"2:checkpoint"});
+  CHECK(last.status == 1);
+  CHECK_THAT(last.out, Contains("recorded was the final position 122/0, but this child reached "
+                                "112/0"));
+}
+
+TEST_CASE("--expect needs a recorded child", "[replay][expect]") {
+  replayed tool;
+  const auto all = tool.run({"--expect", tool.dialogue(1)}, {});
+  CHECK(all.status == 4);
+  CHECK_THAT(all.out, Contains("has only the daemon's lines"));
+}
+
+TEST_CASE("a checkpoint fails where the recorded one did, or not with the model alone",
+          "[replay]") {
+  replayed tool;
+  const std::string file =
+      tool.file("both.jsonl", with_both_sides({"", "ThrottlingException", ""}));
+  const auto recorded = tool.run({"--expect", file}, {"checkpoint"});
+  CHECK(recorded.status == 0);
+  CHECK_THAT(recorded.out, Contains("4 asked, 4 answered, 1 failed"));
+  const auto model = tool.run({"--answers", "model", file}, {"checkpoint"});
+  CHECK_THAT(model.out, Contains("3 asked, 3 answered, 0 failed"));
+  // A child that checkpoints elsewhere gets the model's answers there.
+  const auto elsewhere = tool.run({file}, {"2:checkpoint at 111"});
+  CHECK_THAT(elsewhere.out, Contains("1 asked, 1 answered, 0 failed"));
+}
+
+TEST_CASE("--pace recorded waits as long as the daemon did", "[replay]") {
+  replayed tool;
+  const std::string file = tool.file("both.jsonl", with_both_sides({"", ""}, 150));
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(tool.run({"--pace", "recorded", file}, {"checkpoint"}).status == 0);
+  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(300));
+  CHECK(tool.run({"--pace", "recorded", tool.dialogue(1)}, {}).status == 4);  // it has no times
+}
+
+TEST_CASE("faults are the same with the same seed, and others with another", "[replay][faults]") {
+  replayed tool;
+  const std::string file = tool.dialogue(60);
+  const auto with = [&](const std::string& faults) {
+    const auto all = tool.run({"--faults", faults, file}, {"checkpoint"});
+    CHECK(all.status == 0);
+    const std::size_t at = all.out.find("checkpoints");
+    return all.out.substr(at, all.out.find('\n', at) - at);
+  };
+  const std::string first = with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=5");
+  CHECK(first == with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=5"));
+  CHECK(first != with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=6"));
+  CHECK_THAT(first, !Contains(" 0 failed"));
+}
+
+TEST_CASE("a fault at a batch happens there", "[replay][faults]") {
+  replayed tool;
+  const std::string file = tool.dialogue(6);
+  const auto with = [&](const std::string& faults, const words& child = {"checkpoint once"}) {
+    const auto all = tool.run({"--faults", faults, file}, child);
+    INFO(all.out);
+    CHECK(all.status == 0);
+    return all.out;
+  };
+  CHECK_THAT(with("shutdown-at=3"), Contains("6 in 2 batches") && Contains("behind 112/0"));
+  CHECK_THAT(with("shutdown-at=record:9"), Contains("6 in 2 batches"));
+  // The third batch's checkpoint meets a lost lease.
+  CHECK_THAT(with("lease-lost-at=3"),
+             Contains("9 in 3 batches") && Contains("1 failed") && Contains("behind 112/0"));
+  CHECK_THAT(with("kill-at=4"), Contains("9 in 3 batches") && Contains("behind 122/0"));
+  CHECK_THAT(with("end-of-input-at=4", {}), Contains("9 in 3 batches"));
+  CHECK_THAT(with("kill-at=50"), Contains("kill-at=50 was not reached: 6 batches were sent"));
+}
+
+TEST_CASE("a command line that cannot be understood is a usage error", "[replay]") {
+  replayed tool;
+  const std::string file = tool.dialogue(1);
+  CHECK(tool.run({"--faults", "trottle=0.1", file}, {}).status == 2);
+  CHECK(tool.run({"--faults", "throttle=2", file}, {}).status == 2);
+  CHECK(tool.run({"--expect", "--expect-final", file}, {}).status == 2);
+  CHECK(tool.run({"--pace", "slow", file}, {}).status == 2);
+  CHECK(tool.run({}, {}).status == 2);
+}
+
+TEST_CASE("--json has the same as the text", "[replay]") {
+  replayed tool;
+  const auto all = tool.run({"--json", tool.dialogue(2)}, {"checkpoint", "2:print"});
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains(R"("status": 1)") && Contains(R"("records": 6)") &&
+                          Contains(R"("sequenceNumber": "112")") &&
+                          Contains(R"("child": "this is no JSON")"));
+}

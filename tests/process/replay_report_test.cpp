@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx replay --report: the page.
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "process/replayed.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+using Catch::Contains;
+
+namespace {
+
+/// Empty when each tag is closed in its order, else what is wrong.
+std::string unbalanced(const std::string& page) {
+  words open;
+  std::size_t at = page.find("<html");
+  for (at = page.find('<', at); at != std::string::npos; at = page.find('<', at + 1)) {
+    const std::size_t end = page.find('>', at);
+    if (end == std::string::npos) return "a tag without its end";
+    const std::string tag = page.substr(at + 1, end - at - 1);
+    if (tag.ends_with('/')) continue;
+    if (!tag.starts_with('/')) {
+      open.push_back(tag.substr(0, tag.find(' ')));
+    } else {
+      if (open.empty() || open.back() != tag.substr(1)) return "<" + tag + "> closes nothing";
+      open.pop_back();
+    }
+  }
+  return open.empty() ? "" : open.back() + " is open";
+}
+
+}  // namespace
+
+TEST_CASE("the report is one well-formed page that needs nothing from anywhere",
+          "[replay][report]") {
+  replayed tool;
+  const std::string page_file = tool.file("report.html", "");
+  const std::string fine = tool.dialogue(4, shard_ended);
+  const std::string both =
+      tool.file("both.jsonl", with_both_sides({"", "ThrottlingException", ""}));
+  const auto all = tool.run({"--report", page_file, fine, both}, {"checkpoint", "2:print"});
+  CHECK(all.status == 1);
+  std::ifstream in(page_file);
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  CHECK(unbalanced(page) == "");
+  for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "@import", "<script"}) {
+    CAPTURE(outside);
+    CHECK(page.find(outside) == std::string::npos);
+  }
+  CHECK(page.find("nan") == std::string::npos);
+  CHECK(page.find("inf") == std::string::npos);
+  for (const char* title : {"Dialogue:", "Batch latency:", "Lag:", "Position:", "checkpointed",
+                            "this is no JSON", "2 shards"}) {
+    CHECK_THAT(page, Contains(title));
+  }
+  CHECK(tool.run({"--report", "/no/such/directory/x.html", fine}, {}).status == 5);
+}
+
+TEST_CASE("a report of nothing is a page, too", "[replay][report]") {
+  replayed tool;
+  const std::string page_file = tool.file("report.html", "");
+  CHECK(tool.run({"--report", page_file, tool.file("<&>.jsonl", "oops\n")}, {}).status == 4);
+  std::ifstream in(page_file);
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  CHECK(unbalanced(page) == "");
+  CHECK_THAT(page, Contains("&lt;&amp;&gt;.jsonl"));
+}

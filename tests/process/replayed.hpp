@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx replay, as its users start it, over transcripts in a directory that goes away.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "cli/child_process.hpp"
+#include "support/catch.hpp"
+#include "support/scripted_daemon.hpp"
+
+namespace kclxx::test {
+
+using words = std::vector<std::string>;
+
+inline const std::string initialize = R"({"action":"initialize","shardId":"shardId-000000000007",)"
+                                      R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})";
+inline const std::string lease_lost = R"({"action":"leaseLost"})";
+inline const std::string shard_ended = R"({"action":"shardEnded"})";
+
+struct replay_run {
+  int status = 0;
+  std::string out;
+};
+
+inline std::string read_all(int fd) {
+  std::string text;
+  char piece[4096];
+  ssize_t n = 0;
+  while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
+  return text;
+}
+
+/// Transcripts in a directory of their own, and the tool over them.
+class replayed {
+ public:
+  replayed() { std::filesystem::create_directories(directory_); }
+  ~replayed() { std::filesystem::remove_all(directory_); }
+  replayed(const replayed&) = delete;
+  replayed& operator=(const replayed&) = delete;
+
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  /// Only the daemon's lines: initialize, so many batches of three records, and the ending.
+  std::string dialogue(int batches, const std::string& ending = lease_lost) {
+    std::string text = initialize + "\n";
+    for (int i = 0; i < batches; ++i) text += batch(i) + "\n";
+    if (!ending.empty()) text += ending + "\n";
+    return file("dialogue.jsonl", text);
+  }
+  static std::string batch(int number) {
+    return records_line({"one", "two", "three"}, static_cast<std::uint64_t>(number) * 10 + 100);
+  }
+
+  static replay_run run(const words& arguments, const words& child) {
+    words command{KCLXX_TOOL, "replay"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), {"--", KCLXX_SIMPLE_CHILD});
+    command.insert(command.end(), child.begin(), child.end());
+    cli::child_process tool(command);
+    tool.input.close();
+    replay_run all;
+    all.out = read_all(tool.output.get());
+    all.status = tool.wait().status;
+    INFO(all.out);
+    return all;
+  }
+
+ private:
+  std::filesystem::path directory_ =
+      std::filesystem::temp_directory_path() / ("kclxx_replay_test_" + std::to_string(::getpid()));
+};
+
+/// A transcript with both sides: each batch with a checkpoint at its end, answered so.
+inline std::string with_both_sides(const words& errors, int pause_milliseconds = 0) {
+  std::string text = R"({"kclxx_transcript":1,"shard":"shardId-000000000007",)"
+                     R"("started":"2026-11-21T07:00:00.123456Z","command":["./child"]})"
+                     "\n";
+  long at = 0;
+  const auto add = [&](const std::string& from, const std::string& line) {
+    text +=
+        R"({"at":)" + std::to_string(++at) + R"(,"from":")" + from + R"(","line":)" + line + "}\n";
+  };
+  const auto status = [](const std::string& action) {
+    return R"({"action":"status","responseFor":")" + action + R"("})";
+  };
+  add("daemon", initialize);
+  add("child", status("initialize"));
+  int number = 0;
+  for (const std::string& error : errors) {
+    at += pause_milliseconds * 1000L;
+    add("daemon", replayed::batch(number++));
+    const auto exchange = [&](const std::string& how) {
+      add("child", R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
+      add("daemon",
+          R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":)" +
+              how + "}");
+    };
+    if (!error.empty()) exchange('"' + error + '"');
+    exchange("null");
+    add("child", status("processRecords"));
+  }
+  text += R"({"at":)" + std::to_string(++at) + R"(,"event":"end_of_input"})" + "\n";
+  text += R"({"at":)" + std::to_string(++at) + R"(,"event":"exit","status":0})" + "\n";
+  return text;
+}
+
+}  // namespace kclxx::test
