@@ -37,7 +37,7 @@ dm::child_line normal(dm::child_line line) {
 recorded_side::recorded_side(expectation expected, const std::optional<sequence_position>& start)
     : expected_(expected),
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
-      checkpointer_(lease_) {}
+      checkpointer_(daemon_model::generation::v3, lease_) {}
 
 void recorded_side::begin(dm::call_kind what, const std::optional<sequence_position>& largest) {
   answers_.clear();
