@@ -56,7 +56,9 @@ recorder::recorder(const std::string& directory, std::vector<std::string> comman
     : started_(steady_clock::now()),
       header_{std::nullopt, transcript::format_time(std::chrono::system_clock::now()),
               std::move(command)},
-      suffix_("." + compact(header_.started) + "-" + std::to_string(::getpid()) + ".jsonl"),
+      // Not with a literal in front: g++ 12 warns of that wrongly at -O3 (its bug 105329).
+      suffix_(std::string(".") + compact(header_.started) + "-" + std::to_string(::getpid()) +
+              ".jsonl"),
       directory_(existing(directory)),
       file_(directory_ + "/starting" + suffix_),
       writer_(file_) {
