@@ -65,6 +65,7 @@ class line_reader {
   /// is what `unfinished` gives.
   [[nodiscard]] bool over_limit() const noexcept { return is_over_limit_; }
 
+  [[nodiscard]] bool has_unread() const noexcept { return begin_ != end_; }
   /// Whether the next read begins a line, or needs a larger buffer: the time to lend one.
   [[nodiscard]] bool could_use_memory() const noexcept { return begin_ == end_ || !has_room(); }
   /// Reads into this memory from now on, if it is larger; the reader's own is left in its place.
