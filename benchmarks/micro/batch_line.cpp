@@ -3,22 +3,16 @@
 
 #include <random>
 
-#include "protocol/base64.hpp"
+#include "protocol/base64_encoder.hpp"
 
 namespace kclxx::bench {
 
 namespace {
 
-void append_random_base64(std::string& to, std::size_t bytes, std::mt19937& random) {
-  const auto append = [&](unsigned characters, std::uint32_t bits) {
-    for (unsigned i = 0; i < characters; ++i) {
-      to += protocol::base64_alphabet[bits >> (18U - 6U * i) & 63U];
-    }
-    to.append(4 - characters, '=');
-  };
-  for (; bytes >= 3; bytes -= 3) append(4, random() & 0xFFFFFFU);
-  if (bytes == 2) append(3, random() & 0xFFFF00U);
-  if (bytes == 1) append(2, random() & 0xFF0000U);
+std::string random_bytes(std::size_t count, std::mt19937& random) {
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
 }
 
 }  // namespace
@@ -28,7 +22,7 @@ std::string batch_line(std::size_t records, std::size_t bytes) {
   std::string text = R"({"action":"processRecords","records":[)";
   for (std::size_t i = 0; i < records; ++i) {
     text += i == 0 ? R"({"data":")" : R"(,{"data":")";
-    append_random_base64(text, bytes, random);
+    protocol::append_base64(text, random_bytes(bytes, random));
     text += R"(","partitionKey":"key-)" + std::to_string(random() % 100'000);
     text += R"(","sequenceNumber":"495903382714902566085596925383615710959)";
     text += std::to_string(10'000'000'000'000'000 + i);
