@@ -67,7 +67,8 @@ class KCLXX_EXPORT checkpointer {
 
   /// Raises the highest pending position to `position`, which is sent as soon as the daemon
   /// listens; a lower one than is pending or persisted changes nothing. Failures are logged, and
-  /// retryable ones tried again.
+  /// retryable ones tried again. What a callback requests goes out when it returns, or when it
+  /// has lasted 5 ms.
   ///
   /// Returns false when it is too late: the lease is lost or the daemon gone.
   /// Errors: checkpoint_error with errc::not_delivered or errc::not_a_number.

@@ -63,16 +63,26 @@ read_result line_reader::read_from(int fd, int& error) {
   }
 }
 
+bool line_reader::has_room() const noexcept {
+  return buffer_.capacity() >= first_capacity + (end_ - begin_);
+}
+
+void line_reader::move_to(char* memory) noexcept {
+  if (end_ > begin_) std::memmove(memory, buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  scanned_ -= begin_;
+  begin_ = 0;
+}
+
 void line_reader::make_room() {
-  if (begin_ > 0) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    scanned_ -= begin_;
-    begin_ = 0;
-  }
-  if (buffer_.capacity() - end_ < first_capacity) {
-    buffer_.grow(std::max(end_ + first_capacity, 2 * buffer_.capacity()));
-  }
+  if (begin_ > 0) move_to(buffer_.data());
+  if (!has_room()) buffer_.grow(std::max(end_ + first_capacity, 2 * buffer_.capacity()));
+}
+
+void line_reader::lend(line_buffer& memory) noexcept {
+  if (memory.capacity() <= buffer_.capacity()) return;
+  move_to(memory.data());
+  std::swap(buffer_, memory);
 }
 
 bool line_reader::next_line(line_buffer& line, std::size_t& length) {

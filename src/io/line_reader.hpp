@@ -55,7 +55,7 @@ class line_reader {
   /// Whether a whole line is there. If so, `line` gets its buffer and `length` its length without
   /// the newline (and without a carriage return before it); what lay behind it is kept for the
   /// next. `line`'s old memory becomes the reader's next buffer, so that two buffers serve for
-  /// ever.
+  /// ever; lend() makes it one large and one small.
   bool next_line(line_buffer& line, std::size_t& length);
 
   /// What was read behind the last newline: after the end of input, an unfinished line.
@@ -65,11 +65,19 @@ class line_reader {
   /// is what `unfinished` gives.
   [[nodiscard]] bool over_limit() const noexcept { return is_over_limit_; }
 
+  [[nodiscard]] bool has_unread() const noexcept { return begin_ != end_; }
+  /// Whether the next read begins a line, or needs a larger buffer: the time to lend one.
+  [[nodiscard]] bool could_use_memory() const noexcept { return begin_ == end_ || !has_room(); }
+  /// Reads into this memory from now on, if it is larger; the reader's own is left in its place.
+  void lend(line_buffer& memory) noexcept;
+
   /// Gives back the buffer's memory, when nothing that was read is in it.
   void release_memory() noexcept;
 
  private:
   void make_room();
+  [[nodiscard]] bool has_room() const noexcept;
+  void move_to(char* memory) noexcept;
 
   line_buffer buffer_;
   std::size_t begin_ = 0;    // of the current line

@@ -23,7 +23,6 @@ struct reactor::state {
         is_file(input_is_file),
         work(context.get_executor()),
         descriptor(context) {
-    if (!is_file) take_in_blocking_mode();
     for (std::size_t i = 0; i < count; ++i) timers.emplace_back(context);
   }
 
@@ -31,6 +30,7 @@ struct reactor::state {
   // description: a terminal's shell, a socket's other direction. Here a read follows only a
   // completed wait; so once Asio believes it done, the mode is put back for good.
   void take_in_blocking_mode() {
+    if (descriptor.is_open()) return;
     const int flags = ::fcntl(fd, F_GETFL);
     descriptor.assign(fd);
     boost::system::error_code ignored;
@@ -41,16 +41,18 @@ struct reactor::state {
   void next() {
     if (is_paused || is_next_posted) return;
     is_next_posted = true;
-    const auto read = [this] {
+    const auto read = [this](bool is_canceled) {
       is_next_posted = false;
-      if (is_paused) return;
+      if (is_paused || is_canceled) return;
       on.readable();
       next();
     };
     if (is_file) {
-      asio::post(context, read);
+      asio::post(context, [read] { read(false); });
     } else {
-      descriptor.async_wait(stream_descriptor::wait_read, [read](auto) { read(); });
+      take_in_blocking_mode();
+      descriptor.async_wait(stream_descriptor::wait_read,
+                            [read](auto error) { read(error == asio::error::operation_aborted); });
     }
   }
 
@@ -58,6 +60,7 @@ struct reactor::state {
   void watch_hang_up() {
     if (is_file || is_watching) return;
     is_watching = true;
+    take_in_blocking_mode();
     descriptor.async_wait(stream_descriptor::wait_error, [this](auto error) {
       is_watching = false;
       if (error || !is_paused) return;
@@ -73,7 +76,7 @@ struct reactor::state {
   handlers on;
   int fd;
   bool is_file;
-  bool is_paused = false;
+  bool is_paused = true;
   bool is_next_posted = false;
   bool is_watching = false;
   asio::io_context context{1};
@@ -89,10 +92,7 @@ reactor::~reactor() {
   if (!state_->is_file) state_->descriptor.release();
 }
 
-void reactor::run() {
-  state_->next();
-  state_->context.run();
-}
+void reactor::run() { state_->context.run(); }
 
 void reactor::stop() { state_->context.stop(); }
 
@@ -108,6 +108,12 @@ void reactor::arm(std::size_t which, std::chrono::milliseconds after) {
 void reactor::pause() {
   state_->is_paused = true;
   state_->watch_hang_up();
+}
+
+void reactor::leave_input() {
+  state_->is_paused = true;
+  // Or each arrival of input would wake this thread too.
+  if (!state_->is_file) state_->descriptor.release();
 }
 
 void reactor::resume() {

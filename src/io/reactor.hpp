@@ -17,7 +17,7 @@ class reactor {
   struct handlers {
     /// Input is there (or its end): read once, which does not block. Called again until pause().
     std::function<void()> readable;
-    /// Reading goes on: what was read before may be delivered. Must not read.
+    /// Reading begins or goes on: what was read before may be delivered. Must not read.
     std::function<void()> resumed;
     /// The writer hung up while reading is paused. Called at most once.
     std::function<void()> hung_up;
@@ -25,7 +25,7 @@ class reactor {
     std::function<void(std::size_t which)> timer;
   };
 
-  /// `is_file`: the input is always readable, and cannot be polled.
+  /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().
   /// Errors: boost::system::system_error, a std::exception.
   reactor(int input, bool is_file, std::size_t timers, handlers on);
   ~reactor();
@@ -39,7 +39,10 @@ class reactor {
   void arm(std::size_t which, std::chrono::milliseconds after);
   /// On the thread of run() only: stop calling `readable`.
   void pause();
-  /// Any thread: undoes pause, and calls `resumed`.
+  /// On the thread of run() only: the same, and without looking at the input at all, which another
+  /// thread reads from now on.
+  void leave_input();
+  /// Any thread: undoes both, and calls `resumed`.
   void resume();
 
  private:

@@ -13,9 +13,8 @@ constexpr std::uint32_t bad = 0x01000000;  // above the 24 bits of a group
 constexpr std::array<std::uint32_t, 256> table(int shift) {
   std::array<std::uint32_t, 256> values{};
   for (auto& value : values) value = bad;
-  constexpr char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (std::uint32_t i = 0; i < 64; ++i) {
-    values[static_cast<unsigned char>(alphabet[i])] = i << shift;
+    values[static_cast<unsigned char>(base64_alphabet[i])] = i << shift;
   }
   return values;
 }
@@ -36,14 +35,13 @@ void store(char* out, std::uint32_t bits) {
   out[2] = static_cast<char>(bits);
 }
 
-base64_result bad_character(const unsigned char* in, std::size_t from, std::size_t to) {
+base64_result bad_character(const unsigned char* in, std::size_t from, std::size_t to,
+                            std::size_t groups) {
   while (from < to && fourth[in[from]] != bad) ++from;
-  return {from, "is not base64"};
+  return {from, "is not base64", groups};
 }
 
-}  // namespace
-
-base64_result decode_base64(char* text, std::size_t size) noexcept {
+base64_result decode(char* text, std::size_t size, base64_blocks blocks) noexcept {
   const auto* in = reinterpret_cast<const unsigned char*>(text);
   if (size == 0) return {0};
   std::size_t padding = 0;
@@ -51,25 +49,49 @@ base64_result decode_base64(char* text, std::size_t size) noexcept {
     padding = (text[size - 1] == '=' ? 1U : 0U) +
               (text[size - 2] == '=' && text[size - 1] == '=' ? 1U : 0U);
   const std::size_t whole = (size - padding) / 4 * 4;
-  char* out = text;
-  for (std::size_t at = 0; at < whole; at += 4) {
+  std::size_t at = blocks == nullptr ? 0 : blocks(text, whole);
+  char* out = text + at / 4 * 3;
+  for (; at < whole; at += 4) {
     const std::uint32_t bits = group(in + at);
-    if (bits >= bad) return bad_character(in, at, at + 4);
+    if (bits >= bad) return bad_character(in, at, at + 4, at / 4);
     store(out, bits);
     out += 3;
   }
   const std::size_t rest = size - padding - whole;
   if (rest > 0) {
-    if (const auto error = bad_character(in, whole, whole + rest); error.size < whole + rest) {
-      return error;
-    }
-    if (padding == 0 || rest == 1) return {size, "is base64 that is cut off"};
+    const auto error = bad_character(in, whole, whole + rest, whole / 4);
+    if (error.size < whole + rest) return error;
+    if (padding == 0 || rest == 1) return {size, "is base64 that is cut off", whole / 4};
     const std::uint32_t bits =
         first[in[whole]] | second[in[whole + 1]] | (rest == 3 ? third[in[whole + 2]] : 0);
     *out++ = static_cast<char>(bits >> 16);
     if (rest == 3) *out++ = static_cast<char>(bits >> 8);
   }
   return {static_cast<std::size_t>(out - text)};
+}
+
+}  // namespace
+
+base64_result decode_base64(char* text, std::size_t size) noexcept {
+  static const base64_blocks blocks = vectorized_base64_blocks();
+  return decode(text, size, blocks);
+}
+
+base64_result decode_base64_scalar(char* text, std::size_t size) noexcept {
+  return decode(text, size, nullptr);
+}
+
+void restore_base64(char* text, std::size_t groups) noexcept {
+  // From the end: a group's text covers the bytes of the groups behind it.
+  for (std::size_t i = groups; i-- > 0;) {
+    const auto byte = [&](std::size_t which) {
+      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[3 * i + which]));
+    };
+    const std::uint32_t bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    for (std::size_t which = 0; which < 4; ++which) {
+      text[4 * i + which] = base64_alphabet[bits >> (18 - 6 * which) & 63];
+    }
+  }
 }
 
 }  // namespace kclxx::protocol

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "protocol/base64.hpp"
+
 namespace kclxx::protocol {
 
 namespace {
 
-constexpr std::string_view alphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view alphabet = base64_alphabet;
 
 using pair = std::array<char, 2>;
 

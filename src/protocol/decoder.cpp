@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/decoder.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <simdjson.h>
 #include <utility>
 
+#include "protocol/daemon_form.hpp"
 #include "protocol/decoder_values.hpp"
 #include "protocol/digits.hpp"
 
@@ -14,11 +17,17 @@ static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
 
 namespace {
 
-/// One line being decoded.
+/// One line being decoded. `records` has what was read of it already, the highest of which is
+/// `known`.
 class walk {
  public:
-  walk(ondemand::document& document, std::vector<record>& records, std::deque<std::string>& arena)
-      : document_(document), records_(records), values_(arena) {}
+  walk(ondemand::document& document, std::vector<record>& records, const highest_position& known,
+       std::deque<std::string>& arena)
+      : document_(document),
+        records_(records),
+        known_records_(records.size()),
+        known_(known),
+        values_(arena) {}
 
   message decode();
 
@@ -47,6 +56,8 @@ class walk {
 
   ondemand::document& document_;
   std::vector<record>& records_;
+  std::size_t known_records_;
+  highest_position known_;
   values values_;
 };
 
@@ -133,32 +144,24 @@ process_records walk::decode_process_records() {
 }
 
 void walk::decode_records(ondemand::value& value, process_records& body) {
-  records_.clear();
-  body.largest.reset();
+  // Of a field that stands twice the last one counts: only the first goes on with what is known.
+  const auto known = static_cast<std::ptrdiff_t>(std::exchange(known_records_, 0));
+  records_.erase(records_.begin() + known, records_.end());
+  highest_position highest = std::exchange(known_, {});
   ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
-  std::string_view largest;
-  std::uint64_t largest_sub = 0;
-  std::ptrdiff_t index = 0;
   for (auto item : array) {
+    const auto index = static_cast<std::ptrdiff_t>(records_.size());
     ondemand::value element = checked(std::move(item));
     ondemand::object object;
     if (element.get_object().get(object) != simdjson::SUCCESS) {
       fail("records[" + std::to_string(index) + "]", "is not an object");
     }
     const record::fields fields = decode_record(object, index);
-    const int order = compare_digits(fields.sequence_number, largest);
-    if (order > 0 || (order == 0 && fields.sub_sequence_number > largest_sub)) {
-      largest = fields.sequence_number;
-      largest_sub = fields.sub_sequence_number;
-    }
+    highest.take(fields.sequence_number, fields.sub_sequence_number);
     records_.emplace_back(fields);
-    ++index;
   }
-  if (!records_.empty()) {
-    if (largest.empty()) largest = records_.back().sequence_number();  // all are zero
-    body.largest = sequence_position(largest, largest_sub);
-  }
+  body.largest = highest.get();
 }
 
 record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index) {
@@ -208,6 +211,12 @@ decltype(message::body) walk::decode_shutdown() {
   fail("reason", "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST");
 }
 
+/// Room for more than this line, lest each slightly longer one allocates again.
+simdjson::error_code make_room(ondemand::parser& parser, std::size_t size) {
+  if (parser.capacity() >= size) return simdjson::SUCCESS;
+  return parser.allocate(std::bit_ceil(std::max(size, std::size_t{4096})), parser.max_depth());
+}
+
 }  // namespace
 
 struct decoder::working_memory {
@@ -226,29 +235,47 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
   replaced_invalid_utf8 = false;
   records.clear();
   arena.clear();
-  if (std::string_view(line, length).find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return decode_error{"is empty", {}};
-  }
   // Defined values for those who look ahead; the bytes are the caller's to give.
   std::memset(line + length, 0, padding);
+  const daemon_form known = read_daemon_form(line, length, records);
+  if (known.is_whole) {
+    return message{"processRecords",
+                   process_records{known.millis_behind_latest, known.highest.get()}};
+  }
+  if (!records.empty()) {
+    constexpr std::string_view beginning = daemon_form::beginning;
+    line += known.rest - beginning.size();
+    length -= known.rest - beginning.size();
+    beginning.copy(line, beginning.size());
+  }
   try {
-    ondemand::document document;
-    auto error = memory_->parser.iterate(line, length, length + padding).get(document);
-    if (error == simdjson::UTF8_ERROR) {
-      replaced_invalid_utf8 = true;
-      std::string& copy = arena.emplace_back(replace_invalid_utf8({line, length}));
-      const std::size_t size = copy.size();
-      copy.append(padding, '\0');
-      error = memory_->parser.iterate(copy.data(), size, size + padding).get(document);
-    }
-    if (error) {
-      return decode_error{std::string("is not valid JSON: ") + simdjson::error_message(error), {}};
-    }
-    return walk(document, records, arena).decode();
+    return decode_json(line, length, records, known.highest, arena, replaced_invalid_utf8);
   } catch (failure& bad) {
     records.clear();
     return std::move(bad.error);
   }
+}
+
+message decoder::decode_json(char* line, std::size_t length, std::vector<record>& records,
+                             const highest_position& known, std::deque<std::string>& arena,
+                             bool& replaced_invalid_utf8) {
+  if (std::string_view(line, length).find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    fail({}, "is empty");
+  }
+  ondemand::parser& parser = memory_->parser;
+  ondemand::document document;
+  auto error = make_room(parser, length);
+  if (!error) error = parser.iterate(line, length, length + padding).get(document);
+  if (error == simdjson::UTF8_ERROR) {
+    replaced_invalid_utf8 = true;
+    std::string& copy = arena.emplace_back(replace_invalid_utf8({line, length}));
+    const std::size_t size = copy.size();
+    copy.append(padding, '\0');
+    error = make_room(parser, size);
+    if (!error) error = parser.iterate(copy.data(), size, size + padding).get(document);
+  }
+  if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
+  return walk(document, records, known, arena).decode();
 }
 
 }  // namespace kclxx::protocol

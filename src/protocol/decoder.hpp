@@ -14,6 +14,8 @@
 
 namespace kclxx::protocol {
 
+class highest_position;
+
 /// Why a line could not be understood.
 struct decode_error {
   std::string what;   ///< one clear phrase: "is not base64 at character 17"
@@ -48,6 +50,11 @@ class decoder {
 
  private:
   struct working_memory;
+
+  message decode_json(char* line, std::size_t length, std::vector<record>& records,
+                      const highest_position& known, std::deque<std::string>& arena,
+                      bool& replaced_invalid_utf8);
+
   std::unique_ptr<working_memory> memory_;
 };
 

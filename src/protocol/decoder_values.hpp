@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <optional>
 #include <simdjson.h>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "protocol/base64.hpp"
 #include "protocol/decoder.hpp"
+#include "protocol/digits.hpp"
 #include "protocol/text.hpp"
 
 namespace kclxx::protocol {
@@ -102,8 +102,7 @@ inline std::string values::required_string(ondemand::value& value, field_name na
 inline std::optional<std::chrono::milliseconds> values::time(ondemand::value& value,
                                                              field_name name) {
   if (token(value) == "null") return std::nullopt;
-  // record shows a system_clock::time_point, which counts nanoseconds: up to the year 2262.
-  constexpr std::int64_t limit = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+  constexpr std::int64_t limit = most_milliseconds;
   std::int64_t whole = 0;
   if (value.get_int64().get(whole) == simdjson::SUCCESS) {
     if (whole < -limit || whole > limit) fail(name.text(), "is out of range");

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence numbers as text: no record gets a sequence_position of its own while decoding.
+// Sequence numbers as text: no record gets a sequence_position of its own while decoding. And what
+// a number may be.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx::protocol {
+
+/// record shows a system_clock::time_point, which counts nanoseconds: up to the year 2262.
+inline constexpr std::int64_t most_milliseconds =
+    std::numeric_limits<std::int64_t>::max() / 1'000'000;
 
 /// 1 to 128 decimal digits.
 inline bool is_sequence_number(std::string_view text) noexcept {

@@ -71,6 +71,15 @@ void append_quoted(std::string& out, std::string_view text) {
   }
 }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [length, is_valid] = next_sequence(text, at);
+    if (!is_valid) return false;
+    at += length;
+  }
+  return true;
+}
+
 std::string replace_invalid_utf8(std::string_view text) {
   std::string result;
   result.reserve(text.size() + text.size() / 8);

@@ -14,6 +14,8 @@ std::optional<std::string> unescape(std::string_view token);
 /// Appends the text as a JSON string, in quotes; what is not UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 /// The text with each maximal invalid part replaced by U+FFFD, as Unicode recommends.
 std::string replace_invalid_utf8(std::string_view text);
 

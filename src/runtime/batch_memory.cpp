@@ -57,6 +57,11 @@ std::shared_ptr<batch_memory> batch_memory_pool::take() {
           }};
 }
 
+void batch_memory_pool::lend_line(io::line_reader& reader) {
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t i = 0; i < state_->count; ++i) reader.lend(state_->spare[i]->line);
+}
+
 void batch_memory_pool::keep_large() {
   const std::lock_guard lock(state_->mutex);
   state_->drops_large = false;

@@ -11,7 +11,6 @@
 namespace kclxx::runtime {
 
 using session::actions;
-using clock = std::chrono::steady_clock;
 
 /// Holds the lock while it lives; finish() carries out what was decided.
 class conversation::turn {
@@ -69,6 +68,7 @@ class conversation::turn {
   void carry_out(session::call& what) {
     owner_.call_ = std::move(what);
     owner_.has_call_.notify_one();
+    owner_.wake_reader();
   }
   void carry_out(session::complete& what) {
     const auto found = owner_.waiting_.find(what.waiter);
@@ -76,6 +76,7 @@ class conversation::turn {
     found->second->outcome = result{what.result, std::move(what.name)};
     found->second->answered.notify_one();
     owner_.waiting_.erase(found);
+    owner_.wake_reader();
   }
   void carry_out(session::arm_timer& what) { owner_.around_.arm(what.which, what.after); }
   void carry_out(session::log_line& what) { logs_.push_back(std::move(what)); }
@@ -90,6 +91,7 @@ class conversation::turn {
     owner_.status_ = what.status;
     owner_.call_.reset();
     owner_.has_call_.notify_all();
+    owner_.wake_reader();
     owner_.around_.left();
   }
 
@@ -104,7 +106,9 @@ conversation::conversation(const run_options& options, bool input_is_file, int o
     : log_(log),
       around_(std::move(around)),
       output_(output),
-      session_(options, input_is_file, std::random_device{}()) {}
+      input_is_file_(input_is_file),
+      session_(options, input_is_file, std::random_device{}()),
+      is_processor_thread_reading_(!input_is_file) {}
 
 void conversation::on_message(protocol::message message, record_batch batch) {
   turn now(*this);
@@ -130,11 +134,31 @@ void conversation::on_timer(session::timer which) {
   now.finish();
 }
 
+bool conversation::on_watch() {
+  turn now(*this);
+  is_watched_ = false;
+  if (!is_callback_running_ || !is_processor_thread_reading_ || status_) return false;
+  if (is_in_read_ || clock::now() - callback_began_ < patience) {
+    watch_callback();
+    return false;
+  }
+  is_processor_thread_reading_ = false;
+  session_.on_callback_lasts(clock::now(), now.decided());
+  now.finish();
+  return true;
+}
+
 std::optional<session::call> conversation::next_call() {
   std::unique_lock lock(mutex_);
   processor_thread_ = std::this_thread::get_id();
-  has_call_.wait(lock, [this] { return call_ || status_; });
-  is_callback_running_ = call_.has_value();
+  while (!call_ && !status_) {
+    if (is_processor_thread_reading_) {
+      read(lock, std::nullopt);
+    } else {
+      has_call_.wait(lock);
+    }
+  }
+  if (call_) begin_callback();
   return std::exchange(call_, std::nullopt);
 }
 
@@ -180,6 +204,7 @@ conversation::result conversation::wait(const std::optional<sequence_position>& 
   now.lock().unlock();
   now.speak();
   now.lock().lock();
+  read_until_answered(now.lock(), mine, deadline);
   const auto is_done = [&] { return mine.outcome.has_value(); };
   if (!deadline) {
     mine.answered.wait(now.lock(), is_done);
@@ -195,7 +220,9 @@ conversation::result conversation::wait(const std::optional<sequence_position>& 
 
 std::error_code conversation::request(const std::optional<sequence_position>& position) {
   turn now(*this);
-  const std::error_code ec = session_.on_request(position, clock::now(), now.decided());
+  const std::error_code ec = is_in_callback_of_reader()
+                                 ? session_.on_request_for_later(position)
+                                 : session_.on_request(position, clock::now(), now.decided());
   now.finish();
   return ec;
 }

@@ -20,6 +20,13 @@
 
 namespace kclxx::runtime {
 
+/// After one read on the processor thread.
+enum class read_outcome {
+  lockstep,  ///< nothing lies behind the last line
+  ahead,     ///< something does
+  ended,     ///< the end of input was delivered
+};
+
 /// The session behind one mutex. Whichever thread brings an event feeds it and carries out what
 /// it decides: lines are written under the lock, in order; logs, the stop token and completions
 /// come after it is released, so that user code may call back.
@@ -27,21 +34,37 @@ namespace kclxx::runtime {
 /// Thread safety: all functions from any thread, except those marked otherwise.
 class conversation final : public detail::checkpoint_port {
  public:
-  /// How the protocol thread is told; called under the lock, must not call back.
+  using clock = std::chrono::steady_clock;
+  /// How the other parts are told; called under the lock, must not call back.
   struct surroundings {
     std::function<void(session::timer, std::chrono::milliseconds)> arm;
+    /// The protocol thread shall read, or go on.
     std::function<void()> resume_reading;
     std::function<void()> left;
+    /// The protocol thread shall call on_watch after this time.
+    std::function<void(std::chrono::milliseconds)> watch;
+    /// Wakes the processor thread out of `read`.
+    std::function<void()> wake;
+    /// On the processor thread, without the lock: waits for input or `wake`, reads once, delivers.
+    /// What is left: see read_outcome.
+    std::function<read_outcome(const std::optional<clock::time_point>& deadline)> read;
   };
 
   conversation(const run_options& options, bool input_is_file, int output, logger& log,
                surroundings around);
 
-  // Events, from the protocol thread.
+  // Events, from the thread that reads or, with time, the protocol thread.
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
   void on_end_of_input(bool unfinished_line);
   void on_timer(session::timer which);
+  /// The time that was asked for by `watch` is over. True when the protocol thread is to read from
+  /// now on, since a callback lasts.
+  bool on_watch();
+  /// After the protocol thread has read; `is_ahead` when it has more than it delivered. True when
+  /// the processor thread reads from now on.
+  bool give_back_reading(bool is_ahead);
+  [[nodiscard]] bool is_protocol_thread_reading() const;
 
   // The processor thread: the one that calls next_call first.
   /// Blocking: until there is a callback to run; std::nullopt once the conversation is over.
@@ -56,7 +79,7 @@ class conversation final : public detail::checkpoint_port {
   [[nodiscard]] bool is_callback_running() const;
 
   result wait(const std::optional<sequence_position>& position,
-              const std::optional<std::chrono::steady_clock::time_point>& deadline) override;
+              const std::optional<clock::time_point>& deadline) override;
   std::error_code request(const std::optional<sequence_position>& position) override;
 
  private:
@@ -67,9 +90,23 @@ class conversation final : public detail::checkpoint_port {
     std::optional<result> outcome;
   };
 
+  /// What a callback may last before the protocol thread reads.
+  static constexpr std::chrono::milliseconds patience{5};
+
+  // Who reads; with the lock held (conversation_reading.cpp).
+  void read(std::unique_lock<std::mutex>& lock, const std::optional<clock::time_point>& deadline);
+  void read_until_answered(std::unique_lock<std::mutex>& lock, const waiting_call& mine,
+                           const std::optional<clock::time_point>& deadline);
+  void begin_callback();
+  void hand_reading_over();
+  void watch_callback();
+  [[nodiscard]] bool is_in_callback_of_reader() const;
+  void wake_reader();
+
   logger& log_;
   surroundings around_;
   int output_;
+  bool input_is_file_;
   std::stop_source stop_;
   mutable std::mutex mutex_;
   session::session session_;
@@ -83,6 +120,10 @@ class conversation final : public detail::checkpoint_port {
   std::thread::id processor_thread_;
   bool is_paused_ = false;
   bool is_callback_running_ = false;
+  clock::time_point callback_began_{};
+  bool is_processor_thread_reading_;  // when it has nothing else to do; else the protocol thread
+  bool is_in_read_ = false;           // the processor thread, right now
+  bool is_watched_ = false;
 };
 
 }  // namespace kclxx::runtime

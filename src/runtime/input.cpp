@@ -39,6 +39,7 @@ input::input(int fd, std::size_t max_line_length, conversation& to, logger& log)
 
 input::state input::on_readable() {
   int error = 0;
+  if (reader_.could_use_memory()) pool_.lend_line(reader_);
   const io::read_result result = reader_.read_from(fd_, error);
   deliver_lines();
   if (conversation_.status()) return state::ended;

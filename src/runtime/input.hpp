@@ -16,7 +16,7 @@ namespace kclxx::runtime {
 ///
 /// Memory for large lines is reused while they keep coming, and given back after 16 smaller lines
 /// or a second without one.
-/// Thread safety: none; belongs to the protocol thread.
+/// Thread safety: none; belongs to whichever thread reads (conversation_reading.cpp).
 class input {
  public:
   static constexpr std::chrono::milliseconds idle_time{1000};
@@ -31,6 +31,8 @@ class input {
   /// Delivers what was read before.
   void on_resumed() { deliver_lines(); }
 
+  /// Whether more was read than was delivered.
+  [[nodiscard]] bool is_ahead() const noexcept { return reader_.has_unread(); }
   /// Whether memory is held that `on_idle` would give back.
   [[nodiscard]] bool holds_large_memory() const noexcept { return holds_large_; }
   /// Call it about once in idle_time while holds_large_memory().

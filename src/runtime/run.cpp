@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <kclxx/run.hpp>
 
 #include "base/function_processor.hpp"
+#include "io/input_poll.hpp"
 #include "io/reactor.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
@@ -33,7 +36,10 @@ class child {
         reactor_(stdio.input(), stdio.input_is_file(), timer_count, handlers()),
         conversation_(std::make_shared<conversation>(options, stdio.input_is_file(), stdio.output(),
                                                      log, surroundings())),
-        input_(stdio.input(), options.max_line_length, *conversation_, log) {}
+        input_(stdio.input(), options.max_line_length, *conversation_, log),
+        poll_(stdio.input()) {
+    if (stdio.input_is_file()) reactor_.resume();
+  }
 
   exit_status serve(processor_factory make_processor) {
     std::thread protocol_thread;
@@ -49,15 +55,10 @@ class child {
 
  private:
   // The first two are session::timer's.
-  enum : std::size_t { idle_timer = 2, teardown_timer = 3, timer_count = 4 };
+  enum : std::size_t { idle_timer = 2, teardown_timer, watch_timer, timer_count };
 
   io::reactor::handlers handlers() {
-    return {[this] { on_readable(); },
-            [this] {
-              input_.on_resumed();
-              if (conversation_->is_reading_paused()) reactor_.pause();
-              leave_if_stuck();
-            },
+    return {[this] { on_readable(); }, [this] { on_resumed(); },
             [this] {
               conversation_->on_end_of_input(false);
               leave_if_stuck();
@@ -70,21 +71,68 @@ class child {
               reactor_.arm(static_cast<std::size_t>(which), after);
             },
             [this] { reactor_.resume(); },
-            [this] { reactor_.arm(teardown_timer, options_.grace_time); }};
+            [this] { reactor_.arm(teardown_timer, options_.grace_time); },
+            [this](std::chrono::milliseconds after) { reactor_.arm(watch_timer, after); },
+            [this] { poll_.wake(); },
+            [this](const auto& deadline) { return read_on_processor_thread(deadline); }};
+  }
+
+  read_outcome read_on_processor_thread(
+      const std::optional<conversation::clock::time_point>& deadline) {
+    std::optional<std::chrono::milliseconds> limit;
+    if (input_.holds_large_memory()) limit = input::idle_time;
+    if (deadline) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(*deadline - conversation::clock::now());
+      limit = limit ? std::min(*limit, left) : left;
+    }
+    const auto found = poll_.wait(limit);
+    if (found == io::input_poll::result::timed_out) input_.on_idle();
+    if (found == io::input_poll::result::readable) {
+      has_ended_ = input_.on_readable() == input::state::ended;
+    }
+    if (has_ended_) return read_outcome::ended;
+    return input_.is_ahead() ? read_outcome::ahead : read_outcome::lockstep;
+  }
+
+  void on_resumed() {
+    if (!conversation_->is_protocol_thread_reading()) {
+      reactor_.leave_input();
+      return;
+    }
+    if (!has_ended_) input_.on_resumed();
+    after_reading();
+    if (input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
   }
 
   void on_readable() {
     const bool held_large = input_.holds_large_memory();
-    const auto state = input_.on_readable();
-    if (state == input::state::ended || conversation_->is_reading_paused()) reactor_.pause();
+    has_ended_ = input_.on_readable() == input::state::ended;
+    after_reading();
     if (!held_large && input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+  }
+
+  void after_reading() {
     leave_if_stuck();
+    if (has_ended_ || conversation_->is_reading_paused()) {
+      reactor_.pause();
+    } else if (conversation_->give_back_reading(input_.is_ahead())) {
+      reactor_.leave_input();
+    }
+  }
+
+  void on_idle_timer() {
+    if (!conversation_->is_protocol_thread_reading()) return;
+    input_.on_idle();
+    if (input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
   }
 
   void on_timer(std::size_t which) {
     if (which == idle_timer) {
-      input_.on_idle();
-      if (input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+      on_idle_timer();
+    } else if (which == watch_timer) {
+      if (conversation_->on_watch()) reactor_.resume();
+      leave_if_stuck();
     } else if (which == teardown_timer) {
       log_(log_level::error, "the processor's destructor did not return within the grace time");
       std::_Exit(static_cast<int>(exit_status::callback_stuck));
@@ -105,6 +153,8 @@ class child {
   io::reactor reactor_;
   std::shared_ptr<conversation> conversation_;
   input input_;
+  io::input_poll poll_;
+  bool has_ended_ = false;  // belongs to whichever thread reads, as input_ does
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an action ends: what is checkpointed before its status, and when no status may follow.
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "session/session.hpp"
@@ -36,6 +37,12 @@ void session::on_callback_returned(time_point now, actions& out) {
       break;
   }
   close(now, out);
+}
+
+std::error_code session::on_request_for_later(const std::optional<sequence_position>& position) {
+  if (has_ended()) return errc::daemon_gone;
+  if (checkpoints_.is_lease_gone()) return errc::lease_lost;
+  return checkpoints_.request(position);
 }
 
 void session::close(time_point now, actions& out) {

@@ -204,9 +204,7 @@ bool session::on_deadline(waiter_id id, time_point now, actions& out) {
 
 std::error_code session::on_request(const std::optional<sequence_position>& position,
                                     time_point now, actions& out) {
-  if (has_ended()) return errc::daemon_gone;
-  if (checkpoints_.is_lease_gone()) return errc::lease_lost;
-  const std::error_code ec = checkpoints_.request(position);
+  const std::error_code ec = on_request_for_later(position);
   if (!ec) send_next(now, out);
   return ec;
 }

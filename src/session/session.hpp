@@ -48,6 +48,11 @@ class session {
   /// checkpointer::request.
   std::error_code on_request(const std::optional<sequence_position>& position, time_point now,
                              actions& out);
+  /// The same from a callback that is likely to return soon: not sent before it does, or before
+  /// on_callback_lasts. So one line does for all that were made meanwhile, and goes out together
+  /// with the status.
+  std::error_code on_request_for_later(const std::optional<sequence_position>& position);
+  void on_callback_lasts(time_point now, actions& out) { send_next(now, out); }
 
  private:
   enum class phase {

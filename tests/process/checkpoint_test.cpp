@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints from real threads, and memory.
+#include <random>
 #include <thread>
 
 #include "process/child_under_test.hpp"
@@ -36,6 +37,45 @@ TEST_CASE("requests from 8 threads never go backward nor too far, and the highes
   }
   CHECK(line == R"({"action":"status","responseFor":"processRecords"})");
   CHECK(highest == 1000);
+}
+
+TEST_CASE("a request is sent, and its answer taken, while its callback lasts", "[process]") {
+  scripted_daemon daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"request", "wait for stop"}, 5);
+  daemon.expect_checkpoint("6");
+  SECTION("with its answer") { daemon.answer(); }
+  SECTION("without") {}
+  daemon.close_input();
+  daemon.await_stderr("stopped");
+  CHECK(daemon.wait_exit() == 12);
+}
+
+TEST_CASE("whoever reads, each batch gets its answers and its status", "[process]") {
+  scripted_daemon daemon({child, "by_request"});
+  start(daemon);
+  const std::vector<std::string> words{"request", "checkpoint", "last", "checkpoint from a thread",
+                                       "quick"};
+  std::mt19937 random(3);
+  unsigned long highest = 0;
+  for (unsigned long batch = 1; batch <= 200; ++batch) {
+    std::vector<std::string> texts;
+    for (std::size_t count = 1 + random() % 3; count > 0; --count) {
+      // The thread's checkpoint makes its callback last 100 ms.
+      texts.push_back(words[random() % (batch % 20 == 0 ? 5 : 3)]);
+    }
+    CAPTURE(batch, texts);
+    daemon.records(texts, 10 * batch);
+    std::string line;
+    while ((line = daemon.next_line()).find("checkpoint") != std::string::npos) {
+      CHECK(position_in(line) > highest);
+      highest = position_in(line);
+      daemon.answer();
+    }
+    REQUIRE(line == R"({"action":"status","responseFor":"processRecords"})");
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
 }
 
 TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][D9]") {

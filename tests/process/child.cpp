@@ -78,6 +78,10 @@ class obedient : public kclxx::record_processor {
       } catch (const kclxx::checkpoint_error& error) {
         say("checkpoint failed: " + std::string(error.what()) + " name=" + error.name());
       }
+    } else if (what == "request") {
+      if (!checkpointer->request()) say("too late");
+    } else if (what == "last") {
+      std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
     } else if (what == "checkpoint from a thread") {
       threads_.emplace_back([handle = *checkpointer]() mutable {
         std::error_code ec;

@@ -69,6 +69,12 @@ class session_dialogue {
   lines request(const std::optional<sequence_position>& position = std::nullopt) {
     return after([&](auto& out) { refusal = session_.on_request(position, now, out); });
   }
+  std::error_code request_for_later(const sequence_position& position) {
+    return session_.on_request_for_later(position);
+  }
+  lines callback_lasts() {
+    return after([&](auto& out) { session_.on_callback_lasts(now, out); });
+  }
   /// Time passes until the timer that was armed last fires.
   lines retry_timer_fires() {
     now += std::chrono::seconds(10);

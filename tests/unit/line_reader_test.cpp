@@ -211,6 +211,24 @@ TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][li
   CHECK(addresses.size() <= 2);
 }
 
+TEST_CASE("a lent buffer takes over what was read, if it is larger", "[io][line_reader]") {
+  wire to;
+  line_buffer large;
+  large.grow(10 * first_capacity);
+  const char* memory = large.data();
+  CHECK(to.reader.could_use_memory());
+  to.write("one\nbegin");
+  CHECK(to.read() == read_result::data);
+  CHECK(to.next() == "one");
+  to.reader.lend(large);
+  CHECK(large.capacity() < 10 * first_capacity);
+  to.reader.lend(large);
+  to.write("ning\n");
+  CHECK(to.read() == read_result::data);
+  CHECK(to.next() == "beginning");
+  CHECK(to.line.data() == memory);
+}
+
 TEST_CASE("behind every line the padding is writable", "[io][line_reader]") {
   wire one;
   const std::string text(first_capacity - 1, 'x');

@@ -54,6 +54,36 @@ TEST_CASE("a sub-sequence number goes with its position", "[session][D10][D21]")
   CHECK(daemon.returns() == lines{"write checkpoint 100/7", "write status processRecords"});
 }
 
+TEST_CASE("requests for later are sent as one, with the status of a callback that returns",
+          "[session]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  CHECK_FALSE(daemon.request_for_later(at("90")));
+  CHECK_FALSE(daemon.request_for_later(at("95")));
+  CHECK(daemon.request_for_later(at("101")) == errc::not_delivered);
+  CHECK(daemon.returns() == lines{"write checkpoint 95/0", "write status processRecords"});
+  CHECK(daemon.answer() == lines{});
+}
+
+TEST_CASE("requests for later are sent at once when the callback lasts", "[session]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  CHECK(daemon.callback_lasts() == lines{});
+  CHECK_FALSE(daemon.request_for_later(at("90")));
+  CHECK(daemon.callback_lasts() == lines{"write checkpoint 90/0"});
+  CHECK_FALSE(daemon.request_for_later(at("95")));
+  CHECK(daemon.callback_lasts() == lines{});  // one is unanswered
+  CHECK(daemon.answer() == lines{"write checkpoint 95/0"});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+}
+
+TEST_CASE("a request for later is refused when it is too late", "[session]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  daemon.lease_lost();
+  CHECK(daemon.request_for_later(at("90")) == errc::lease_lost);
+}
+
 TEST_CASE("a request is sent at once while an action is open", "[session]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line into records. Decoding rewrites the line, so each round begins with a copy of it, as the
+// floor does.
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <kclxx/record.hpp>
+
+#include "batch_line.hpp"
+#include "floor.hpp"
+#include "protocol/base64.hpp"
+#include "protocol/decoder.hpp"
+
+namespace kclxx::bench {
+
+namespace {
+
+std::size_t records_of(const benchmark::State& state) {
+  return static_cast<std::size_t>(state.range(1));
+}
+std::size_t bytes_of(const benchmark::State& state) {
+  return static_cast<std::size_t>(state.range(0));
+}
+
+void decode_line(benchmark::State& state, const std::string& line) {
+  const auto memory = std::make_unique<char[]>(line.size() + protocol::decoder::padding);
+  protocol::decoder decoder;
+  std::vector<record> records;
+  std::deque<std::string> arena;
+  bool replaced = false;
+  for (auto _ : state) {
+    std::memcpy(memory.get(), line.data(), line.size());
+    const auto decoded = decoder.decode(memory.get(), line.size(), records, arena, replaced);
+    if (std::holds_alternative<protocol::decode_error>(decoded) ||
+        records.size() != records_of(state)) {
+      state.SkipWithError("the line was not decoded");
+      break;
+    }
+  }
+  count_bytes(state, line.size());
+}
+
+void decode(benchmark::State& state) {
+  decode_line(state, batch_line(records_of(state), bytes_of(state)));
+}
+void decode_spaced(benchmark::State& state) {
+  decode_line(state, spaced_batch_line(records_of(state), bytes_of(state)));
+}
+void floor_of_decode(benchmark::State& state) {
+  copy_and_search(state, batch_line(records_of(state), bytes_of(state)));
+}
+void floor_of_decode_spaced(benchmark::State& state) {
+  copy_and_search(state, spaced_batch_line(records_of(state), bytes_of(state)));
+}
+
+template <protocol::base64_result (*decoder)(char*, std::size_t) noexcept>
+void base64(benchmark::State& state) {
+  const std::string text(bytes_of(state), 'k');
+  std::string memory(text.size(), '\0');
+  for (auto _ : state) {
+    std::memcpy(memory.data(), text.data(), text.size());
+    benchmark::DoNotOptimize(decoder(memory.data(), memory.size()).size);
+    benchmark::ClobberMemory();
+  }
+  count_bytes(state, text.size());
+}
+void floor_of_base64(benchmark::State& state) {
+  copy_and_search(state, std::string(bytes_of(state), 'k'));
+}
+
+// Bytes a record, records a batch: as long as a line of 64 MB holds them.
+void sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"bytes", "records"});
+  for (const std::int64_t bytes : {100, 1024, 20480, 1000000}) {
+    for (std::int64_t records = 1; records <= 10000; records *= 10) {
+      if (bytes * records <= 30'000'000) benchmark->Args({bytes, records});
+    }
+  }
+}
+void few_sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"bytes", "records"});
+  benchmark->Args({100, 1000})->Args({1024, 1000})->Args({20480, 500});
+}
+void texts(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("characters")->Arg(136)->Arg(1368)->Arg(27308);
+}
+
+BENCHMARK(decode)->Apply(sizes);
+BENCHMARK(floor_of_decode)->Apply(sizes);
+BENCHMARK(decode_spaced)->Apply(few_sizes);
+BENCHMARK(floor_of_decode_spaced)->Apply(few_sizes);
+BENCHMARK(base64<protocol::decode_base64>)->Name("base64")->Apply(texts);
+BENCHMARK(floor_of_base64)->Apply(texts);
+BENCHMARK(base64<protocol::decode_base64_scalar>)->Name("base64_scalar")->Apply(texts);
+BENCHMARK(floor_of_base64)->Name("floor_of_base64_scalar")->Apply(texts);
+
+}  // namespace
+
+}  // namespace kclxx::bench

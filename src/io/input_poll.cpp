@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/input_poll.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <limits>
+#include <poll.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace kclxx::io {
+
+input_poll::input_poll(int input) : input_(input) {
+  int ends[2];
+  if (::pipe(ends) == -1) {
+    throw std::system_error(errno, std::generic_category(), "no pipe between the threads");
+  }
+  wake_read_ = ends[0];
+  wake_write_ = ends[1];
+  for (const int end : ends) {
+    ::fcntl(end, F_SETFD, FD_CLOEXEC);
+    ::fcntl(end, F_SETFL, O_NONBLOCK);
+  }
+}
+
+input_poll::~input_poll() {
+  ::close(wake_read_);
+  ::close(wake_write_);
+}
+
+input_poll::result input_poll::wait(std::optional<std::chrono::milliseconds> limit) {
+  std::array<pollfd, 2> look{{{input_, POLLIN, 0}, {wake_read_, POLLIN, 0}}};
+  constexpr std::chrono::milliseconds most(std::numeric_limits<int>::max());
+  const int timeout =
+      limit ? static_cast<int>(std::clamp(*limit, std::chrono::milliseconds(0), most).count()) : -1;
+  const int count = ::poll(look.data(), look.size(), timeout);
+  if (count == 0) return result::timed_out;
+  // Of a signal: whoever waits looks again.
+  if (count == -1) return result::woken;
+  if (look[1].revents != 0) {
+    char bytes[1024];
+    while (::read(wake_read_, bytes, sizeof bytes) > 0) continue;
+    return result::woken;
+  }
+  return result::readable;
+}
+
+void input_poll::wake() noexcept {
+  // A full pipe has woken it already.
+  if (::write(wake_write_, "", 1) == -1) return;
+}
+
+}  // namespace kclxx::io

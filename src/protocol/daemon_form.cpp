@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocol/daemon_form.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "protocol/base64.hpp"
+#include "protocol/digits.hpp"
+#include "protocol/text.hpp"
+
+namespace kclxx::protocol {
+
+namespace {
+
+// Eight characters at a time, the first in the lowest byte.
+using word = std::uint64_t;
+constexpr word each(unsigned char byte) { return 0x0101010101010101U * byte; }
+constexpr word high_bits = each(0x80);
+
+word load(const char* from) {
+  word value = 0;
+  std::memcpy(&value, from, sizeof value);
+  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
+  return value;
+}
+
+// The lowest byte with its high bit set is the first that is zero; those above may be wrong.
+constexpr word zero_bytes(word value) { return (value - each(1)) & ~value & high_bits; }
+
+constexpr std::size_t first_marked(word marks) {
+  return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+}
+
+/// The first character that ends a string or cannot stand in it as it is: a quote, a backslash, a
+/// control character. There is one: the zeros behind the line.
+const char* end_of_plain_text(const char* at) {
+  for (;; at += sizeof(word)) {
+    const word text = load(at);
+    const word control = (text - each(0x20)) & ~text & high_bits;
+    const word marks = control | zero_bytes(text ^ each('"')) | zero_bytes(text ^ each('\\'));
+    if (marks != 0) return at + first_marked(marks);
+  }
+}
+
+const char* end_of_digits(const char* at) {
+  for (;; at += sizeof(word)) {
+    const word text = load(at);
+    const word others =
+        ((text & each(0xf0)) ^ each('0')) | (((text & each(0x0f)) + each(6)) & each(0x10));
+    if (others == 0) continue;
+    while (*at >= '0' && *at <= '9') ++at;
+    return at;
+  }
+}
+
+bool is_ascii(std::string_view text) {
+  unsigned char bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  return bits < 0x80;
+}
+
+/// A place in the line. Each function takes what it names and goes behind it, or gives false; where
+/// it then stands does not matter.
+class reader {
+ public:
+  reader(char* at, const char* end) : at_(at), end_(end) {}
+
+  [[nodiscard]] const char* at() const { return at_; }
+  [[nodiscard]] bool is_at_end() const { return at_ == end_; }
+
+  template <std::size_t Size>
+  bool take(const char (&text)[Size]) {
+    static_assert(Size <= 64, "there is no more behind the line");
+    if (std::memcmp(at_, text, Size - 1) != 0) return false;
+    at_ += Size - 1;
+    return true;
+  }
+
+  bool record(record::fields& to);
+  bool time(std::optional<std::chrono::milliseconds>& to);
+
+ private:
+  bool data(std::optional<std::string_view>& to);
+  bool partition_key(std::optional<std::string_view>& to);
+  bool sequence_number(std::string_view& to);
+  bool sub_sequence_number(std::uint64_t& to);
+  bool natural(std::int64_t& to);
+  static bool decode(std::optional<std::string_view>& data);
+  std::string_view up_to(const char* end);
+
+  char* at_;
+  const char* end_;
+};
+
+std::string_view reader::up_to(const char* end) {
+  const std::string_view text(at_, static_cast<std::size_t>(end - at_));
+  at_ += text.size();
+  return text;
+}
+
+/// Still in base64.
+bool reader::data(std::optional<std::string_view>& to) {
+  if (take("null")) return true;
+  if (!take("\"")) return false;
+  const void* end = std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_));
+  if (end == nullptr) return false;
+  to = up_to(static_cast<const char*>(end));
+  return take("\"");
+}
+
+bool reader::partition_key(std::optional<std::string_view>& to) {
+  if (take("null")) return true;
+  if (!take("\"")) return false;
+  to = up_to(end_of_plain_text(at_));
+  return take("\"") && (is_ascii(*to) || is_utf8(*to));
+}
+
+bool reader::sequence_number(std::string_view& to) {
+  if (!take("\"")) return false;
+  to = up_to(end_of_digits(at_));
+  return take("\"") && !to.empty() && to.size() <= sequence_position::capacity;
+}
+
+/// Not below 0, and without a sign, a point or an exponent. More than 18 digits are the decoder's.
+bool reader::natural(std::int64_t& to) {
+  constexpr std::ptrdiff_t most_digits = 18;
+  const char* begin = at_;
+  const char* limit = begin + most_digits;
+  std::int64_t value = 0;
+  for (; at_ < limit && *at_ >= '0' && *at_ <= '9'; ++at_) value = 10 * value + (*at_ - '0');
+  to = value;
+  return at_ > begin && (*begin != '0' || at_ == begin + 1);
+}
+
+bool reader::time(std::optional<std::chrono::milliseconds>& to) {
+  if (take("null")) return true;
+  std::int64_t number = 0;
+  if (!natural(number) || number > most_milliseconds) return false;
+  to = std::chrono::milliseconds(number);
+  return true;
+}
+
+bool reader::sub_sequence_number(std::uint64_t& to) {
+  if (take("null")) return true;
+  std::int64_t number = 0;
+  if (!natural(number)) return false;
+  to = static_cast<std::uint64_t>(number);
+  return true;
+}
+
+/// With what must stand behind it.
+bool reader::record(record::fields& to) {
+  if (!take("{")) return false;
+  // Jackson puts a getter behind the fields, so the daemon has `action` at the end; it says nothing
+  // in either place.
+  take("\"action\":\"record\",");
+  if (!take("\"data\":") || !data(to.data)) return false;
+  if (!take(",\"partitionKey\":") || !partition_key(to.partition_key)) return false;
+  if (!take(",\"sequenceNumber\":") || !sequence_number(to.sequence_number)) return false;
+  if (!take(",\"approximateArrivalTimestamp\":") || !time(to.approximate_arrival_timestamp)) {
+    return false;
+  }
+  if (!take(",\"subSequenceNumber\":") || !sub_sequence_number(to.sub_sequence_number)) {
+    return false;
+  }
+  take(",\"action\":\"record\"");
+  return take("}") && (*at_ == ']' || (at_[0] == ',' && at_[1] == '{')) && decode(to.data);
+}
+
+/// Last, since it is what changes the line.
+bool reader::decode(std::optional<std::string_view>& data) {
+  if (!data) return true;
+  // The text belongs to the line, which is ours to write.
+  char* text = const_cast<char*>(data->data());
+  const base64_result decoded = decode_base64(text, data->size());
+  if (decoded.error != nullptr) {
+    restore_base64(text, decoded.groups);
+    return false;
+  }
+  data = std::string_view(text, decoded.size);
+  return true;
+}
+
+}  // namespace
+
+void highest_position::take(std::string_view sequence_number,
+                            std::uint64_t sub_sequence_number) noexcept {
+  const int order = compare_digits(sequence_number, sequence_number_);
+  if (order > 0 || sequence_number_.empty() ||
+      (order == 0 && sub_sequence_number > sub_sequence_number_)) {
+    sequence_number_ = sequence_number;
+    sub_sequence_number_ = sub_sequence_number;
+  }
+}
+
+std::optional<sequence_position> highest_position::get() const {
+  if (sequence_number_.empty()) return std::nullopt;
+  return sequence_position(sequence_number_, sub_sequence_number_);
+}
+
+daemon_form read_daemon_form(char* line, std::size_t length, std::vector<record>& records) {
+  daemon_form found;
+  if (!std::string_view(line, length).starts_with(daemon_form::beginning)) return found;
+  reader from(line + daemon_form::beginning.size(), line + length);
+  const auto stop_here = [&] { found.rest = static_cast<std::size_t>(from.at() - line); };
+  if (!from.take("]")) {
+    do {
+      if (!records.empty()) stop_here();
+      record::fields fields;
+      if (!from.record(fields)) return found;
+      found.highest.take(fields.sequence_number, fields.sub_sequence_number);
+      records.emplace_back(fields);
+    } while (from.take(","));
+    stop_here();
+    from.take("]");
+  }
+  found.is_whole = from.take(",\"millisBehindLatest\":") && from.time(found.millis_behind_latest) &&
+                   from.take("}") && from.is_at_end();
+  return found;
+}
+
+}  // namespace kclxx::protocol

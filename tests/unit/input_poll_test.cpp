@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/input_poll.hpp"
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+
+namespace kclxx::io {
+
+namespace {
+
+using namespace std::chrono_literals;
+using result = input_poll::result;
+
+class wire {
+ public:
+  wire() {
+    if (::pipe(ends_.data()) == -1) throw std::runtime_error("pipe");
+  }
+  ~wire() {
+    ::close(ends_[0]);
+    close();
+  }
+  wire(const wire&) = delete;
+  wire& operator=(const wire&) = delete;
+
+  [[nodiscard]] int input() const { return ends_[0]; }
+  void write() const { REQUIRE(::write(ends_[1], "x", 1) == 1); }
+  void close() {
+    if (ends_[1] != -1) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+}  // namespace
+
+TEST_CASE("input is seen, and stays to be read", "[io][input_poll]") {
+  const wire from;
+  input_poll poll(from.input());
+  CHECK(poll.wait(0ms) == result::timed_out);
+  CHECK(poll.wait(-5ms) == result::timed_out);
+  from.write();
+  CHECK(poll.wait(std::nullopt) == result::readable);
+  CHECK(poll.wait(0ms) == result::readable);
+}
+
+TEST_CASE("a writer that is gone is something to read", "[io][input_poll]") {
+  wire from;
+  input_poll poll(from.input());
+  from.close();
+  CHECK(poll.wait(std::nullopt) == result::readable);
+}
+
+TEST_CASE("waking counts before the wait too, and once", "[io][input_poll]") {
+  const wire from;
+  input_poll poll(from.input());
+  for (int i = 0; i < 100000; ++i) poll.wake();  // more than a pipe holds
+  CHECK(poll.wait(std::nullopt) == result::woken);
+  CHECK(poll.wait(0ms) == result::timed_out);
+}
+
+TEST_CASE("another thread wakes a wait that is under way", "[io][input_poll]") {
+  const wire from;
+  input_poll poll(from.input());
+  std::thread other([&] { poll.wake(); });
+  CHECK(poll.wait(std::nullopt) == result::woken);
+  other.join();
+}
+
+}  // namespace kclxx::io
