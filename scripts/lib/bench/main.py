@@ -85,7 +85,7 @@ def check(results, clients, repetitions, seconds):
         print(f"bench: worse than the baseline, twice: {name}, {client}: {what} is {value:.3f}, was {before:.3f}")
     missing = baseline.missing(results)
     for name, client, figure in missing:
-        print(f"bench: benchmarks/baseline.json has nothing for {name}, {client}: {figure.title}; see --update-baseline")
+        print(f"bench: no baseline for {name}, {client}: {figure.title}; scripts/bench --update-baseline makes one")
     if not suspects:
         print("bench: nothing is over 15 % worse than benchmarks/baseline.json")
     return 1 if suspects or missing else 0
