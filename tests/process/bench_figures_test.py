@@ -80,6 +80,11 @@ class Baseline(unittest.TestCase):
     def test_a_ratio_that_got_better_is_fine(self):
         self.assertEqual(self.worse(1.0), [])
 
+    def test_a_guarded_figure_without_a_baseline_is_told(self):
+        self.assertEqual(baseline.missing(results(2.0)), [])
+        baseline.PATH.write_text("{}")
+        self.assertIn(("A", "kclxx", CPU_GB), baseline.missing(results(2.0)))
+
     def test_a_run_of_some_workloads_leaves_the_rest_of_the_baseline_alone(self):
         baseline.PATH.write_text(json.dumps({"B": {"kclxx": {}}}))
         baseline.save(results(2.0))

@@ -3,6 +3,7 @@ package software.amazon.kinesis.multilang; // the processor's constructor is the
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
@@ -39,9 +40,12 @@ import software.amazon.kinesis.retrieval.kpl.ExtendedSequenceNumber;
  * without Kinesis and DynamoDB. WholeSystem JOB COMMAND...; JOB and the result as side_by_side_driver has them.
  */
 public final class WholeSystem {
-    private static final double WARM_UP_SECONDS = 3; // until the JVM has compiled what counts
+    // Until the JVM has compiled what counts. CPU time, since on a busy machine a time says nothing.
+    private static final double WARM_UP_CPU_SECONDS = 5;
     private static final ExtendedSequenceNumber START = ExtendedSequenceNumber.TRIM_HORIZON;
 
+    private final OperatingSystemMXBean system =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final MultiLangShardRecordProcessor processor;
     private final ShardRecordProcessorCheckpointer checkpointer;
@@ -92,7 +96,9 @@ public final class WholeSystem {
                 .shardId("shardId-000000000000")
                 .extendedSequenceNumber(START)
                 .build());
-        run(WARM_UP_SECONDS);
+        do {
+            run(0);
+        } while (system.getProcessCpuTime() < WARM_UP_CPU_SECONDS * 1e9);
         cpuNanos = 0;
         double childCpu = childCpuSeconds();
         List<Double> trips = run(job.path("seconds").asDouble(1));
@@ -116,8 +122,6 @@ public final class WholeSystem {
 
     /** The time of each call; only calls count, not the making of records. */
     private List<Double> run(double seconds) {
-        com.sun.management.OperatingSystemMXBean system =
-                (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         List<Double> trips = new ArrayList<>();
         for (double sum = 0; sum < seconds || trips.size() < 5; sum += trips.get(trips.size() - 1)) {
             ProcessRecordsInput input = nextBatch();

@@ -34,18 +34,23 @@ def save(results):
     PATH.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
 
-def worse(results):
-    """What is over 15 % worse than the baseline: (workload, client, figure, then, now)."""
-    found = []
+def _pairs(results):
+    """(workload, client, figure, then, now) for all that is guarded; then is None where the baseline has nothing."""
     then, now = load(), of(results)
     for workload in WORKLOADS:
         for client, figures in now.get(workload.name, {}).items():
             for figure in workload.guarded:
-                before = then.get(workload.name, {}).get(client, {}).get(figure.key)
-                value = figures.get(figure.key)
-                if before is None or value is None:
-                    continue
-                change = before / value if figure.higher else value / before
-                if change > 1 + TOLERANCE:
-                    found.append((workload.name, client, figure, before, value))
-    return found
+                if figure.key in figures:
+                    before = then.get(workload.name, {}).get(client, {}).get(figure.key)
+                    yield workload.name, client, figure, before, figures[figure.key]
+
+
+def worse(results):
+    """What is over 15 % worse than the baseline: (workload, client, figure, then, now)."""
+    return [(name, client, figure, then, now) for name, client, figure, then, now in _pairs(results)
+            if then is not None and (then / now if figure.higher else now / then) > 1 + TOLERANCE]
+
+
+def missing(results):
+    """What the baseline has nothing to compare with: (workload, client, figure)."""
+    return [(name, client, figure) for name, client, figure, then, _ in _pairs(results) if then is None]

@@ -27,8 +27,8 @@ def arguments():
         parser.error("--repetitions must be 1 or more")
     if chosen.quick and (chosen.check or chosen.update_baseline or chosen.write_docs):
         parser.error("--quick measures too little for --check, --update-baseline and --write-docs")
-    if chosen.write_docs and (chosen.workload or chosen.client):
-        parser.error("--write-docs needs all workloads and clients")
+    if chosen.write_docs and (chosen.workload or chosen.client or chosen.check):
+        parser.error("--write-docs needs all workloads and clients, so nothing that leaves some out goes with it")
     return chosen
 
 
@@ -83,9 +83,12 @@ def check(results, clients, repetitions, seconds):
     for name, client, figure, before, value in suspects:
         what = f"{figure.title} ÷ the floor's" if figure.ratio else figure.title
         print(f"bench: worse than the baseline, twice: {name}, {client}: {what} is {value:.3f}, was {before:.3f}")
+    missing = baseline.missing(results)
+    for name, client, figure in missing:
+        print(f"bench: no baseline for {name}, {client}: {figure.title}; scripts/bench --update-baseline makes one")
     if not suspects:
         print("bench: nothing is over 15 % worse than benchmarks/baseline.json")
-    return 1 if suspects else 0
+    return 1 if suspects or missing else 0
 
 
 def write_document(results):
@@ -98,40 +101,53 @@ def write_document(results):
     print(f"bench: written: docs/performance.md, {', '.join(str(p.relative_to(run.ROOT)) for p in paths)}")
 
 
+def selection(chosen):
+    """The workloads and clients to measure, and what is skipped, with the reason."""
+    skipped = (run.ROOT / "build/peers/skipped").read_text().splitlines()
+    everyone = run.clients()
+    workloads = [w for w in WORKLOADS if w.name in pick(chosen.workload, [w.name for w in WORKLOADS], "workload")]
+    names = pick(chosen.client, [c.name for c in everyone], "client")
+    if chosen.check:
+        workloads = [w for w in workloads if w.guarded]
+        names = [name for name in names if name in baseline.GUARDED_CLIENTS]
+    clients = [c for c in everyone if c.name in [*names, run.FLOOR]]
+    cores = len(os.sched_getaffinity(0))
+    for workload in workloads:
+        if workload.cpus > cores:
+            skipped.append(f"{workload.name}: it needs {workload.cpus} cores, here is {cores}")
+    jvm = run.JVM_DRIVER.exists()
+    return [w for w in workloads if w.cpus <= cores and (jvm or not w.jvm)], clients, skipped
+
+
+def show(results, failures):
+    for workload in WORKLOADS:
+        if workload.name in results["workloads"]:
+            print(report.text_table(workload, results["workloads"][workload.name]))
+    print("In parentheses: the ratio to the floor. All of it: build/bench/results.json; plots: build/bench/plots")
+    goals = report.goals_text(results)
+    if goals:
+        print("\nWhat kclxx is held to:\n" + goals)
+    for line in results["skipped"]:
+        print(f"skipped: {line}")
+    for (workload, client), error in failures.items():
+        print(f"bench: {client} failed in {workload}: {error}", file=sys.stderr)
+
+
 def main():
     chosen = arguments()
-    workloads = [w for w in WORKLOADS if w.name in pick(chosen.workload, [w.name for w in WORKLOADS], "workload")]
-    everyone = run.clients()
-    names = pick(chosen.client, [c.name for c in everyone], "client") + [run.FLOOR]
-    clients = [c for c in everyone if c.name in names]
+    workloads, clients, skipped = selection(chosen)
     repetitions, seconds = (min(chosen.repetitions, 2), 0.2) if chosen.quick else (chosen.repetitions, 1.0)
-
-    skipped = (run.ROOT / "build/peers/skipped").read_text().splitlines()
-    cores = len(os.sched_getaffinity(0))
-    for workload in [w for w in workloads if w.cpus > cores]:
-        skipped.append(f"{workload.name}: it needs {workload.cpus} cores, here is {cores}")
-        workloads.remove(workload)
-    if not run.JVM_DRIVER.exists():
-        workloads = [w for w in workloads if not w.jvm]
     if os.getloadavg()[0] > 0.5:
-        print(f"bench: the machine is busy (load {os.getloadavg()[0]:.1f}): trust ratios, not figures", file=sys.stderr)
+        print(f"bench: the machine is busy, load {os.getloadavg()[0]:.1f}: trust CPU times, not rates", file=sys.stderr)
 
     results = {"machine": report.machine(), "repetitions": repetitions, "skipped": skipped,
                "clients": {c.name: c.version for c in clients}}
     results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
     if not chosen.workload and not chosen.check:
-        results["series"] = measure_series(clients, max(1, repetitions // 2), seconds / 2)
+        results["series"] = measure_series(clients, (repetitions + 1) // 2, seconds / 2)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
-    for workload in workloads:
-        if workload.name in results["workloads"]:
-            print(report.text_table(workload, results["workloads"][workload.name]))
-    print("In parentheses: the ratio to the floor. All of it: build/bench/results.json; plots: build/bench/plots")
     report.plots(results, OUT / "plots")
-    print("\nWhat kclxx is held to:\n" + report.goals_text(results))
-    for line in skipped:
-        print(f"skipped: {line}")
-    for (workload, client), error in failures.items():
-        print(f"bench: {client} failed in {workload}: {error}", file=sys.stderr)
+    show(results, failures)
 
     status = 1 if failures else 0
     if chosen.check:
@@ -145,4 +161,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted")
