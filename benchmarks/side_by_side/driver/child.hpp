@@ -32,8 +32,8 @@ class child {
   /// User and system time of all its threads, in seconds.
   [[nodiscard]] double cpu_seconds() const;
 
-  /// In bytes; `field` is VmRSS (now) or VmHWM (the most so far). Not ru_maxrss: that one begins
-  /// with the size of the process which started the child.
+  /// In bytes; `field` is VmRSS (now), RssAnon (of it, what no file backs) or VmHWM (the most so
+  /// far). Not ru_maxrss: that one begins with the size of the process which started the child.
   [[nodiscard]] std::size_t memory(std::string_view field) const;
 
   struct ending {

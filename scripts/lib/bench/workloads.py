@@ -40,6 +40,7 @@ JVM_CPU_GB = Figure("jvm_cpu_seconds_per_gb", "JVM CPU s/GB", lambda r: r["jvm_c
 JVM_SHARE = Figure("jvm_share", "JVM's share of CPU, %", ratio=False, digits=0,
                    of=lambda r: 100 * r["jvm_cpu_seconds"] / (r["jvm_cpu_seconds"] + r["cpu_seconds"]))
 JVM_MEMORY = Figure("jvm_mb", "JVM MB", lambda r: r["jvm_bytes"] / 1e6, ratio=False, digits=0)
+OWN = Figure("own_mb", "of it its own MB", lambda r: r["own_bytes"] / 1e6, ratio=False, digits=2)
 IDLE = Figure("idle_mb", "idle MB", lambda r: r["idle_bytes"] / 1e6)
 
 
@@ -82,7 +83,7 @@ WORKLOADS = [
     Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
              {"records": 500, "bytes": 20480, "write_size": 1 << 20}, (PAYLOAD, CPU_GB)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
-             (START, LIFE, IDLE), (LIFE, IDLE), besides=()),
+             (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=()),
 ] + [
     Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
              only=("floor", "kclxx", "rust", "python"), jvm=True)
