@@ -138,7 +138,7 @@ bool conversation::on_watch() {
   turn now(*this);
   is_watched_ = false;
   if (!is_callback_running_ || !is_processor_thread_reading_ || status_) return false;
-  if (is_in_read_ || clock::now() - callback_began_ < patience) {
+  if (is_in_read_ || clock::now() - callback_began_ < session::callback_patience) {
     watch_callback();
     return false;
   }

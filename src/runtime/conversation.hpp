@@ -90,9 +90,6 @@ class conversation final : public detail::checkpoint_port {
     std::optional<result> outcome;
   };
 
-  /// What a callback may last before the protocol thread reads.
-  static constexpr std::chrono::milliseconds patience{5};
-
   // Who reads; with the lock held (conversation_reading.cpp).
   void read(std::unique_lock<std::mutex>& lock, const std::optional<clock::time_point>& deadline);
   void read_until_answered(std::unique_lock<std::mutex>& lock, const waiting_call& mine,

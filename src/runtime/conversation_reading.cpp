@@ -51,7 +51,7 @@ void conversation::begin_callback() {
 
 // One watch serves many short callbacks: it is asked for again only when it is over.
 void conversation::watch_callback() {
-  if (!std::exchange(is_watched_, true)) around_.watch(patience);
+  if (!std::exchange(is_watched_, true)) around_.watch(session::callback_patience);
 }
 
 void conversation::hand_reading_over() {
@@ -72,7 +72,7 @@ bool conversation::give_back_reading(bool is_ahead) {
   const std::lock_guard lock(mutex_);
   if (input_is_file_ || is_ahead || is_paused_ || status_ || !waiting_.empty()) return false;
   if (is_callback_running_) {
-    if (clock::now() - callback_began_ >= patience) return false;
+    if (clock::now() - callback_began_ >= session::callback_patience) return false;
     watch_callback();
   }
   is_processor_thread_reading_ = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "session/checkpoints.hpp"
 
 namespace kclxx::session {
+
+/// When on_callback_lasts is due: what a callback requests goes out with its status, but no later.
+inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
 /// and appends what is to be done, in order. It knows no descriptor, thread or clock; time comes

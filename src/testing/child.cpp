@@ -143,6 +143,7 @@ bool child::run_next_callback() {
   if (!call_) return false;
   std::optional<session::call> call = std::exchange(call_, std::nullopt);
   is_in_callback_ = true;
+  patience_ = clock_->now() + session::callback_patience;
   std::optional<std::string> failure;
   try {
     around_.callback_begins(call->what);
@@ -156,6 +157,7 @@ bool child::run_next_callback() {
   }
   call.reset();
   is_in_callback_ = false;
+  patience_.reset();
   turn([&](auto& out) {
     if (failure) {
       session_.on_callback_threw(*failure, clock_->now(), out);
@@ -195,7 +197,7 @@ void child::initialize(const session::call& call) {
 }
 
 std::optional<child::time_point> child::next_timer() const {
-  std::optional<time_point> first;
+  std::optional<time_point> first = patience_;
   for (const auto& one : timers_) {
     if (one && (!first || *one < *first)) first = one;
   }
@@ -203,6 +205,10 @@ std::optional<child::time_point> child::next_timer() const {
 }
 
 void child::fire_timers() {
+  if (patience_ && *patience_ <= clock_->now()) {
+    patience_.reset();
+    turn([&](auto& out) { session_.on_callback_lasts(clock_->now(), out); });
+  }
   for (const session::timer which : {session::timer::retry, session::timer::grace}) {
     auto& one = timers_.at(static_cast<std::size_t>(which));
     if (!one || *one > clock_->now()) continue;
@@ -264,6 +270,8 @@ void child::refuse_endless_wait(session::waiter_id id,
 std::error_code child::request(const std::optional<sequence_position>& position) {
   usage_->require_owner("request()");
   if (is_killed_) return errc::daemon_gone;
+  // As in production: at first, a callback's own requests wait for its return.
+  if (patience_) return session_.on_request_for_later(position);
   std::error_code ec;
   turn([&](auto& out) { ec = session_.on_request(position, clock_->now(), out); });
   settle();

@@ -103,6 +103,7 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
   std::deque<std::string> unread_;
   std::string lines_;  // decided, not yet written
   std::array<std::optional<time_point>, 2> timers_;
+  std::optional<time_point> patience_;  // when the running callback has lasted long
   std::unordered_map<session::waiter_id, std::optional<result>> waiting_;
   session::waiter_id next_waiter_ = 1;
   std::optional<session::call> call_;

@@ -27,7 +27,11 @@ life::life(world& in, random_source& random, bool with_faults, journal& log)
              feed([&](auto& out) { was_waiting = session_.on_deadline(id, now_, out); });
              return was_waiting;
            },
-           [this](auto position) {
+           [this](auto position, bool from_callback) {
+             // Whether it goes out at once hangs on who reads; both must be right.
+             if (from_callback && random_.chance(70)) {
+               return session_.on_request_for_later(position);
+             }
              std::error_code ec;
              feed([&](auto& out) { ec = session_.on_request(position, now_, out); });
              return ec;
@@ -64,6 +68,7 @@ std::vector<life::choice> life::choices() const {
   may(!daemon_gone_ && (!to_daemon_.empty() || (child_gone_ && !daemon_has_seen_end_)),
       event::daemon_reads, 60);
   may(!child_gone_ && processor_.can_step(), event::callback_steps, 60);
+  may(!child_gone_ && processor_.is_in_callback(), event::callback_lasts, 5);
   may(!child_gone_ && processor_.can_step_elsewhere(), event::thread_steps, 20);
   may(!child_gone_ && (timers_[0] || timers_[1]), event::timer_fires, 10);
   return result;
@@ -78,6 +83,7 @@ void life::run() {
     bool goes_on = false;
     for (const choice& one : possible) {
       sum += one.weight;
+      // Events of less weight are faults, or lead nowhere by themselves.
       goes_on = goes_on || (one.what != event::thread_steps && one.weight >= 10);
     }
     if (!goes_on) check_stuck();
@@ -121,6 +127,8 @@ void life::perform(event what) {
       return to_daemon_.empty() ? daemon_sees_end() : daemon_reads();
     case event::callback_steps:
       return processor_.step();
+    case event::callback_lasts:
+      return feed([&](auto& out) { session_.on_callback_lasts(now_, out); });
     case event::thread_steps:
       return processor_.step_elsewhere();
     case event::timer_fires:

@@ -55,6 +55,7 @@ class life {
     child_killed,
     daemon_reads,
     callback_steps,
+    callback_lasts,
     thread_steps,
     timer_fires,
   };

@@ -76,15 +76,15 @@ std::optional<sequence_position> processor::some_done_position() {
   return world_.records[done_ - 1 - back];
 }
 
-void processor::request_something() {
+void processor::request_something(bool from_callback) {
   if (random_.chance(3) && delivered_ < world_.records.size()) {
-    const auto ec = port_.request(world_.records.back());
+    const auto ec = port_.request(world_.records.back(), from_callback);
     if (!ec) throw violation("range: a request beyond what was delivered was taken");
     return;
   }
   const auto position = some_done_position();
   if (!position && done_ < delivered_) return;
-  (void)port_.request(position);
+  (void)port_.request(position, from_callback);
 }
 
 void processor::note_end(const std::optional<sequence_position>& position) {
@@ -107,7 +107,7 @@ void processor::step() {
   const bool has_work = done_ < delivered_;
   switch (random_.below(8)) {
     case 0:
-      return request_something();
+      return request_something(true);
     case 1:
       return wait_in_callback();
     case 2:
@@ -123,7 +123,7 @@ void processor::step() {
 void processor::end_callback(bool throws) {
   if (!throws && must_finish_first()) {
     while (done_ < delivered_) finish_next();
-    if (by_request() && !with_faults_) (void)port_.request(std::nullopt);
+    if (by_request() && !with_faults_) (void)port_.request(std::nullopt, true);
   }
   const callback was = *std::exchange(running_, std::nullopt);
   hangs_ = will_throw_ = false;
@@ -140,7 +140,7 @@ void processor::step_elsewhere() {
   const bool has_work = by_request() && done_ < delivered_;
   switch (random_.below(5)) {
     case 0:
-      return request_something();
+      return request_something(false);
     case 1: {
       const auto position = some_done_position();
       if (!position || elsewhere_.size() > 3) return;  // "everything" is for the callback's thread

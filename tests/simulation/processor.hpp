@@ -28,7 +28,7 @@ class processor {
     std::function<void(session::waiter_id, std::optional<sequence_position>, bool from_callback)>
         wait;
     std::function<bool(session::waiter_id)> deadline;  // false: it was completed before
-    std::function<std::error_code(std::optional<sequence_position>)> request;
+    std::function<std::error_code(std::optional<sequence_position>, bool from_callback)> request;
     std::function<void()> returned;
     std::function<void()> threw;
   };
@@ -66,7 +66,7 @@ class processor {
   [[nodiscard]] bool must_finish_first() const;
   void finish_next();
   std::optional<sequence_position> some_done_position();
-  void request_something();
+  void request_something(bool from_callback);
   void note_end(const std::optional<sequence_position>& position);
   void wait_in_callback();
   void end_callback(bool throws);

@@ -137,14 +137,30 @@ TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testin
   CHECK(daemon.attempts().empty());
 }
 
-TEST_CASE("a request is sent at once in a callback, and with the next call between two",
-          "[testing]") {
+TEST_CASE("what a callback requests goes out when it returns, in one line", "[testing]") {
   auto daemon = scripted(with_batch([](checkpointer& with) {
     with.request(sequence_position("1"));
     with.request();
   }));
   daemon.initialize().deliver({"a", "b"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
+  CHECK(daemon.checkpoints() == positions{sequence_position("2")});
+}
+
+TEST_CASE("what a callback requests goes out at once when it has lasted 5 ms", "[testing]") {
+  kclxx::testing::daemon* clock = nullptr;
+  auto daemon = scripted(with_batch([&](checkpointer& with) {
+    with.request(sequence_position("1"));
+    clock->advance(5ms);
+    with.request(sequence_position("2"));
+    with.request();
+  }));
+  clock = &daemon;
+  daemon.initialize().deliver({"a", "b", "c"});
+  CHECK(daemon.checkpoints() ==
+        positions{sequence_position("1"), sequence_position("2"), sequence_position("3")});
+}
+
+TEST_CASE("what is requested between two callbacks goes out with the next", "[testing]") {
   auto later = scripted({});
   later.initialize().deliver({"a", "b"});
   auto& handle = *later.processor<recording_processor>().handle;
