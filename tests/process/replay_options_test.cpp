@@ -9,14 +9,15 @@
 using namespace kclxx::test;
 using Catch::Contains;
 
-TEST_CASE("--expect is content with a child that does what was recorded", "[replay][expect]") {
+TEST_CASE("with --expect, replay is content with a child that does what was recorded",
+          "[replay][expect]") {
   replayed tool;
   const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
   CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
   CHECK(tool.run({"--expect-final", file}, {"3:checkpoint"}).status == 0);
 }
 
-TEST_CASE("--expect names each difference with its line", "[replay][expect]") {
+TEST_CASE("with --expect, replay names each difference with its line", "[replay][expect]") {
   replayed tool;
   const std::string file = tool.file("both.jsonl", with_both_sides({"", "", ""}));
   const auto less = tool.run({"--expect", file}, {"1:checkpoint", "2:checkpoint at 111", "exit:4"});
@@ -34,7 +35,7 @@ TEST_CASE("--expect names each difference with its line", "[replay][expect]") {
                                 "112/0"));
 }
 
-TEST_CASE("--expect needs a recorded child", "[replay][expect]") {
+TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
   replayed tool;
   const auto all = tool.run({"--expect", tool.dialogue(1)}, {});
   CHECK(all.status == 4);
@@ -56,7 +57,7 @@ TEST_CASE("a checkpoint fails where the recorded one did, or not with the model 
   CHECK_THAT(elsewhere.out, Contains("1 asked, 1 answered, 0 failed"));
 }
 
-TEST_CASE("--pace recorded waits as long as the daemon did", "[replay]") {
+TEST_CASE("with --pace recorded, replay waits as long as the daemon did", "[replay]") {
   replayed tool;
   const std::string file = tool.file("both.jsonl", with_both_sides({"", ""}, 150));
   const auto begin = std::chrono::steady_clock::now();
@@ -109,7 +110,7 @@ TEST_CASE("a command line that cannot be understood is a usage error", "[replay]
   CHECK(tool.run({}, {}).status == 2);
 }
 
-TEST_CASE("--json has the same as the text", "[replay]") {
+TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
   replayed tool;
   const auto all = tool.run({"--json", tool.dialogue(2)}, {"checkpoint", "2:print"});
   CHECK(all.status == 1);
