@@ -12,19 +12,27 @@ namespace kclxx::cli {
 namespace {
 
 /// CLI11 does not know what stands behind "--".
-class usage_with_child : public CLI::Formatter {
+class usage_with_more : public CLI::Formatter {
  public:
+  explicit usage_with_more(std::string behind) : behind_(std::move(behind)) {}
+
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
     while (!usage.empty() && usage.back() == '\n') usage.pop_back();
-    return usage + " -- CHILD [ARGUMENT...]\n";
+    return usage + behind_;
   }
+
+ private:
+  std::string behind_;
 };
 
 void say(const CLI::App& app, std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::cerr << app.get_name();
-  for (const CLI::App* command : app.get_subcommands()) std::cerr << ' ' << command->get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    std::cerr << ' ' << at->get_name();
+  }
   std::cerr << ": " << text << std::endl;
 }
 
@@ -34,12 +42,14 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
   CLI::App& command = *app.add_subcommand(text.name, text.description);
   command.footer("Example:\n  " + text.example);
   if (child == child_use::required) {
-    command.formatter(std::make_shared<usage_with_child>());
+    command.formatter(std::make_shared<usage_with_more>(" -- CHILD [ARGUMENT...]\n"));
     command.parse_complete_callback([&run] {
       if (run.child.empty()) {
         throw CLI::ValidationError("the program to start is missing; it stands behind --");
       }
     });
+  } else if (child == child_use::java_options) {
+    command.formatter(std::make_shared<usage_with_more>(" [-- JAVA_OPTION...]\n"));
   } else {
     command.parse_complete_callback([&run] {
       if (run.has_separator) throw CLI::ValidationError("it starts no program: remove the --");

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace kclxx::launcher {
+
+/// The KCL's major versions, each with its own MultiLangDaemon.
+enum class generation { kcl1 = 1, kcl2 = 2, kcl3 = 3 };
+
+/// "KCL 3.x".
+std::string_view name_of(generation which);
+
+/// The class whose main is the daemon.
+std::string_view main_class(generation which);
+
+/// How the name of the jar that has this class begins.
+std::string_view main_jar(generation which);
+
+/// The Maven project with the daemon's jars and their versions, and a name for the folder they are
+/// kept in. It has a hash of the project, so that other versions get another place.
+struct jar_set {
+  std::string_view folder;  ///< "kcl3-0123456789ab"
+  std::string_view pom;
+};
+jar_set jars_of(generation which);
+
+/// The logging configuration that fits: each line of a child's stderr appears once, and not as an
+/// error. For KCL 1.x a java.util.logging file, else one for logback.
+std::string_view logging_of(generation which);
+
+}  // namespace kclxx::launcher

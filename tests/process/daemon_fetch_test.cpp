@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <string>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/tool.hpp"
+
+using namespace kclxx::test;
+
+namespace {
+
+// Notes its arguments and brings one jar.
+const std::string maven =
+    "echo \"$@\" >> $HOME/asked\n"
+    "echo noise of Maven\n"
+    "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
+    "cp $to/pom.xml $HOME/pom.xml\n"
+    "echo jar > $to/amazon-kinesis-client-multilang-0.jar\n"
+    "echo jar > $to/amazon-kinesis-client-1.0.jar\n";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string one_line(const std::string& text) {
+  REQUIRE(text.find('\n') == text.size() - 1);
+  return text.substr(0, text.size() - 1);
+}
+
+}  // namespace
+
+TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  const auto first = box.kclxx({"daemon", "fetch"});
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  const std::string folder = one_line(first.out);
+  CHECK(folder.starts_with((box / ".cache/kclxx/kcl3-").string()));
+  CHECK(contains(first.err, "noise of Maven"));
+  CHECK(contains(box.read("pom.xml"), "amazon-kinesis-client-multilang"));
+  const std::string asked = box.read("asked");
+  CHECK(contains(one_line(asked), "-q -B -f "));
+  CHECK(contains(asked, " dependency:copy-dependencies -DincludeScope=runtime "));
+
+  const auto second = box.kclxx({"daemon", "fetch"});
+  CHECK(second.status == 0);
+  CHECK(second.out == first.out);
+  CHECK(second.err.empty());
+  CHECK(box.read("asked") == asked);
+  CHECK(box.list(".cache/kclxx").size() == 1);
+  struct stat status {};
+  REQUIRE(::stat(folder.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777U) == 0755U);
+}
+
+TEST_CASE("each generation has its own folder, and the cache can be named", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  std::string all;
+  for (const char* kcl : {"1", "2", "3"}) {
+    const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", kcl, "--cache", "jars"});
+    CHECK(fetched.status == 0);
+    CHECK(fetched.out.starts_with((box / (std::string("jars/kcl") + kcl + "-")).string()));
+  }
+  CHECK(box.list("jars").size() == 3);
+  const auto xdg = box.kclxx({"daemon", "fetch"}, {"XDG_CACHE_HOME=" + (box / "xdg").string()});
+  CHECK(xdg.out.starts_with((box / "xdg/kclxx/kcl3-").string()));
+  CHECK(box.kclxx({"daemon", "fetch", "--kcl", "4"}).status == 2);
+}
+
+TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
+  const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
+  CHECK(fetched.status == 0);
+  CHECK(contains(box.read("asked"), "-q -B -s my.xml -Dx=1 -o -f "));
+  CHECK_FALSE(contains(fetched.err, "MAVEN_ARGS"));
+}
+
+TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven + "echo no network\nexit 7\n");
+  const auto failed = box.kclxx({"daemon", "fetch"});
+  CHECK(failed.status == 5);
+  CHECK(failed.out.empty());
+  CHECK(contains(failed.err, "no network"));
+  CHECK(contains(failed.err, "kclxx daemon fetch: mvn failed with status 7"));
+  CHECK(box.list(".cache/kclxx").empty());
+}
+
+TEST_CASE("a Maven that brings no daemon is a failure", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", "exit 0\n");
+  const auto failed = box.kclxx({"daemon", "fetch"});
+  CHECK(failed.status == 5);
+  CHECK(contains(failed.err, "mvn brought no amazon-kinesis-client-multilang-*.jar"));
+  CHECK(box.list(".cache/kclxx").empty());
+}
+
+TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
+  const sandbox box;
+  const auto failed = box.kclxx({"daemon", "fetch"}, {"PATH=" + (box / "bin").string()});
+  CHECK(failed.status == 5);
+  CHECK(one_line(failed.err) ==
+        "kclxx daemon fetch: mvn is not in PATH; on Debian: apt-get install maven");
+  CHECK(box.list(".cache/kclxx").empty());
+}
+
+TEST_CASE("a fetch that is killed leaves nothing half done, and the next one cleans up",
+          "[daemon][fetch]") {
+  const sandbox box;
+  // Maven kills the tool in the middle of its work, and itself goes on to the end of its own.
+  box.program("bin/mvn", maven + "mkfifo $HOME/killed\nkill -KILL $PPID\ncat $HOME/killed\n");
+  const pid_t pid = ::fork();
+  REQUIRE(pid != -1);
+  if (pid == 0) {
+    box.become_kclxx({"daemon", "fetch"});
+    ::_exit(98);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WIFSIGNALED(status));
+  REQUIRE(box.list(".cache/kclxx").size() == 1);
+  const std::string partial = box.list(".cache/kclxx").front();
+  CHECK(partial.starts_with(".kcl3-"));
+
+  // As long as that Maven runs, what it fills is left alone.
+  box.program("bin/mvn", maven);
+  const auto beside = box.kclxx({"daemon", "fetch"});
+  CHECK(beside.status == 0);
+  CHECK(box.list(".cache/kclxx").size() == 2);
+
+  std::ofstream(box / "killed") << "go on" << std::flush;
+  std::filesystem::remove_all(one_line(beside.out));
+  // It is gone when its lock is; this opens when the lock is free.
+  const auto lock_is_free = [&] {
+    const std::string folder = (box / (".cache/kclxx/" + partial)).string();
+    return in_forked_copy([&] {
+      ::execlp("flock", "flock", folder.c_str(), "true", nullptr);
+      return 98;
+    });
+  };
+  CHECK(lock_is_free().status == 0);
+  const auto next = box.kclxx({"daemon", "fetch"});
+  CHECK(next.status == 0);
+  CHECK(box.list(".cache/kclxx").size() == 1);
+}
+
+TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  box.write("file", "");
+  const auto failed = box.kclxx({"daemon", "fetch", "--cache", "file"});
+  CHECK(failed.status == 5);
+  CHECK(contains(one_line(failed.err), "file cannot be made: "));
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <csignal>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/tool.hpp"
+
+using namespace kclxx::test;
+
+namespace {
+
+// Prints its arguments and environment, and the files that it is given.
+const std::string java =
+    "for a; do echo \"arg: $a\"; done\n"
+    "env | grep ^KCLXX_ | sort\n"
+    "while [ $# -gt 0 ]; do\n"
+    "  case $1 in -p) echo properties; cat $2;; -l) echo logging; cat $2;; esac; shift\n"
+    "done\n";
+
+const std::string properties =
+    "# mine\nexecutableName=/bin/true\napplicationName=my-app\nstreamName=my-stream\n"
+    "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
+    "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"
+    "workerId=me\n";
+
+/// A sandbox with Java, jars and properties.
+void furnish(const sandbox& box) {
+  box.program("bin/java", java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  box.write("a.properties", properties);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+using words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("run becomes Java with the class path, the charset and the names", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars", "--heap", "64m",
+                              "--", "-XX:+UseSerialGC", "-Da=b c"});
+  CHECK(run.status == 0);
+  CHECK(run.err.empty());
+  CHECK(contains(run.out, "arg: -Dfile.encoding=UTF-8\narg: -Xmx64m\narg: -cp\narg: " +
+                              (box / "jars").string() +
+                              "/*\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
+                              "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
+  CHECK(contains(run.out,
+                 "KCLXX_APPLICATION_NAME=my-app\nKCLXX_STREAM_NAME=my-stream\n"
+                 "KCLXX_WORKER_ID=me\n"));
+  CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
+  CHECK(contains(run.out, "logging\n<?xml"));
+}
+
+TEST_CASE("a worker id is made when there is none, for the daemon and its children",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto id_of = [&] {
+    const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
+                               {"KCLXX_PROPERTY_workerId="});
+    const auto at = run.out.find("KCLXX_WORKER_ID=");
+    REQUIRE(at != std::string::npos);
+    const std::string id = run.out.substr(at + 16, run.out.find('\n', at) - at - 16);
+    CHECK(contains(run.out, "\nworkerId=" + id + "\n"));
+    return id;
+  };
+  const std::string first = id_of();
+  CHECK(first.size() > 17);
+  CHECK(id_of() != first);
+}
+
+TEST_CASE("keys of the environment override the file", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
+                             {"KCLXX_PROPERTY_applicationName=other",
+                              "KCLXX_PROPERTY_cloudWatchClient__endpointOverride=http://a"});
+  CHECK(contains(run.out, "KCLXX_APPLICATION_NAME=other\n"));
+  CHECK(contains(run.out, "\napplicationName=other\n"));
+  CHECK(contains(run.out, "\ncloudWatchClient.endpointOverride=http\\:/"));
+  CHECK_FALSE(contains(run.out, "applicationName=my-app"));
+}
+
+TEST_CASE("the effective properties are readable by the owner alone, and by nobody to write",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  box.program("bin/java",
+              "while [ $# -gt 0 ]; do case $1 in\n"
+              "-p) stat -L -c %a $2; (echo more >> $2) 2>/dev/null && echo written;; esac; shift\n"
+              "done\n");
+  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"}).out == "600\n");
+}
+
+TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  box.program(
+      "bin/java",
+      "trap 'echo graceful > stopped; exit 7' TERM\n"
+      "echo $$ > started\nmkfifo never\n: <> never\ncat < never & echo ready > fifo\nwait\n");
+  REQUIRE(::system(("mkfifo " + (box / "fifo").string()).c_str()) == 0);
+  const pid_t pid = ::fork();
+  REQUIRE(pid != -1);
+  if (pid == 0) {
+    ::setpgid(0, 0);
+    std::signal(SIGTERM, SIG_IGN);  // what a careless supervisor leaves behind
+    box.become_kclxx({"daemon", "run", "a.properties", "--jars", "jars"});
+    ::_exit(98);
+  }
+  CHECK(box.read("fifo") == "ready\n");  // waits for it
+  CHECK(box.read("started") == std::to_string(pid) + "\n");
+  REQUIRE(::kill(pid, SIGTERM) == 0);
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  ::kill(-pid, SIGKILL);  // the cat
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+  CHECK(box.read("stopped") == "graceful\n");
+}
+
+TEST_CASE("run mentions findings in one line and goes on", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
+                             {"KCLXX_PROPERTY_maxrecords=5"});
+  CHECK(run.status == 0);
+  CHECK(run.err ==
+        "kclxx daemon run: a.properties has 1 finding: kclxx daemon check --kcl 3 "
+        "a.properties\n");
+  CHECK(contains(run.out, "arg: "));
+}
+
+TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto refused = [&](const words& arguments, const words& environment,
+                           const std::string& line) {
+    const auto run = box.kclxx(arguments, environment);
+    CHECK(run.status == 5);
+    CHECK(contains(run.err, line));
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CHECK(run.out.empty());
+  };
+  refused({"daemon", "run", "absent", "--jars", "jars"}, {},
+          "kclxx daemon run: absent cannot be read: No such file or directory");
+  refused({"daemon", "run", "bin", "--jars", "jars"}, {}, "bin cannot be read: Is a directory");
+  refused({"daemon", "run", "a.properties"}, {}, "this brings them: kclxx daemon fetch --kcl 3");
+  refused({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"}, {}, "of KCL 1.x");
+  refused({"daemon", "run", "a.properties", "--jars", "jars", "--logback", "no.xml"}, {},
+          "no.xml cannot be read");
+  refused({"daemon", "run", "a.properties", "--jars", "jars"}, {"JAVA_HOME=/nowhere"},
+          "there is no bin/java in JAVA_HOME, /nowhere");
+  refused({"daemon", "run", "a.properties", "--jars", "jars"}, {"PATH=/nowhere"},
+          "apt-get install openjdk-17-jre-headless");
+  box.write("b.properties", "a=1\nb=\\u12\n");
+  refused({"daemon", "run", "b.properties", "--jars", "jars"}, {}, "b.properties:2: \\u needs");
+  CHECK(box.kclxx({"daemon", "run", "a.properties", "--heap", "much"}).status == 2);
+}
+
+TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const words options{"a.properties", "--jars", "jars", "--", "-Dquote='$HOME *'"};
+  words print{"daemon", "print-command"};
+  print.insert(print.end(), options.begin(), options.end());
+  words run{"daemon", "run"};
+  run.insert(run.end(), options.begin(), options.end());
+  const std::vector<std::string> environment{"KCLXX_PROPERTY_tableName=it's \"mine\""};
+  const auto printed = box.kclxx(print, environment);
+  REQUIRE(printed.status == 0);
+  box.write("script", printed.out);
+  const auto by_sh = in_forked_copy([&] {
+    if (::chdir((box / "").c_str()) == -1) return 97;
+    ::setenv("PATH", ((box / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
+    ::execlp("sh", "sh", "script", nullptr);
+    return 98;
+  });
+  std::string expected = box.kclxx(run, environment).out;
+  // Where the files are is all that differs.
+  const auto without = [](std::string text, const std::string& part) {
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part)) {
+      const auto line_end = text.find('\n', at);
+      text.erase(at, line_end - at + 1);
+    }
+    return text;
+  };
+  const auto comparable = [&](const std::string& text) {
+    return without(without(without(text, "arg: /dev/fd/"), "arg: /proc/self/fd/"),
+                   "KCLXX_PROPERTY_");
+  };
+  CHECK(by_sh.status == 0);
+  CHECK(comparable(by_sh.out) == comparable(expected));
+  CHECK(contains(by_sh.out, "tableName=it\\'s\\ \\\"mine\\\"\n"));
+}
+
+TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  box.write("jars/amazon-kinesis-client-1.15.3.jar", "");
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"});
+  CHECK(contains(run.out, "arg: -Djava.util.logging.config.file=/proc/self/fd/"));
+  CHECK(contains(run.out, "arg: com.amazonaws.services.kinesis.multilang.MultiLangDaemon\n"));
+}
+
+TEST_CASE("check lists findings with their place and says by its status if there are any",
+          "[daemon][check]") {
+  const sandbox box;
+  furnish(box);
+  const auto sound = box.kclxx({"daemon", "check", "a.properties", "--strict"});
+  CHECK(sound.status == 0);
+  CHECK(sound.out == "0 errors, 0 warnings\n");
+
+  box.write("b.properties", properties + "shutdownGraceMillis=0\n");
+  const auto warned = box.kclxx({"daemon", "check", "b.properties"});
+  CHECK(warned.status == 0);
+  CHECK(warned.out.starts_with("b.properties:8: warning: shutdownGraceMillis is there again"));
+  CHECK(contains(warned.out, "\nb.properties:11: warning: shutdownGraceMillis is 0\n    why: "));
+  CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
+  CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
+
+  const auto failed =
+      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
+  CHECK(failed.status == 1);
+  CHECK(failed.out ==
+        "KCLXX_PROPERTY_maxrecords: error: maxrecords is misspelt: case counts\n"
+        "    why: The daemon ignores it without a word.\n    fix: Write maxRecords.\n"
+        "1 error, 0 warnings\n");
+}
+
+TEST_CASE("check looks for the program where it stands", "[daemon][check]") {
+  const sandbox box;
+  furnish(box);
+  const auto checked = [&](const std::string& command) {
+    return box.kclxx({"daemon", "check", "a.properties"},
+                     {"KCLXX_PROPERTY_executableName=" + command});
+  };
+  box.program("my programs/child", "");
+  box.write("text", "");
+  CHECK(checked("./bin/java 1 2").status == 0);
+  CHECK(checked("java").status == 0);
+  CHECK(
+      contains(checked("./my programs/child 1").out, "\"./my programs/child\", which has a blank"));
+  CHECK(contains(checked("./text").out, "cannot be executed"));
+  CHECK(contains(checked("./absent").out, "is not there"));
+  CHECK(contains(checked("/usr").out, "is a directory"));
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/findings.hpp"
+
+namespace kclxx::test {
+
+using namespace launcher;
+
+/// Properties without a finding.
+inline const std::map<generation, std::string> sound{
+    {generation::kcl1,
+     "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+     "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\n"
+     "initialPositionInStream=LATEST\nlogWarningForTaskAfterMillis=60000\n"},
+    {generation::kcl2,
+     "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+     "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\nretrievalMode=POLLING\n"
+     "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"},
+    {generation::kcl3,
+     "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+     "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
+     "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis="
+     "60000\n"}};
+
+inline executable_state look(const std::string& program) {
+  if (program == "/bin/child" || program == "/my programs/child") return executable_state::fine;
+  if (program == "/bin/text") return executable_state::not_executable;
+  if (program == "/bin") return executable_state::directory;
+  return executable_state::missing;
+}
+
+inline std::vector<finding> checked(const std::string& text, generation which = generation::kcl3) {
+  return check(parse_properties(text), which, look);
+}
+
+/// What is found in a sound file with these lines behind it.
+inline std::string with(const std::string& lines, generation which = generation::kcl3) {
+  std::string result;
+  for (const finding& one : checked(sound.at(which) + lines, which)) {
+    result +=
+        (one.level == severity::error ? "error: " : "warning: ") + one.what + "\n" + one.why + "\n";
+  }
+  return result;
+}
+
+/// What is found in a sound file without the lines that begin so.
+inline std::vector<finding> without(const std::string& beginning,
+                                    generation which = generation::kcl3) {
+  auto all = parse_properties(sound.at(which));
+  std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
+  return check(all, which, look);
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace kclxx::test

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the kclxx tool with programs of the test's own in PATH.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "support/forked.hpp"
+
+namespace kclxx::test {
+
+/// A directory that is removed with everything in it. Its `bin` is all that the tool has as PATH
+/// besides the system's.
+class sandbox {
+ public:
+  sandbox() {
+    std::string name = (std::filesystem::temp_directory_path() / "kclxx-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = name;
+    std::filesystem::create_directory(path_ / "bin");
+  }
+  ~sandbox() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  sandbox(const sandbox&) = delete;
+  sandbox& operator=(const sandbox&) = delete;
+
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
+    return path_ / name;
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+  /// A program, in sh.
+  void program(const std::string& name, const std::string& text) const {
+    write(name, "#!/bin/sh\n" + text);
+    std::filesystem::permissions(path_ / name, std::filesystem::perms(0755));
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream in(path_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  /// The names in a directory, hidden ones too.
+  [[nodiscard]] std::vector<std::string> list(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path_ / name)) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  /// kclxx with these arguments, in this directory. `environment`: "NAME=value", in addition.
+  [[nodiscard]] forked_result kclxx(std::vector<std::string> arguments,
+                                    const std::vector<std::string>& environment = {}) const {
+    return in_forked_copy([&] {
+      become_kclxx(arguments, environment);
+      return 98;
+    });
+  }
+  /// The same, in place of this process.
+  void become_kclxx(std::vector<std::string> arguments,
+                    const std::vector<std::string>& environment = {}) const {
+    for (const char* name : {"JAVA_HOME", "MAVEN_ARGS", "MAVEN_OPTS", "XDG_CACHE_HOME"}) {
+      ::unsetenv(name);
+    }
+    ::setenv("PATH", ((path_ / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
+    ::setenv("HOME", path_.c_str(), 1);
+    for (const std::string& one : environment) {
+      const auto equals = one.find('=');
+      ::setenv(one.substr(0, equals).c_str(), one.substr(equals + 1).c_str(), 1);
+    }
+    if (::chdir(path_.c_str()) == -1) return;
+    arguments.insert(arguments.begin(), KCLXX_TOOL);
+    std::vector<char*> pointers;
+    for (std::string& one : arguments) pointers.push_back(one.data());
+    pointers.push_back(nullptr);
+    ::execv(KCLXX_TOOL, pointers.data());
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace kclxx::test

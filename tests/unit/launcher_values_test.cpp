@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/checked_properties.hpp"
+
+using namespace kclxx::test;
+
+TEST_CASE("a 0 or false that counts as not set is an error", "[findings]") {
+  CHECK(contains(with("maxRecords=0"), "maxRecords is 0\n0 counts as not set: the default, 10000"));
+  CHECK(contains(with("cleanupLeasesUponShardCompletion=false"), "the default, true, stays"));
+  CHECK(contains(with("leaseAssignmentIntervalMillis=0"), "it counts as not set"));
+  for (const char* line :
+       {"isGracefulLeaseHandoffEnabled=false", "gracefulLeaseHandoffTimeoutMillis=0",
+        "callProcessRecordsEvenForEmptyRecordList=false", "retryGetRecordsInSeconds=0",
+        "millisBehindLatestThresholdForReducedTps=0"}) {
+    CAPTURE(line);
+    CHECK(with(line).empty());
+  }
+  CHECK(with("cleanupLeasesUponShardCompletion=false", generation::kcl1).empty());
+}
+
+TEST_CASE("what is no number is an error that says what counts instead", "[findings]") {
+  for (const char* value : {"abc", "10s", "1.5", "99999999999", "10 # ten", "", "0x10"}) {
+    CAPTURE(value);
+    CHECK(contains(with(std::string("maxRecords=") + value),
+                   "no whole number of 32 bits\nThe daemon says nothing, and the default, 10000"));
+  }
+  CHECK(with("maxRecords=+7\n").empty());
+  CHECK(with("failoverTimeMillis=99999999999 \n").empty());
+  CHECK(contains(with("maxRecords=10 \n", generation::kcl1), "logs a warning"));
+  CHECK(contains(with("gracefulLeaseHandoffTimeoutMillis=x"), "takes it for 0"));
+  CHECK(contains(with("maxActiveThreads=10 "), "does not start"));
+  CHECK(contains(with("maxRecords=-7"), "is negative"));
+  CHECK(contains(with("maxRecords=10001"), "more than 10000"));
+  CHECK(contains(with("timeoutInSeconds=0"), "halts at its first message"));
+  CHECK(contains(with("workerMetricsEMAAlpha=x"), "no number above 0"));
+  CHECK(with("workerMetricsEMAAlpha=0.7").empty());
+}
+
+TEST_CASE("true and false have more names in 2.x and 3.x than in 1.x", "[findings]") {
+  const std::string key = "callProcessRecordsEvenForEmptyRecordList=";
+  for (const char* value : {"true", "TRUE", "yes", "on", "y", "1", "no", "off", "0"}) {
+    CAPTURE(value);
+    CHECK(with(key + value).empty());
+  }
+  CHECK(contains(with(key + "maybe"), "neither true nor false"));
+  CHECK(contains(with(key + "true "), "neither true nor false"));
+  CHECK(contains(with(key + "yes", generation::kcl1), "neither true nor false"));
+  CHECK(with(key + "True", generation::kcl1).empty());
+}
+
+TEST_CASE("a word that is none of those allowed is an error", "[findings]") {
+  CHECK(contains(with("metricsLevel=FOO"), "none of NONE, SUMMARY, DETAILED\nThe daemon does not"));
+  CHECK(contains(with("metricsLevel=FOO", generation::kcl1), "logs a warning"));
+  CHECK(contains(with("workerMetricsBillingMode=x"), "PAY_PER_REQUEST"));
+  CHECK(contains(with("metricsLevel=NONE "), "\"NONE \""));
+  for (const char* line : {"metricsLevel=none", "workerMetricsBillingMode=provisioned",
+                           "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X_PHASE1"}) {
+    CAPTURE(line);
+    CHECK(with(line).empty());
+  }
+}
+
+TEST_CASE("values with a form are held to it", "[findings]") {
+  const auto bad = {"kinesisEndpoint=localhost:4568",
+                    "dynamoDBEndpoint=",
+                    "regionName=Frankfurt",
+                    "streamArn=stream",
+                    "staleWorkerMetricsEntryCleanupDuration=1d",
+                    "staleWorkerMetricsEntryCleanupDuration=P",
+                    "workerMetricsTags=a",
+                    "tableName=my-table "};
+  for (const char* line : bad) {
+    CAPTURE(line);
+    CHECK(contains(with(line), "error: "));
+  }
+  const auto good = {"kinesisEndpoint=http://127.0.0.1:4568",
+                     "regionName=us-gov-east-1",
+                     "staleWorkerMetricsEntryCleanupDuration=PT36H",
+                     "staleWorkerMetricsEntryCleanupDuration=p1dt2m",
+                     "workerMetricsTags=a=1,b=2",
+                     "streamArn=arn:aws-cn:kinesis:cn-north-1:123456789012:stream/stream"};
+  for (const char* line : good) {
+    CAPTURE(line);
+    CHECK(with(line).empty());
+  }
+}
+
+TEST_CASE("the AWS SDK's two generations have different names for credentials", "[findings]") {
+  const auto old_name = checked("AwsCredentialsProvider=DefaultAWSCredentialsProviderChain");
+  CHECK(contains(old_name.front().fix, "Write DefaultCredentialsProvider."));
+  const auto new_name =
+      checked("AWSCredentialsProvider=DefaultCredentialsProvider", generation::kcl2);
+  CHECK(contains(new_name.front().fix, "Write DefaultAWSCredentialsProviderChain."));
+}
+
+TEST_CASE("AT_TIMESTAMP is another key", "[findings]") {
+  auto text = sound.at(generation::kcl3);
+  text.replace(text.find("LATEST"), 6, "AT_TIMESTAMP");
+  const auto found = checked(text);
+  REQUIRE(found.size() == 1);
+  CHECK(contains(found.front().fix, "initialPositionInStreamExtended"));
+}
+
+TEST_CASE("a start in milliseconds is far in the future", "[findings]") {
+  auto text = sound.at(generation::kcl3);
+  text.replace(text.find("initialPositionInStream=LATEST"), 30,
+               "initialPositionInStreamExtended=1600000000000");
+  CHECK(contains(checked(text).front().what, "looks like milliseconds"));
+}
+
+TEST_CASE("letters beyond ASCII that were written in UTF-8 are an error", "[findings]") {
+  CHECK(contains(with("processingLanguage=caf\xc3\xa9"), "in UTF-8"));
+  CHECK(with("processingLanguage=caf\xe9").empty());
+  CHECK(with("processingLanguage=caf\\u00e9").empty());
+}
