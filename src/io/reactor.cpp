@@ -43,8 +43,9 @@ struct reactor::state {
     is_next_posted = true;
     const auto read = [this](bool is_canceled) {
       is_next_posted = false;
-      if (is_paused || is_canceled) return;
-      on.readable();
+      if (is_paused) return;
+      // A wait that was canceled may have kept a newer one from being begun.
+      if (!is_canceled) on.readable();
       next();
     };
     if (is_file) {
@@ -63,7 +64,9 @@ struct reactor::state {
     take_in_blocking_mode();
     descriptor.async_wait(stream_descriptor::wait_error, [this](auto error) {
       is_watching = false;
-      if (error || !is_paused) return;
+      if (!is_paused || is_left) return;
+      if (error == asio::error::operation_aborted) return watch_hang_up();  // by an older leaving
+      if (error) return;
       pollfd look{fd, 0, 0};
       if (::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0) {
         on.hung_up();
@@ -79,6 +82,7 @@ struct reactor::state {
   bool is_paused = true;
   bool is_next_posted = false;
   bool is_watching = false;
+  bool is_left = false;  // another thread reads
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   stream_descriptor descriptor;
@@ -111,14 +115,14 @@ void reactor::pause() {
 }
 
 void reactor::leave_input() {
-  state_->is_paused = true;
+  state_->is_paused = state_->is_left = true;
   // Or each arrival of input would wake this thread too.
   if (!state_->is_file) state_->descriptor.release();
 }
 
 void reactor::resume() {
   asio::post(state_->context, [s = state_.get()] {
-    s->is_paused = false;
+    s->is_paused = s->is_left = false;
     s->on.resumed();
     s->next();
   });

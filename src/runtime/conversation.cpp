@@ -29,6 +29,13 @@ class conversation::turn {
     }
     owner_.actions_.clear();
     flush();
+    // Not inside the callback's own checkpoint(): it may hold what a stop_callback wants.
+    if (stop_ && owner_.is_callback_running_ &&
+        std::this_thread::get_id() == owner_.processor_thread_) {
+      stop_ = false;
+      owner_.is_stop_due_ = true;
+      owner_.around_.stop_soon();
+    }
   }
 
   void finish() {
@@ -39,7 +46,7 @@ class conversation::turn {
 
   /// User code: without the lock.
   void speak() {
-    for (const session::log_line& line : logs_) owner_.log_(line.level, line.text);
+    for (const session::log_line& line : logs_) (*owner_.log_)(line.level, line.text);
     logs_.clear();
     if (std::exchange(stop_, false)) owner_.stop_.request_stop();
   }
@@ -101,9 +108,9 @@ class conversation::turn {
   bool stop_ = false;
 };
 
-conversation::conversation(const run_options& options, bool input_is_file, int output, logger& log,
-                           surroundings around)
-    : log_(log),
+conversation::conversation(const run_options& options, bool input_is_file, int output,
+                           std::shared_ptr<logger> log, surroundings around)
+    : log_(std::move(log)),
       around_(std::move(around)),
       output_(output),
       input_is_file_(input_is_file),
@@ -162,7 +169,16 @@ std::optional<session::call> conversation::next_call() {
   return std::exchange(call_, std::nullopt);
 }
 
+void conversation::fire_stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(is_stop_due_, false)) return;
+  }
+  stop_.request_stop();
+}
+
 void conversation::on_callback_returned() {
+  fire_stop();
   turn now(*this);
   is_callback_running_ = false;
   session_.on_callback_returned(clock::now(), now.decided());
@@ -170,6 +186,7 @@ void conversation::on_callback_returned() {
 }
 
 void conversation::on_callback_threw(const std::string& what) {
+  fire_stop();
   turn now(*this);
   is_callback_running_ = false;
   session_.on_callback_threw(what, clock::now(), now.decided());
@@ -204,7 +221,15 @@ conversation::result conversation::wait(const std::optional<sequence_position>& 
   now.lock().unlock();
   now.speak();
   now.lock().lock();
-  read_until_answered(now.lock(), mine, deadline);
+  try {
+    read_until_answered(now.lock(), mine, deadline);
+  } catch (...) {  // no memory for a line: nobody may answer into this frame
+    waiting_.erase(id);
+    actions_.clear();
+    session_.on_deadline(id, clock::now(), now.decided());
+    now.finish();
+    throw;
+  }
   const auto is_done = [&] { return mine.outcome.has_value(); };
   if (!deadline) {
     mine.answered.wait(now.lock(), is_done);

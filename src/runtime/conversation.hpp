@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -43,6 +44,8 @@ class conversation final : public detail::checkpoint_port {
     std::function<void()> left;
     /// The protocol thread shall call on_watch after this time.
     std::function<void(std::chrono::milliseconds)> watch;
+    /// The protocol thread shall call fire_stop.
+    std::function<void()> stop_soon;
     /// Wakes the processor thread out of `read`.
     std::function<void()> wake;
     /// On the processor thread, without the lock: waits for input or `wake`, reads once, delivers.
@@ -50,8 +53,8 @@ class conversation final : public detail::checkpoint_port {
     std::function<read_outcome(const std::optional<clock::time_point>& deadline)> read;
   };
 
-  conversation(const run_options& options, bool input_is_file, int output, logger& log,
-               surroundings around);
+  conversation(const run_options& options, bool input_is_file, int output,
+               std::shared_ptr<logger> log, surroundings around);
 
   // Events, from the thread that reads or, with time, the protocol thread.
   void on_message(protocol::message message, record_batch batch);
@@ -65,6 +68,8 @@ class conversation final : public detail::checkpoint_port {
   /// the processor thread reads from now on.
   bool give_back_reading(bool is_ahead);
   [[nodiscard]] bool is_protocol_thread_reading() const;
+  /// Fires the stop token if that is due.
+  void fire_stop();
 
   // The processor thread: the one that calls next_call first.
   /// Blocking: until there is a callback to run; std::nullopt once the conversation is over.
@@ -100,7 +105,7 @@ class conversation final : public detail::checkpoint_port {
   [[nodiscard]] bool is_in_callback_of_reader() const;
   void wake_reader();
 
-  logger& log_;
+  std::shared_ptr<logger> log_;  // a handle of the user's may outlive run()
   surroundings around_;
   int output_;
   bool input_is_file_;
@@ -121,6 +126,7 @@ class conversation final : public detail::checkpoint_port {
   bool is_processor_thread_reading_;  // when it has nothing else to do; else the protocol thread
   bool is_in_read_ = false;           // the processor thread, right now
   bool is_watched_ = false;
+  bool is_stop_due_ = false;  // left to the protocol thread, or to the callback's end
 };
 
 }  // namespace kclxx::runtime

@@ -3,6 +3,7 @@
 // to do between two callbacks and while it waits for an answer: no batch costs a hop between
 // threads. Where a callback lasts, or another thread waits for an answer, or the input is ahead of
 // the dialogue, the protocol thread takes over until the next call.
+#include <chrono>
 #include <utility>
 
 #include "runtime/conversation.hpp"
@@ -13,7 +14,14 @@ void conversation::read(std::unique_lock<std::mutex>& lock,
                         const std::optional<clock::time_point>& deadline) {
   is_in_read_ = true;
   lock.unlock();
-  const read_outcome outcome = around_.read(deadline);
+  read_outcome outcome{};
+  try {
+    outcome = around_.read(deadline);
+  } catch (...) {
+    lock.lock();
+    is_in_read_ = false;
+    throw;
+  }
   lock.lock();
   is_in_read_ = false;
   const bool is_open = call_ || is_callback_running_;
@@ -32,8 +40,8 @@ void conversation::read_until_answered(std::unique_lock<std::mutex>& lock, const
     }
     // The answers of others are still to come.
     if (is_processor_thread_reading_ && !waiting_.empty()) hand_reading_over();
-  } else if (!mine.outcome && is_callback_running_ && is_processor_thread_reading_ &&
-             !is_in_read_) {
+  } else if (!mine.outcome && is_processor_thread_reading_ && !is_in_read_) {
+    // The processor thread is in user code, be it a callback, a log function or a stop_callback.
     hand_reading_over();
   }
 }
@@ -51,7 +59,11 @@ void conversation::begin_callback() {
 
 // One watch serves many short callbacks: it is asked for again only when it is over.
 void conversation::watch_callback() {
-  if (!std::exchange(is_watched_, true)) around_.watch(session::callback_patience);
+  if (std::exchange(is_watched_, true)) return;
+  using std::chrono::milliseconds;
+  const auto left =
+      std::chrono::ceil<milliseconds>(callback_began_ + session::callback_patience - clock::now());
+  around_.watch(left > milliseconds(0) ? left : session::callback_patience);
 }
 
 void conversation::hand_reading_over() {

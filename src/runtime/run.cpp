@@ -30,13 +30,13 @@ namespace {
 /// One process, one daemon, one shard: the two threads and what they share.
 class child {
  public:
-  child(const run_options& options, io::stdio_guard& stdio, logger& log)
+  child(const run_options& options, io::stdio_guard& stdio, const std::shared_ptr<logger>& log)
       : options_(options),
-        log_(log),
+        log_(*log),
         reactor_(stdio.input(), stdio.input_is_file(), timer_count, handlers()),
         conversation_(std::make_shared<conversation>(options, stdio.input_is_file(), stdio.output(),
                                                      log, surroundings())),
-        input_(stdio.input(), options.max_line_length, *conversation_, log),
+        input_(stdio.input(), options.max_line_length, *conversation_, *log),
         poll_(stdio.input()) {
     if (stdio.input_is_file()) reactor_.resume();
   }
@@ -47,15 +47,29 @@ class child {
       const io::signal_block block;
       protocol_thread = std::thread([this] { reactor_.run(); });
     }
-    dispatcher(std::move(make_processor), conversation_, log_).run();
-    reactor_.stop();
-    protocol_thread.join();
+    {
+      // Also when there is no memory for a line that the processor thread reads.
+      const joined_at_end end{reactor_, protocol_thread};
+      dispatcher(std::move(make_processor), conversation_, log_).run();
+    }
     return *conversation_->status();
   }
 
  private:
   // The first two are session::timer's.
-  enum : std::size_t { idle_timer = 2, teardown_timer, watch_timer, timer_count };
+  enum : std::size_t { idle_timer = 2, teardown_timer, watch_timer, stop_timer, timer_count };
+
+  struct joined_at_end {
+    io::reactor& reactor;
+    std::thread& thread;
+    joined_at_end(io::reactor& of, std::thread& one) : reactor(of), thread(one) {}
+    joined_at_end(const joined_at_end&) = delete;
+    joined_at_end& operator=(const joined_at_end&) = delete;
+    ~joined_at_end() {
+      reactor.stop();
+      thread.join();
+    }
+  };
 
   io::reactor::handlers handlers() {
     return {[this] { on_readable(); }, [this] { on_resumed(); },
@@ -73,6 +87,7 @@ class child {
             [this] { reactor_.resume(); },
             [this] { reactor_.arm(teardown_timer, options_.grace_time); },
             [this](std::chrono::milliseconds after) { reactor_.arm(watch_timer, after); },
+            [this] { reactor_.arm(stop_timer, std::chrono::milliseconds(0)); },
             [this] { poll_.wake(); },
             [this](const auto& deadline) { return read_on_processor_thread(deadline); }};
   }
@@ -101,17 +116,18 @@ class child {
       return;
     }
     if (!has_ended_) input_.on_resumed();
-    after_reading();
     if (input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+    after_reading();
   }
 
   void on_readable() {
     const bool held_large = input_.holds_large_memory();
     has_ended_ = input_.on_readable() == input::state::ended;
-    after_reading();
     if (!held_large && input_.holds_large_memory()) reactor_.arm(idle_timer, input::idle_time);
+    after_reading();
   }
 
+  /// Comes last: input_ may be the processor thread's then.
   void after_reading() {
     leave_if_stuck();
     if (has_ended_ || conversation_->is_reading_paused()) {
@@ -130,6 +146,8 @@ class child {
   void on_timer(std::size_t which) {
     if (which == idle_timer) {
       on_idle_timer();
+    } else if (which == stop_timer) {
+      conversation_->fire_stop();
     } else if (which == watch_timer) {
       if (conversation_->on_watch()) reactor_.resume();
       leave_if_stuck();
@@ -161,19 +179,19 @@ class child {
 }  // namespace runtime
 
 int run(processor_factory make_processor, const run_options& options) {
-  runtime::logger log(options.log);
+  const auto log = std::make_shared<runtime::logger>(options.log);
   static std::atomic<bool> has_run = false;
   try {
     if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
     io::stdio_guard stdio;
     if (stdio.input_is_terminal()) {
-      log(log_level::info, "stdin is a terminal: type a daemon's lines; Ctrl-D ends it");
+      (*log)(log_level::info, "stdin is a terminal: type a daemon's lines; Ctrl-D ends it");
     } else {
       io::outlive_signals();
     }
     return static_cast<int>(runtime::child(options, stdio, log).serve(std::move(make_processor)));
   } catch (const std::exception& error) {
-    log(log_level::error, std::string("cannot serve the daemon: ") + error.what());
+    (*log)(log_level::error, std::string("cannot serve the daemon: ") + error.what());
     return static_cast<int>(exit_status::start_failed);
   }
 }

@@ -51,6 +51,37 @@ TEST_CASE("a request is sent, and its answer taken, while its callback lasts", "
   CHECK(daemon.wait_exit() == 12);
 }
 
+TEST_CASE("the stop token does not fire inside a checkpoint that holds what a stop_callback wants",
+          "[process]") {
+  scripted_daemon daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"checkpoint under a lock"});
+  daemon.expect_checkpoint("1");
+  SECTION("when the lease is gone") {
+    daemon.answer("ShutdownException");
+    daemon.await_stderr("name=ShutdownException");
+    daemon.expect_status("processRecords");
+    daemon.await_stderr("stop heard");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+  }
+  SECTION("when the daemon dies") {
+    daemon.close_input();
+    daemon.await_stderr("stop heard");
+    CHECK(daemon.wait_exit() == 12);
+  }
+}
+
+TEST_CASE("an answer is read while the processor thread runs a stop_callback", "[process]") {
+  scripted_daemon daemon({child, "by_request"});
+  start(daemon);
+  daemon.records({"request", "checkpoint when stopped", "throw"}, 7);
+  daemon.expect_checkpoint("9");
+  daemon.answer();
+  daemon.await_stderr("at stop: persisted");
+  CHECK(daemon.wait_exit() == 10);
+}
+
 TEST_CASE("whoever reads, each batch gets its answers and its status", "[process]") {
   scripted_daemon daemon({child, "by_request"});
   start(daemon);

@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -106,6 +110,21 @@ class obedient : public kclxx::record_processor {
       });
     } else if (what == "request from 8 threads") {
       request_from_threads(*checkpointer);
+    } else if (what == "checkpoint under a lock") {
+      // What many programs do: the stop_callback wants what the callback holds.
+      std::mutex mutex;
+      const std::stop_callback heard(context_->stop_token(), [&mutex] {
+        const std::lock_guard lock(mutex);
+        say("stop heard");
+      });
+      const std::lock_guard lock(mutex);
+      obey("checkpoint", checkpointer);
+    } else if (what == "checkpoint when stopped") {
+      at_stop_.emplace(context_->stop_token(), [handle = *checkpointer]() mutable {
+        std::error_code ec;
+        handle.checkpoint(ec);
+        say("at stop: " + (ec ? ec.message() : std::string("persisted")));
+      });
     } else if (what == "hang in the destructor") {
       hangs_in_destructor_ = true;
     }
@@ -136,6 +155,7 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
+  std::optional<std::stop_callback<std::function<void()>>> at_stop_;
 };
 
 }  // namespace
