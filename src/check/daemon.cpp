@@ -16,6 +16,9 @@ using namespace std::chrono_literals;
 using daemon_model::call_kind;
 using steady = std::chrono::steady_clock;
 
+/// Of what a child that floods us says.
+constexpr std::size_t most_kept = 1000;
+
 std::chrono::milliseconds until(steady::time_point deadline) {
   return std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now()));
 }
@@ -104,6 +107,9 @@ reaction daemon::listen(const action& what) {
     }
     reaction so_far = take(came.text);
     if (so_far.is_answered || so_far.is_wrong) return so_far;
+    if (steady::now() >= deadline) {  // a flood of lines is no answer
+      return {false, false, false, {}, explain(what, {heard::kind::silence, {}})};
+    }
   }
 }
 
@@ -125,7 +131,7 @@ reaction daemon::take(const std::string& line) {
       child_->send(answer->line + "\n");  // a child that does not read it is noticed below
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&one)) {
       is_message = is_field_fault(skip->why);
-      noise.push_back({skip->line, skip->why, is_message});
+      if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
     } else if (std::holds_alternative<daemon_model::returned>(one)) {
       made.is_answered = true;
     } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&one)) {
@@ -165,17 +171,19 @@ std::vector<std::string> daemon::overheard(std::chrono::milliseconds time) {
       return lines;
     }
     is_after_blank_ = came.text.empty();
-    if (!came.text.empty()) lines.push_back(std::move(came.text));
+    if (!came.text.empty() && lines.size() < most_kept) lines.push_back(std::move(came.text));
+    if (steady::now() >= deadline) return lines;
   }
 }
 
 std::optional<child_end> daemon::leave() {
   if (end_) return *end_;
   child_->close_input();
-  for (;;) {
-    heard came = child_->next_line(limit_);
+  const auto deadline = steady::now() + limit_;
+  while (steady::now() < deadline) {
+    heard came = child_->next_line(until(deadline));
     if (came.what != heard::kind::line) break;
-    if (!came.text.empty()) late.push_back(std::move(came.text));
+    if (!came.text.empty() && late.size() < most_kept) late.push_back(std::move(came.text));
   }
   end_ = child_->wait_end(limit_);
   return *end_;

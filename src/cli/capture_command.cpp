@@ -140,7 +140,7 @@ void add_capture_command(CLI::App& app, invocation& run) {
       {"capture",
        "Stands between the daemon and a child, as executableName, and records their dialogue.\n"
        "Leaves with the child's exit status, or by the signal that ended it.",
-       "kclxx capture --output /var/tmp/captured -- ./word_count --verbose"},
+       "kclxx capture --output /var/tmp/captured -- ./word_count counts"},
       child_use::required, run);
   auto directory = std::make_shared<std::string>();
   command

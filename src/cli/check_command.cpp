@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "check/report.hpp"
 #include "check/rule.hpp"
 #include "cli/checked_child.hpp"
+#include "cli/result_file.hpp"
 
 namespace kclxx::cli {
 
@@ -91,27 +93,18 @@ std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
 
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
-  std::ofstream junit;
-  if (!options.junit.empty()) {
-    junit.open(options.junit);
-    if (!junit) {
-      throw command_error(exit_status::cannot_be_set_up, options.junit + " cannot be written");
-    }
-  }
+  std::optional<result_file> junit;
+  if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
   std::vector<check::judged> all;
   try {
     all = judge_all(rules, settings_from(options), command);
   } catch (const start_error& error) {
     throw command_error(exit_status::cannot_be_set_up, error.what());
   }
-  if (junit.is_open()) {
-    check::write_junit(junit, joined(command), all);
-    junit.close();
-    if (!junit) {
-      throw command_error(exit_status::cannot_be_set_up, options.junit + " cannot be written");
-    }
+  if (junit) {
+    check::write_junit(junit->stream(), joined(command), all);
+    junit->commit();
   }
-  if (!std::cout) throw command_error(exit_status::cannot_be_set_up, "stdout cannot be written");
   const bool is_fine = std::none_of(all.begin(), all.end(), [](const check::judged& one) {
     return one.came.is == check::result::verdict::failed;
   });
@@ -133,7 +126,7 @@ void add_check_command(CLI::App& app, invocation& run) {
       {"check",
        "Holds a child in any language against the rules of the protocol. The child is started\n"
        "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken.",
-       "kclxx check -- ./word_count --verbose\n"
+       "kclxx check -- ./word_count counts 0\n"
        "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
        "  kclxx check --junit results.xml --poison boom -- ./throws_at_boom"},
       child_use::required, run);
@@ -149,7 +142,7 @@ void add_check_command(CLI::App& app, invocation& run) {
   command.add_option("--timeout", options->timeout, "How long the child may take for one step")
       ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 86400.0));
+      ->check(seconds_between(0.001, 86400));
   command
       .add_option("--poison", options->poison,
                   "The child's processor throws at a record with this data")

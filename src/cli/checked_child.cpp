@@ -19,6 +19,7 @@ using event_kind = child_dialogue::event_kind;
 /// How often stderr is looked at while the dialogue waits: far less than what fills its pipe.
 constexpr auto turn = 20ms;
 constexpr std::size_t kept_of_stderr = 2000;
+constexpr std::size_t most_ahead = 100'000;
 
 }  // namespace
 
@@ -43,9 +44,11 @@ bool checked_child::send(std::string_view bytes) {
   const auto deadline = clock::now() + limit_;
   while (dialogue_.is_sending()) {
     const child_dialogue::event came = next(deadline);
-    if (came.what == event_kind::line) ahead_.emplace_back(came.line);
     if (came.what == event_kind::sent) break;
-    if (came.what != event_kind::line) return false;
+    // One that floods us, and does not read, must not fill our memory.
+    const bool floods = ahead_.size() >= most_ahead || clock::now() >= deadline;
+    if (came.what != event_kind::line || floods) return false;
+    ahead_.emplace_back(came.line);
   }
   return dialogue_.process().input.is_open();
 }
@@ -89,7 +92,9 @@ void checked_child::signal(check::signal_name which) {
 std::optional<check::child_end> checked_child::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
-    if (next(deadline).what == event_kind::timed_out) return std::nullopt;
+    if (next(deadline).what == event_kind::timed_out || clock::now() >= deadline) {
+      return std::nullopt;
+    }
   }
   child_process& process = dialogue_.process();
   // Whoever holds stderr keeps the daemon waiting, also when the child itself has ended.

@@ -5,6 +5,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string_view>
 
 namespace kclxx::cli {
@@ -36,7 +37,31 @@ void say(const CLI::App& app, std::string text) {
   std::cerr << ": " << text << std::endl;
 }
 
+/// What was printed and did not arrive is no success.
+int with_stdout_checked(const CLI::App& app, int status) {
+  if (std::cout.flush()) return status;
+  say(app, "stdout cannot be written");
+  return status != 0 ? status : static_cast<int>(exit_status::cannot_be_set_up);
+}
+
+std::string printed(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
+
 }  // namespace
+
+CLI::Validator seconds_between(double least, double most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
+        return "'" + text + "' is not a number of seconds between " + printed(least) + " and " +
+               printed(most);
+      },
+      "");
+}
 
 CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run) {
   CLI::App& command = *app.add_subcommand(text.name, text.description);
@@ -69,9 +94,9 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
   std::reverse(own.begin(), own.end());
   try {
     app.parse(std::move(own));
-    return run.status;
+    return with_stdout_checked(app, run.status);
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    return with_stdout_checked(app, app.exit(request));
   } catch (const CLI::ParseError& error) {
     say(app, std::string(error.what()) + " (see --help)");
     return static_cast<int>(exit_status::usage);

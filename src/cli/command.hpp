@@ -47,6 +47,9 @@ enum class child_use {
 /// Adds a command, for its options and callback to be set. `run` outlives the parsing.
 CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run);
 
+/// For options with a time: a number in this range, which NaN is not in.
+CLI::Validator seconds_between(double least, double most);
+
 /// Parses, runs the command and gives the process's exit status; messages go to stderr.
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);
 

@@ -14,6 +14,7 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -24,6 +25,7 @@
 #include "cli/replay_report.hpp"
 #include "cli/replay_result.hpp"
 #include "cli/replay_shard.hpp"
+#include "cli/result_file.hpp"
 #include "replay/options.hpp"
 
 namespace kclxx::cli {
@@ -123,17 +125,15 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   }
   what.how.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
-  std::ofstream report;
+  std::optional<result_file> report;
   if (!what.report.empty()) {
     what.how.keeps_timeline = true;
-    report.open(what.report);  // before an hour of replay
-    if (!report) throw std::system_error(errno, std::generic_category(), what.report);
+    report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
   const replay_result result = replay_of_files(what, child).run();
-  if (report.is_open()) {
-    print_report(report, result);
-    report.close();
-    if (!report) throw std::runtime_error(what.report + " could not be written");
+  if (report) {
+    print_report(report->stream(), result);
+    report->commit();
   }
   if (what.prints_json) {
     print_json(std::cout, result);
@@ -190,7 +190,7 @@ void add_options(CLI::App& command, replay_arguments& to) {
   command
       .add_option("--timeout", to.timeout_seconds,
                   "An action without its status for so long is a hanging child")
-      ->check(CLI::Range(0.001, 1e6).description(""))
+      ->check(seconds_between(0.001, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
   command.add_option("--parallel", to.parallel, "So many shards at the same time")

@@ -85,9 +85,13 @@ void shard_run::step(replay::shard_replay::want what) {
     case want::entry:
       if (!take_what_is_there()) read_entry();
       break;
-    case want::child:
-      take(dialogue_.next(plan_.deadline()));
+    case want::child: {
+      const auto event = dialogue_.next(plan_.deadline());
+      // A child that goes on printing has not answered either.
+      const bool is_late = event.what == event_kind::line && clock::now() >= plan_.deadline();
+      is_late ? plan_.on_timeout(clock::now(), effects_) : take(event);
       break;
+    }
     case want::sent:
       take(dialogue_.next_sent(plan_.deadline()));
       break;

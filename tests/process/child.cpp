@@ -112,12 +112,11 @@ class obedient : public kclxx::record_processor {
       request_from_threads(*checkpointer);
     } else if (what == "checkpoint under a lock") {
       // What many programs do: the stop_callback wants what the callback holds.
-      std::mutex mutex;
-      const std::stop_callback heard(context_->stop_token(), [&mutex] {
-        const std::lock_guard lock(mutex);
+      at_stop_.emplace(context_->stop_token(), [this] {
+        const std::lock_guard lock(mutex_);
         say("stop heard");
       });
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(mutex_);
       obey("checkpoint", checkpointer);
     } else if (what == "checkpoint when stopped") {
       at_stop_.emplace(context_->stop_token(), [handle = *checkpointer]() mutable {
@@ -155,6 +154,7 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
+  std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;
 };
 

@@ -118,3 +118,18 @@ TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
                           Contains(R"("sequenceNumber": "112")") &&
                           Contains(R"("child": "this is no JSON")"));
 }
+
+TEST_CASE("a child that prints without end has not answered within the time limit", "[replay]") {
+  replayed tool;
+  const auto all = tool.run({"--timeout", "1", tool.dialogue(2)}, {"1:print for ever"});
+  CHECK(all.status == 3);
+  CHECK_THAT(all.out, Contains("no status for processRecords within 1 s"));
+}
+
+TEST_CASE("a time that is not a number is refused", "[replay]") {
+  replayed tool;
+  for (const char* seconds : {"nan", "-1", "0", "inf", "soon"}) {
+    CAPTURE(seconds);
+    CHECK(tool.run({"--timeout", seconds, tool.dialogue(1)}, {}).status == 2);
+  }
+}

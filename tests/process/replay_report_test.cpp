@@ -67,3 +67,15 @@ TEST_CASE("a report of nothing is a page, too", "[replay][report]") {
   CHECK(unbalanced(page) == "");
   CHECK_THAT(page, Contains("&lt;&amp;&gt;.jsonl"));
 }
+
+TEST_CASE("a report replaces an older report and nothing else", "[replay][report]") {
+  replayed tool;
+  const std::string transcript = tool.dialogue(2);
+  const auto size = std::filesystem::file_size(transcript);
+  CHECK(tool.run({"--report", transcript, transcript}, {}).status == 5);
+  CHECK(std::filesystem::file_size(transcript) == size);
+  const std::string page_file = tool.file("report.html", "<!DOCTYPE html>\nold\n");
+  CHECK(tool.run({"--report", page_file, transcript}, {}).status == 0);
+  CHECK(std::filesystem::file_size(page_file) > 100);
+  CHECK_FALSE(std::filesystem::exists(page_file + ".part"));
+}

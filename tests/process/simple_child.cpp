@@ -65,6 +65,9 @@ bool obey(const std::string& what) {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {
     ::sleep(1000);
+  } else if (what == "print for ever") {
+    while (std::cout << "y\n") {
+    }
   } else if (what == "die") {
     std::abort();
   } else if (what == "leave") {

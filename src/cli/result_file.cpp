@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/result_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "cli/command.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw command_error(exit_status::cannot_be_set_up, what);
+}
+
+bool begins_with(const std::string& name, std::string_view first_bytes) {
+  std::ifstream in(name, std::ios::binary);
+  std::string found(first_bytes.size(), '\0');
+  in.read(found.data(), static_cast<std::streamsize>(found.size()));
+  return in.gcount() == 0 || found == first_bytes;
+}
+
+}  // namespace
+
+result_file::result_file(std::string name, std::string_view first_bytes)
+    : name_(std::move(name)), part_(name_ + ".part") {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(name_, ignored);
+  if (std::filesystem::is_regular_file(status) && !begins_with(name_, first_bytes)) {
+    refuse(name_ + " is a file of another kind, and is not replaced");
+  }
+  // A pipe or a device has no older result that could be lost.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) part_ = name_;
+  stream_.open(part_, std::ios::binary);
+  if (!stream_) refuse(name_ + " cannot be made: " + std::strerror(errno));
+}
+
+result_file::~result_file() {
+  if (!stream_.is_open()) return;
+  stream_.close();
+  if (part_ != name_) std::remove(part_.c_str());
+}
+
+void result_file::commit() {
+  stream_.flush();
+  if (!stream_) refuse(name_ + " cannot be written");
+  if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
+    refuse(name_ + " cannot be made: " + std::strerror(errno));
+  }
+  stream_.close();
+}
+
+}  // namespace kclxx::cli
