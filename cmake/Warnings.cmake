@@ -9,7 +9,8 @@ target_compile_options(kclxx_warnings INTERFACE
 
 if(KCLXX_SANITIZE)
   # g++ 12 with a sanitizer warns wrongly, of <regex> above all.
-  target_compile_options(kclxx_warnings INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(kclxx_warnings INTERFACE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   # For the whole tree: a sanitizer must see the library and its tests alike.
   add_compile_options(-fsanitize=${KCLXX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KCLXX_SANITIZE})
