@@ -3,17 +3,11 @@
 #include <ostream>
 
 #include "daemon_model/shard_consumer.hpp"
+#include "protocol/overloaded.hpp"
 
 namespace kclxx::daemon_model {
 
 namespace {
-
-template <class... F>
-struct overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce it
 
 std::ostream& print(std::ostream& out, const child_checkpoint& asked) {
   if (!asked.sequence_number) return out << "checkpoint null";
@@ -41,7 +35,7 @@ const char* to_string(call_kind value) noexcept {
 }
 
 std::ostream& operator<<(std::ostream& out, const child_line& line) {
-  std::visit(overloaded{
+  std::visit(protocol::overloaded{
                  [&](const blank&) { out << "an empty line"; },
                  [&](const noise& one) { out << "noise: " << one.why; },
                  [&](const child_status& one) {
@@ -56,7 +50,7 @@ std::ostream& operator<<(std::ostream& out, const child_line& line) {
 }
 
 std::ostream& operator<<(std::ostream& out, const happening& one) {
-  std::visit(overloaded{
+  std::visit(protocol::overloaded{
                  [&](const answered& a) {
                    print(out, a.asked) << " answered: " << a.error.value_or("ok");
                    if (a.attempted) out << ", at the lease: " << *a.attempted;

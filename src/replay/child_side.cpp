@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/overloaded.hpp"
 #include "replay/shard_replay.hpp"
 
 namespace kclxx::replay {
@@ -11,13 +12,6 @@ namespace dm = daemon_model;
 using protocol::line_kind;
 
 namespace {
-
-template <class... F>
-struct overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce it
 
 bool is_message(const dm::child_line& line) {
   return !std::holds_alternative<dm::blank>(line) && !std::holds_alternative<dm::noise>(line);
@@ -99,7 +93,7 @@ void shard_replay::handle(const dm::happenings& all, std::string_view line, time
   };
   for (const dm::happening& one : all) {
     std::visit(
-        overloaded{
+        protocol::overloaded{
             [&](const dm::answered& a) { on_answered(a, line, out); },
             [&](const dm::skipped& a) { breach("the daemon skips this line: " + a.why, a.line); },
             [&](const dm::returned&) { on_returned(now, line, out); },

@@ -3,18 +3,9 @@
 
 #include <ostream>
 
+#include "protocol/overloaded.hpp"
+
 namespace kclxx::session {
-
-namespace {
-
-template <class... F>
-struct overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce it
-
-}  // namespace
 
 bool call::operator==(const call& other) const {
   return what == other.what && batch.begin() == other.batch.begin() &&
@@ -39,7 +30,7 @@ const char* to_string(callback value) noexcept {
 }
 
 std::ostream& operator<<(std::ostream& out, const action& one) {
-  std::visit(overloaded{
+  std::visit(protocol::overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },
                  [&](const call& a) {

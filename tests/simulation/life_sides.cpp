@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "protocol/encoder.hpp"
+#include "protocol/overloaded.hpp"
 #include "simulation/life.hpp"
 
 namespace kclxx::simulation {
@@ -13,13 +14,6 @@ namespace kclxx::simulation {
 using daemon_model::call_kind;
 
 namespace {
-
-template <class... F>
-struct overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce it
 
 template <class Printable>
 std::string text_of(const Printable& one) {
@@ -122,7 +116,7 @@ void life::take(const daemon_model::happenings& happened) {
   using namespace daemon_model;
   for (const happening& one : happened) {
     log_.note([&] { return "  daemon: " + text_of(one); });
-    std::visit(overloaded{
+    std::visit(protocol::overloaded{
                    [&](const answered& a) { take(a); },
                    [&](const skipped& s) {
                      throw violation("bytes: the daemon skipped a line (" + s.why + "): " + s.line);
@@ -213,7 +207,7 @@ void life::carry_out(session::actions& decided) {
 }
 
 void life::carry_out(session::action& one) {
-  std::visit(overloaded{
+  std::visit(protocol::overloaded{
                  [&](session::write_checkpoint& what) {
                    if (++unanswered_ > 1) {
                      throw violation("order: two checkpoints are unanswered");
