@@ -7,6 +7,7 @@
 
 #include "runtime/conversation.hpp"
 #include "runtime/logger.hpp"
+#include "session/processor_host.hpp"
 
 namespace kclxx::runtime {
 
@@ -15,20 +16,17 @@ namespace kclxx::runtime {
 class dispatcher {
  public:
   dispatcher(processor_factory make_processor, std::shared_ptr<conversation> with, logger& log);
+  dispatcher(const dispatcher&) = delete;
+  dispatcher& operator=(const dispatcher&) = delete;
 
   /// Blocking: until the conversation is over. The processor is destroyed before it returns.
   void run();
 
  private:
-  void dispatch(const session::call& call);
-  void initialize(const session::call& call);
-
-  processor_factory make_processor_;
   std::shared_ptr<conversation> conversation_;
   logger& log_;
   checkpointer checkpointer_;
-  std::unique_ptr<shard_context> context_;  // outlives the processor
-  std::unique_ptr<record_processor> processor_;
+  session::processor_host host_;
 };
 
 }  // namespace kclxx::runtime

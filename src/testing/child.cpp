@@ -39,7 +39,13 @@ child::child(configuration with, std::shared_ptr<virtual_clock> clock, std::shar
       clock_(std::move(clock)),
       usage_(std::move(usage)),
       around_(std::move(around)),
-      session_(with_.options, false, with_.seed) {}
+      session_(with_.options, false, with_.seed),
+      host_(with_.make_processor, [this] {
+        shard_context::fields fields = with_.context;
+        fields.stop_token = stop_.get_token();
+        fields.now = [clock = clock_] { return clock->now(); };
+        return fields;
+      }) {}
 
 template <class Event>
 void child::turn(Event event) {
@@ -147,7 +153,8 @@ bool child::run_next_callback() {
   std::optional<std::string> failure;
   try {
     around_.callback_begins(call->what);
-    dispatch(*call);
+    checkpointer handle(shared_from_this());
+    host_.run(*call, handle);
   } catch (const std::exception& error) {
     thrown_ = std::current_exception();
     failure = error.what();
@@ -166,34 +173,6 @@ bool child::run_next_callback() {
     }
   });
   return true;
-}
-
-void child::dispatch(const session::call& call) {
-  checkpointer handle(shared_from_this());
-  switch (call.what) {
-    case session::callback::initialize:
-      return initialize(call);
-    case session::callback::process_records:
-      return processor_->process_records(call.batch, handle);
-    case session::callback::lease_lost:
-      return processor_->lease_lost();
-    case session::callback::shard_ended:
-      return processor_->shard_ended(handle);
-    case session::callback::shutdown_requested:
-      return processor_->shutdown_requested(handle);
-  }
-}
-
-void child::initialize(const session::call& call) {
-  shard_context::fields fields = with_.context;
-  fields.shard_id = call.shard_id;
-  fields.start_position = call.start_position;
-  fields.stop_token = stop_.get_token();
-  fields.now = [clock = clock_] { return clock->now(); };
-  context_ = std::make_unique<shard_context>(std::move(fields));
-  processor_ = with_.make_processor();
-  if (!processor_) throw std::logic_error("the processor factory returned no processor");
-  processor_->initialize(*context_);
 }
 
 std::optional<child::time_point> child::next_timer() const {
@@ -220,7 +199,7 @@ void child::fire_timers() {
 void child::kill() {
   is_killed_ = true;
   stop_.request_stop();  // for threads that the processor's destructor waits for
-  processor_.reset();
+  host_.destroy();
 }
 
 child::result child::wait(const std::optional<sequence_position>& position,

@@ -21,6 +21,7 @@
 
 #include "base/checkpoint_port.hpp"
 #include "protocol/decoder.hpp"
+#include "session/processor_host.hpp"
 #include "session/session.hpp"
 #include "testing/usage.hpp"
 #include "testing/virtual_clock.hpp"
@@ -73,7 +74,7 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
-  [[nodiscard]] record_processor* processor() const noexcept { return processor_.get(); }
+  [[nodiscard]] record_processor* processor() const noexcept { return host_.get(); }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
   result wait(const std::optional<sequence_position>& position,
@@ -88,8 +89,6 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
   void write_lines();
 
   void read(const std::string& line);
-  void dispatch(const session::call& call);
-  void initialize(const session::call& call);
   [[nodiscard]] result give_up(session::waiter_id id);
   [[noreturn]] void refuse_endless_wait(session::waiter_id id,
                                         const std::optional<sequence_position>& position);
@@ -110,8 +109,7 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
   std::optional<exit_status> status_;
   std::stop_source stop_;
   std::exception_ptr thrown_;
-  std::unique_ptr<shard_context> context_;  // outlives the processor
-  std::unique_ptr<record_processor> processor_;
+  session::processor_host host_;
   bool is_in_callback_ = false;
   bool is_paused_ = false;
   bool has_input_ended_ = false;
