@@ -2,6 +2,7 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -56,7 +57,10 @@ CLI::Validator seconds_between(double least, double most) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
         double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return {};
+        const char* const end = text.data() + text.size();
+        const auto [parsed, error] = std::from_chars(text.data(), end, value);
+        const bool is_number = error == std::errc() && parsed == end;
+        if (is_number && value >= least && value <= most) return {};
         return "'" + text + "' is not a number of seconds between " + printed(least) + " and " +
                printed(most);
       },
@@ -97,6 +101,13 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
     return with_stdout_checked(app, run.status);
   } catch (const CLI::Success& request) {  // --help, --version
     return with_stdout_checked(app, app.exit(request));
+  } catch (const CLI::RequiredError& error) {
+    // Something is missing because something else was misspelt: that is the news.
+    const std::vector<std::string> unexpected = app.remaining(true);
+    say(app, (unexpected.empty() ? std::string(error.what())
+                                 : "'" + unexpected.front() + "' was not expected") +
+                 " (see --help)");
+    return static_cast<int>(exit_status::usage);
   } catch (const CLI::ParseError& error) {
     say(app, std::string(error.what()) + " (see --help)");
     return static_cast<int>(exit_status::usage);

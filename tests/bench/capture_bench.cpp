@@ -15,61 +15,24 @@
 #include <unistd.h>
 #include <vector>
 
-#include <kclxx/record.hpp>
-
+#include "bench/lockstep.hpp"
 #include "cli/child_process.hpp"
-#include "daemon_model/lines.hpp"
 #include "io/line_writer.hpp"
 
 namespace {
 
 using clock_type = std::chrono::steady_clock;
 using kclxx::cli::child_process;
+using namespace kclxx::bench;
 
-constexpr std::string_view initialize =
-    R"({"action":"initialize","shardId":"shardId-000000000000","sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})"
-    "\n";
 constexpr std::string_view answer =
     R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":null})"
     "\n";
 
-/// The child that only answers: it looks for the end of each line, and at its beginning.
-int answer_only() {
-  std::string status[2] = {"\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
-                           "\n{\"action\":\"status\",\"responseFor\":\"processRecords\"}\n"};
-  std::vector<char> piece(std::size_t{1} << 18);
-  int answered = 0;
-  ssize_t n = 0;
-  while ((n = ::read(STDIN_FILENO, piece.data(), piece.size())) > 0) {
-    if (piece[static_cast<std::size_t>(n) - 1] != '\n') continue;  // in lockstep no more follows
-    const std::string& one = status[std::min(answered++, 1)];
-    if (::write(STDOUT_FILENO, one.data(), one.size()) == -1) return 1;
-  }
-  return 0;
-}
-
-std::string batch(std::size_t records, std::size_t size) {
-  std::string text;
-  while (text.size() < size) text += "some words of a text that is counted ";
-  text.resize(size);
-  std::vector<std::string> numbers;
-  for (std::size_t i = 0; i < records; ++i) numbers.push_back(std::to_string(1000000 + i));
-  std::vector<kclxx::record> all;
-  for (const std::string& number : numbers) {
-    kclxx::record::fields one;
-    one.data = text;
-    one.partition_key = "key";
-    one.sequence_number = number;
-    one.approximate_arrival_timestamp = std::chrono::milliseconds(1'600'000'000'000);
-    all.emplace_back(one);
-  }
-  return kclxx::daemon_model::process_records_line(all, 0) + "\n";
-}
-
 class daemon_side {
  public:
   explicit daemon_side(const std::vector<std::string>& command) : child_(command) {
-    exchange(initialize);
+    exchange(initialize());
   }
   ~daemon_side() {
     child_.input.close();
@@ -110,11 +73,6 @@ double seconds_each(const std::vector<std::string>& command, const std::string& 
   const auto start = clock_type::now();
   for (int i = 0; i < count; ++i) daemon.exchange(line);
   return std::chrono::duration<double>(clock_type::now() - start).count() / count;
-}
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
-  return of[of.size() / 2];
 }
 
 struct comparison {

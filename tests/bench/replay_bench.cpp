@@ -18,54 +18,17 @@
 #include <unistd.h>
 #include <vector>
 
-#include <kclxx/record.hpp>
-
+#include "bench/lockstep.hpp"
 #include "cli/child_process.hpp"
-#include "daemon_model/lines.hpp"
 #include "io/line_writer.hpp"
 
 namespace {
 
 using clock_type = std::chrono::steady_clock;
 using kclxx::cli::child_process;
+using namespace kclxx::bench;
 
-const std::string begin = kclxx::daemon_model::initialize_line(
-                              "shardId-000000000000", kclxx::sequence_position("TRIM_HORIZON")) +
-                          "\n";
-
-/// The child that only answers: it looks for the end of each line.
-int answer_only() {
-  const std::string status[2] = {"\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n",
-                                 "\n{\"action\":\"status\",\"responseFor\":\"processRecords\"}\n"};
-  std::vector<char> piece(std::size_t{1} << 18);
-  int answered = 0;
-  ssize_t n = 0;
-  while ((n = ::read(STDIN_FILENO, piece.data(), piece.size())) > 0) {
-    if (piece[static_cast<std::size_t>(n) - 1] != '\n') continue;  // in lockstep no more follows
-    const std::string& one = status[std::min(answered++, 1)];
-    if (::write(STDOUT_FILENO, one.data(), one.size()) == -1) return 1;
-  }
-  return 0;
-}
-
-std::string batch(std::size_t records, std::size_t size) {
-  const std::string text(size, 'x');
-  std::vector<std::string> numbers;
-  for (std::size_t i = 0; i < records; ++i) {
-    numbers.push_back("4960000000000000000000000000000000000000000000" +
-                      std::to_string(1000000000 + i));
-  }
-  std::vector<kclxx::record> all;
-  for (const std::string& number : numbers) {
-    kclxx::record::fields one;
-    one.data = text;
-    one.partition_key = "key";
-    one.sequence_number = number;
-    one.approximate_arrival_timestamp = std::chrono::milliseconds(1'600'000'000'000);
-    all.emplace_back(one);
-  }
-  return kclxx::daemon_model::process_records_line(all, 0) + "\n";
-}
+const std::string begin = initialize();
 
 /// Seconds for all lines by a tight loop.
 double plain(const std::vector<std::string>& command, const std::string& line, std::size_t count) {
@@ -98,11 +61,6 @@ double replayed(const std::string& kclxx, const std::string& file,
   }
   if (tool.wait().status != 0) throw std::runtime_error("kclxx replay failed");
   return std::chrono::duration<double>(clock_type::now() - start).count();
-}
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
-  return of[of.size() / 2];
 }
 
 void compare(const char* name, const std::string& kclxx, const std::string& file,

@@ -58,24 +58,24 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-}  // namespace
-
-TEST_CASE("a child that keeps every rule passes every check, and none is skipped", "[check]") {
+/// `poison` and `prints`: what this child obeys.
+void must_pass_every_check(const std::string& child, const char* poison, const char* prints) {
   const outcome came =
-      check({"--timeout", patient, "--poison", "poison", "--prints", "print", "--", broken_child});
+      check({"--timeout", patient, "--poison", poison, "--prints", prints, "--", child});
   INFO(came.output);
   CHECK(came.status == 0);
   CHECK_FALSE(has(came.output, "not ok"));
   CHECK_FALSE(has(came.output, "# SKIP"));
 }
 
+}  // namespace
+
+TEST_CASE("a child that keeps every rule passes every check, and none is skipped", "[check]") {
+  must_pass_every_check(broken_child, "poison", "print");
+}
+
 TEST_CASE("a child of kclxx passes every check, and none is skipped", "[check]") {
-  const outcome came =
-      check({"--timeout", patient, "--poison", "throw", "--prints", "cout", "--", kclxx_child});
-  INFO(came.output);
-  CHECK(came.status == 0);
-  CHECK_FALSE(has(came.output, "not ok"));
-  CHECK_FALSE(has(came.output, "# SKIP"));
+  must_pass_every_check(kclxx_child, "throw", "cout");
 }
 
 TEST_CASE("each rule is caught by its own check when a child breaks it", "[check]") {

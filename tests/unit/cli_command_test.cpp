@@ -36,7 +36,8 @@ struct result {
   int number;
 };
 
-/// A tool with the commands "start", which takes a child, and "count", which does not.
+/// A tool with the commands "start", which takes a child, "count", which does not, and "fill",
+/// which wants an option.
 result run_tool(const std::vector<const char*>& arguments) {
   CLI::App app("A tool.", "kclxx");
   app.require_subcommand(1);
@@ -48,6 +49,10 @@ result run_tool(const std::vector<const char*>& arguments) {
   start.callback([&] { run.status = 42; });
   CLI::App& count = add_command(app, {"count", "Counts.", "kclxx count"}, child_use::none, run);
   count.callback([] { throw command_error(exit_status::bad_transcript, "file:3: is bad"); });
+  std::string into;
+  add_command(app, {"fill", "Fills.", "kclxx fill --into x"}, child_use::none, run)
+      .add_option("--into", into, "A file")
+      ->required();
   std::vector<const char*> all{"kclxx"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   const captured_output captured;
@@ -82,9 +87,12 @@ TEST_CASE("a bad command line is status 2 and one line", "[cli]") {
     CHECK(run.output.find('\n') == run.output.size() - 1);
   };
   refused({}, "kclxx: A subcommand is required");
-  refused({"stat"}, "kclxx: ");
+  refused({"stat"}, "kclxx: 'stat' was not expected");
+  refused({"--bogus"}, "kclxx: '--bogus' was not expected");
   refused({"start"}, "kclxx start: the program to start is missing; it stands behind --");
   refused({"start", "--"}, "kclxx start: the program to start is missing");
+  refused({"fill"}, "kclxx fill: --into is required");
+  refused({"fill", "--inot", "x"}, "kclxx fill: '--inot' was not expected");
   refused({"start", "--number", "x", "--", "a"}, "kclxx start: ");
   refused({"start", "--unknown", "--", "a"}, "kclxx start: ");
   refused({"count", "--", "a"}, "kclxx count: it starts no program: remove the --");
