@@ -58,11 +58,8 @@ bool same(const record& a, const record& b) {
          a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp();
 }
 
-/// Nothing when the line means the same with and without white space before it, else the
-/// difference.
-std::string difference(const std::string& line) {
-  const decoded_line a(line);
-  const decoded_line b(" " + line);
+/// Nothing when both mean the same.
+std::string difference(const decoded_line& a, const decoded_line& b) {
   if (a.is_error() != b.is_error()) return "one is an error";
   if (a.is_error()) {
     if (a.error().field == b.error().field && a.error().what == b.error().what) return {};
@@ -81,6 +78,11 @@ std::string difference(const std::string& line) {
   const auto& y = b.as<protocol::process_records>();
   if (x.millis_behind_latest != y.millis_behind_latest) return "the time behind";
   return x.largest == y.largest ? "" : "the largest position";
+}
+
+/// Between the line with and without white space before it.
+std::string difference(const std::string& line) {
+  return difference(decoded_line(line), decoded_line(" " + line));
 }
 
 /// A change such as a hostile or a newer daemon might make.
@@ -149,7 +151,7 @@ TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][daemon_
     const std::size_t length = line.size();
     line.append(protocol::decoder::padding, '\0');
     std::vector<record> records;
-    CHECK(protocol::read_daemon_form(line.data(), length, records).is_whole);
+    CHECK(protocol::daemon_form_reader().finish(line.data(), length, records).is_whole);
   }
 }
 
