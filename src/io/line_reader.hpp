@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 namespace kclxx::io {
 
@@ -57,6 +58,13 @@ class line_reader {
   /// next. `line`'s old memory becomes the reader's next buffer, so that two buffers serve for
   /// ever; lend() makes it one large and one small.
   bool next_line(line_buffer& line, std::size_t& length);
+
+  /// The line that is arriving, as far as it is there and when it stands in a buffer of its own,
+  /// else empty. It may be rewritten, but for newlines, and moves with the next call.
+  [[nodiscard]] std::span<char> arriving() noexcept {
+    if (begin_ != 0 || scanned_ != end_) return {};
+    return {buffer_.data(), end_};
+  }
 
   /// What was read behind the last newline: after the end of input, an unfinished line.
   bool unfinished(line_buffer& line, std::size_t& length);

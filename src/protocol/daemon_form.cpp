@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "protocol/base64.hpp"
 #include "protocol/digits.hpp"
@@ -59,18 +60,20 @@ bool is_ascii(std::string_view text) {
   return bits < 0x80;
 }
 
-/// A place in the line. Each function takes what it names and goes behind it, or gives false; where
-/// it then stands does not matter.
+/// A place in the line. Each function takes what it names and goes behind it, or gives false and
+/// stands before what it could not take.
 class reader {
  public:
-  reader(char* at, const char* end) : at_(at), end_(end) {}
+  /// Of the next record's data so much was searched for its end before.
+  reader(char* at, const char* end, std::size_t scanned) : at_(at), end_(end), scanned_(scanned) {}
 
   [[nodiscard]] const char* at() const { return at_; }
+  [[nodiscard]] std::size_t scanned() const { return scanned_; }
   [[nodiscard]] bool is_at_end() const { return at_ == end_; }
 
   template <std::size_t Size>
   bool take(const char (&text)[Size]) {
-    static_assert(Size <= 64, "there is no more behind the line");
+    static_assert(Size <= daemon_form_reader::look_ahead, "there is no more behind the line");
     if (std::memcmp(at_, text, Size - 1) != 0) return false;
     at_ += Size - 1;
     return true;
@@ -90,6 +93,7 @@ class reader {
 
   char* at_;
   const char* end_;
+  std::size_t scanned_;
 };
 
 std::string_view reader::up_to(const char* end) {
@@ -102,9 +106,11 @@ std::string_view reader::up_to(const char* end) {
 bool reader::data(std::optional<std::string_view>& to) {
   if (take("null")) return true;
   if (!take("\"")) return false;
-  const void* end = std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_));
-  if (end == nullptr) return false;
-  to = up_to(static_cast<const char*>(end));
+  const char* from = at_ + scanned_;
+  const void* quote = std::memchr(from, '"', static_cast<std::size_t>(end_ - from));
+  const char* end = quote == nullptr ? end_ : static_cast<const char*>(quote);
+  scanned_ = static_cast<std::size_t>(end - at_);
+  to = up_to(end);
   return take("\"");
 }
 
@@ -164,7 +170,9 @@ bool reader::record(record::fields& to) {
     return false;
   }
   take(",\"action\":\"record\"");
-  return take("}") && (*at_ == ']' || (at_[0] == ',' && at_[1] == '{')) && decode(to.data);
+  if (!take("}") || !(*at_ == ']' || (at_[0] == ',' && at_[1] == '{'))) return false;
+  scanned_ = 0;
+  return decode(to.data);
 }
 
 /// Last, since it is what changes the line.
@@ -179,6 +187,23 @@ bool reader::decode(std::optional<std::string_view>& data) {
   }
   data = std::string_view(text, decoded.size);
   return true;
+}
+
+std::string_view moved(std::string_view text, const char* before, const char* now) {
+  return {now + (text.data() - before), text.size()};
+}
+
+record moved(const record& from, const char* before, const char* now) {
+  record::fields to;
+  if (from.has_data()) to.data = moved(from.data(), before, now);
+  if (const auto key = from.partition_key()) to.partition_key = moved(*key, before, now);
+  to.sequence_number = moved(from.sequence_number(), before, now);
+  to.sub_sequence_number = from.sub_sequence_number();
+  if (const auto time = from.approximate_arrival_timestamp()) {
+    to.approximate_arrival_timestamp =
+        std::chrono::duration_cast<std::chrono::milliseconds>(time->time_since_epoch());
+  }
+  return record(to);
 }
 
 }  // namespace
@@ -198,24 +223,69 @@ std::optional<sequence_position> highest_position::get() const {
   return sequence_position(sequence_number_, sub_sequence_number_);
 }
 
-daemon_form read_daemon_form(char* line, std::size_t length, std::vector<record>& records) {
-  daemon_form found;
-  if (!std::string_view(line, length).starts_with(daemon_form::beginning)) return found;
-  reader from(line + daemon_form::beginning.size(), line + length);
-  const auto stop_here = [&] { found.rest = static_cast<std::size_t>(from.at() - line); };
-  if (!from.take("]")) {
-    do {
-      if (!records.empty()) stop_here();
-      record::fields fields;
-      if (!from.record(fields)) return found;
-      found.highest.take(fields.sequence_number, fields.sub_sequence_number);
-      records.emplace_back(fields);
-    } while (from.take(","));
-    stop_here();
-    from.take("]");
+void highest_position::follow(const char* before, const char* now) noexcept {
+  if (!sequence_number_.empty()) sequence_number_ = moved(sequence_number_, before, now);
+}
+
+// A line moves when its buffer grows, which it does by doubling.
+void daemon_form_reader::follow(char* line, std::vector<record>& records) {
+  const char* before = std::exchange(line_, line);
+  if (before == line) return;
+  highest_.follow(before, line);
+  for (record& one : records) one = moved(one, before, line);
+}
+
+/// Whether there are records to be read.
+bool daemon_form_reader::begin(char* line, std::size_t size, std::vector<record>& records) {
+  if (state_ == state::before_records) {
+    constexpr std::string_view beginning = daemon_form::beginning;
+    line_ = line;
+    if (size <= beginning.size()) return false;
+    at_ = beginning.size();
+    state_ = state::elsewhere;
+    if (std::string_view(line, size).starts_with(beginning)) {
+      state_ = line[at_] == ']' ? state::behind_records : state::in_records;
+    }
+  } else {
+    follow(line, records);
   }
-  found.is_whole = from.take(",\"millisBehindLatest\":") && from.time(found.millis_behind_latest) &&
-                   from.take("}") && from.is_at_end();
+  return state_ == state::in_records;
+}
+
+void daemon_form_reader::take_records(std::size_t size, std::vector<record>& records) {
+  reader from(line_ + at_, line_ + size, scanned_);
+  do {
+    record::fields fields;
+    if (!from.record(fields)) {
+      scanned_ = from.scanned();
+      // Near the end it may only be cut off. Else it need not be looked at again.
+      const auto left = static_cast<std::size_t>(line_ + size - from.at());
+      if (left > look_ahead) state_ = state::elsewhere;
+      return;
+    }
+    highest_.take(fields.sequence_number, fields.sub_sequence_number);
+    records.emplace_back(fields);
+    if (!from.take(",")) state_ = state::behind_records;
+    at_ = static_cast<std::size_t>(from.at() - line_);
+  } while (state_ == state::in_records);
+}
+
+void daemon_form_reader::read_ahead(char* line, std::size_t size, std::vector<record>& records) {
+  if (begin(line, size, records)) take_records(size, records);
+}
+
+daemon_form daemon_form_reader::finish(char* line, std::size_t length,
+                                       std::vector<record>& records) {
+  read_ahead(line, length, records);
+  daemon_form found;
+  if (!records.empty()) found.rest = at_;
+  if (state_ == state::behind_records) {
+    reader from(line + at_, line + length, 0);
+    found.is_whole = from.take("],\"millisBehindLatest\":") &&
+                     from.time(found.millis_behind_latest) && from.take("}") && from.is_at_end();
+  }
+  found.highest = highest_;
+  *this = {};
   return found;
 }
 

@@ -22,6 +22,8 @@ class highest_position {
   void take(std::string_view sequence_number, std::uint64_t sub_sequence_number) noexcept;
   /// std::nullopt when nothing was taken.
   [[nodiscard]] std::optional<sequence_position> get() const;
+  /// The text that stood from `before` on stands from `now` on.
+  void follow(const char* before, const char* now) noexcept;
 
  private:
   std::string_view sequence_number_;
@@ -41,9 +43,38 @@ struct daemon_form {
   highest_position highest;
 };
 
-/// Reads line[0, length) as far as it has the daemon's form, appends the records, and decodes their
-/// data in place. What it does not read it does not change, and what it reads means the same to
-/// the decoder. Behind the line must be 64 bytes of zeros.
-daemon_form read_daemon_form(char* line, std::size_t length, std::vector<record>& records);
+/// Reads one line after the other as far as it has the daemon's form, appends its records, and
+/// decodes their data in place. What it does not read it does not change, and what it reads means
+/// the same to the decoder.
+///
+/// A line may be read while it arrives: its records are then decoded while they are still in the
+/// cache, and while the daemon writes the next ones.
+/// Thread safety: none.
+class daemon_form_reader {
+ public:
+  /// Bytes behind what is given that must be there to be read.
+  static constexpr std::size_t look_ahead = 64;
+
+  /// line[0, size) has arrived, and zeros stand behind it. May be called again with more, at
+  /// another address too: what was read moved with the line, and `records` follow it.
+  void read_ahead(char* line, std::size_t size, std::vector<record>& records);
+
+  /// line[0, length) is whole, and zeros stand behind it. `records` as read_ahead left them, or
+  /// empty.
+  daemon_form finish(char* line, std::size_t length, std::vector<record>& records);
+
+ private:
+  bool begin(char* line, std::size_t size, std::vector<record>& records);
+  void take_records(std::size_t size, std::vector<record>& records);
+  void follow(char* line, std::vector<record>& records);
+
+  enum class state { before_records, in_records, behind_records, elsewhere };
+
+  state state_ = state::before_records;
+  char* line_ = nullptr;
+  std::size_t at_ = 0;       // behind the last record that was read
+  std::size_t scanned_ = 0;  // so much of the next record's data has no quote
+  highest_position highest_;
+};
 
 }  // namespace kclxx::protocol

@@ -14,6 +14,7 @@
 namespace kclxx::protocol {
 
 static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
+static_assert(decoder::padding >= daemon_form_reader::look_ahead);
 
 namespace {
 
@@ -221,23 +222,36 @@ simdjson::error_code make_room(ondemand::parser& parser, std::size_t size) {
 
 struct decoder::working_memory {
   ondemand::parser parser;
+  daemon_form_reader form;
 };
 
 decoder::decoder() : memory_(std::make_unique<working_memory>()) {}
 decoder::~decoder() = default;
 
-void decoder::release_memory() { memory_ = std::make_unique<working_memory>(); }
+void decoder::release_memory() { memory_->parser = ondemand::parser(); }
+
+void decoder::read_ahead(char* line, std::size_t size, std::vector<record>& records,
+                         std::deque<std::string>& arena) {
+  if (!std::exchange(is_ahead_, true)) {
+    records.clear();
+    arena.clear();
+  }
+  std::memset(line + size, 0, daemon_form_reader::look_ahead);
+  memory_->form.read_ahead(line, size, records);
+}
 
 std::variant<message, decode_error> decoder::decode(char* line, std::size_t length,
                                                     std::vector<record>& records,
                                                     std::deque<std::string>& arena,
                                                     bool& replaced_invalid_utf8) {
   replaced_invalid_utf8 = false;
-  records.clear();
-  arena.clear();
+  if (!std::exchange(is_ahead_, false)) {
+    records.clear();
+    arena.clear();
+  }
   // Defined values for those who look ahead; the bytes are the caller's to give.
   std::memset(line + length, 0, padding);
-  const daemon_form known = read_daemon_form(line, length, records);
+  const daemon_form known = memory_->form.finish(line, length, records);
   if (known.is_whole) {
     return message{"processRecords",
                    process_records{known.millis_behind_latest, known.highest.get()}};

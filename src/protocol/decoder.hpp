@@ -35,6 +35,11 @@ class decoder {
   decoder(const decoder&) = delete;
   decoder& operator=(const decoder&) = delete;
 
+  /// Goes on with a line of which `line[0, size)` has arrived: reads what it can of it, in place.
+  /// The line, wherever it then is, and the same `records` and `arena` must go to `decode` next.
+  void read_ahead(char* line, std::size_t size, std::vector<record>& records,
+                  std::deque<std::string>& arena);
+
   /// Decodes `line[0, length)` (without its newline) in place: the views of `records` point into
   /// the line, or into `arena` where text had to be rewritten. For processRecords `records` is
   /// replaced (its capacity kept), else left empty.
@@ -56,6 +61,7 @@ class decoder {
                       bool& replaced_invalid_utf8);
 
   std::unique_ptr<working_memory> memory_;
+  bool is_ahead_ = false;  // of the line that comes next
 };
 
 }  // namespace kclxx::protocol

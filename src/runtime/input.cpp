@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -52,7 +53,7 @@ input::state input::on_readable() {
     log_(log_level::error, std::string("cannot read from the daemon: ") + std::strerror(error));
   }
   // A last line without its newline still counts: a file written by hand may end so.
-  auto memory = pool_.take();
+  auto memory = take_memory();
   std::size_t length = 0;
   bool is_unfinished = reader_.unfinished(memory->line, length);
   if (is_unfinished && memory->line.data()[length - 1] == '}') {
@@ -65,29 +66,49 @@ input::state input::on_readable() {
 
 void input::deliver_lines() {
   while (!conversation_.is_reading_paused() && !conversation_.status()) {
-    auto memory = pool_.take();
+    auto memory = take_memory();
     std::size_t length = 0;
-    if (!reader_.next_line(memory->line, length)) return;
+    if (!reader_.next_line(memory->line, length)) {
+      read_ahead(std::move(memory));
+      return;
+    }
     note_size(length);
     if (length > 0) deliver(std::move(memory), length);
   }
 }
 
+std::shared_ptr<batch_memory> input::take_memory() {
+  return arriving_ ? std::move(arriving_) : pool_.take();
+}
+
+/// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes on.
+void input::read_ahead(std::shared_ptr<batch_memory> memory) {
+  const std::span<char> line = reader_.arriving();
+  // No record ends before that, so the excerpt is taken from a line that nothing has changed.
+  if (line.size() < excerpt_length) return;
+  keep_beginning(line.data(), line.size());
+  decoder_.read_ahead(line.data(), line.size(), memory->records, memory->arena);
+  arriving_ = std::move(memory);
+}
+
+/// Decoding rewrites the line; what an error shows of it must be kept before.
+void input::keep_beginning(const char* line, std::size_t length) {
+  if (beginning_.empty()) beginning_.assign(line, std::min(length, excerpt_length));
+}
+
 void input::deliver(std::shared_ptr<batch_memory> memory, std::size_t length) {
-  // Decoding rewrites the line; what an error shows of it must be kept before.
-  char begin[excerpt_length];
-  std::memcpy(begin, memory->line.data(), std::min(length, excerpt_length));
+  keep_beginning(memory->line.data(), length);
   bool replaced_invalid_utf8 = false;
   auto decoded = decoder_.decode(memory->line.data(), length, memory->records, memory->arena,
                                  replaced_invalid_utf8);
   if (auto* error = std::get_if<protocol::decode_error>(&decoded)) {
-    std::string line = excerpt(begin, std::min(length, excerpt_length));
-    if (length > excerpt_length) line += "...";
     conversation_.on_bad_line(
         "bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
-        error->what + "; the line has " + std::to_string(length) + " bytes and begins: " + line);
+        error->what + "; the line has " + std::to_string(length) +
+        " bytes and begins: " + excerpt(beginning_.data(), length));
     return;
   }
+  beginning_.clear();
   if (replaced_invalid_utf8 && !std::exchange(has_said_utf8_, true)) {
     log_(log_level::warning,
          "a line from the daemon has bytes that are not UTF-8; they stand as U+FFFD. Start the "
@@ -106,9 +127,10 @@ void input::refuse_long_line() {
   io::line_buffer line;
   std::size_t length = 0;
   reader_.unfinished(line, length);
+  keep_beginning(line.data(), length);
   conversation_.on_bad_line(
       "bad line from the daemon: it is longer than the limit of " + std::to_string(limit_) +
-      " bytes (run_options::max_line_length) and begins: " + excerpt(line.data(), length));
+      " bytes (run_options::max_line_length) and begins: " + excerpt(beginning_.data(), length));
 }
 
 void input::note_size(std::size_t length) {

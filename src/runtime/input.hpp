@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "io/line_reader.hpp"
@@ -40,6 +41,9 @@ class input {
 
  private:
   void deliver_lines();
+  void read_ahead(std::shared_ptr<batch_memory> memory);
+  std::shared_ptr<batch_memory> take_memory();
+  void keep_beginning(const char* line, std::size_t length);
   void deliver(std::shared_ptr<batch_memory> memory, std::size_t length);
   void refuse_long_line();
   void note_size(std::size_t length);
@@ -52,6 +56,8 @@ class input {
   io::line_reader reader_;
   protocol::decoder decoder_;
   batch_memory_pool pool_;
+  std::shared_ptr<batch_memory> arriving_;  // of a line that was begun to be read
+  std::string beginning_;                   // of that line, or of the one being delivered
   std::chrono::steady_clock::time_point last_line_{};
   int small_lines_ = 0;
   bool holds_large_ = false;

@@ -85,6 +85,34 @@ TEST_CASE("a line over the limit is refused by its length", "[process][D17]") {
   CHECK(contains(daemon.stderr_so_far(), "longer than the limit of 1000 bytes"));
 }
 
+TEST_CASE("an error shows the beginning of a line as it came, though most of it is decoded by then",
+          "[process]") {
+  const std::string beginning =
+      R"({"action":"processRecords","records":[{"data":"QUJD","partitionKey":"k","sequenceNumber":"1",)";
+  const std::string record =
+      R"("approximateArrivalTimestamp":1,"subSequenceNumber":0,"action":"record"},)";
+  std::string line = beginning + record;
+  SECTION("that is longer than one read and has a bad record at its end") {
+    scripted_daemon daemon({child});
+    start(daemon);
+    while (line.size() < 300000) {
+      line += R"({"data":"QUJDQUJDQUJD","partitionKey":"k","sequenceNumber":"1",)" + record;
+    }
+    daemon.send(line + R"({"data":"!"}],"millisBehindLatest":1})");
+    CHECK(daemon.wait_exit() == 11);
+    CHECK(contains(daemon.stderr_so_far(), "data is not base64 at character 0"));
+    CHECK(contains(daemon.stderr_so_far(), "begins: " + beginning));
+  }
+  SECTION("that is over the limit") {
+    scripted_daemon daemon({child, "small_lines"});
+    start(daemon);
+    daemon.send_raw(line + "{");
+    daemon.send_raw(std::string(1000, ' '));
+    CHECK(daemon.wait_exit() == 11);
+    CHECK(contains(daemon.stderr_so_far(), "begins: " + beginning));
+  }
+}
+
 TEST_CASE("what may be null is accepted", "[process][D16]") {
   scripted_daemon daemon({child});
   daemon.send(

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,6 +24,18 @@ class decoded_line {
     decode(text, decoder);
   }
   decoded_line(std::string_view text, protocol::decoder& decoder) { decode(text, decoder); }
+  /// The line came in pieces, of which these were the first sizes. Each is in memory of its own.
+  decoded_line(std::string_view text, protocol::decoder& decoder,
+               const std::vector<std::size_t>& sizes) {
+    std::size_t had = 0;
+    for (const std::size_t size : sizes) {
+      arrive(text, had, size);
+      decoder.read_ahead(memory_.get(), size, records_, arena_);
+      had = size;
+    }
+    arrive(text, had, text.size());
+    result_ = decoder.decode(memory_.get(), text.size(), records_, arena_, replaced_);
+  }
 
   [[nodiscard]] bool is_error() const {
     return std::holds_alternative<protocol::decode_error>(result_);
@@ -44,9 +58,15 @@ class decoded_line {
   [[nodiscard]] bool replaced_invalid_utf8() const { return replaced_; }
 
  private:
+  /// What was there may have been rewritten and moves; the rest comes from the text.
+  void arrive(std::string_view text, std::size_t had, std::size_t size) {
+    auto memory = std::make_unique<char[]>(size + protocol::decoder::padding);
+    if (had > 0) std::memcpy(memory.get(), memory_.get(), had);
+    text.substr(had, size - had).copy(memory.get() + had, size - had);
+    memory_ = std::move(memory);
+  }
   void decode(std::string_view text, protocol::decoder& decoder) {
-    memory_ = std::make_unique<char[]>(text.size() + protocol::decoder::padding);
-    std::memcpy(memory_.get(), text.data(), text.size());
+    arrive(text, 0, text.size());
     result_ = decoder.decode(memory_.get(), text.size(), records_, arena_, replaced_);
   }
 

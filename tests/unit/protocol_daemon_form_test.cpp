@@ -58,11 +58,8 @@ bool same(const record& a, const record& b) {
          a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp();
 }
 
-/// Nothing when the line means the same with and without white space before it, else the
-/// difference.
-std::string difference(const std::string& line) {
-  const decoded_line a(line);
-  const decoded_line b(" " + line);
+/// Nothing when both mean the same.
+std::string difference(const decoded_line& a, const decoded_line& b) {
   if (a.is_error() != b.is_error()) return "one is an error";
   if (a.is_error()) {
     if (a.error().field == b.error().field && a.error().what == b.error().what) return {};
@@ -81,6 +78,11 @@ std::string difference(const std::string& line) {
   const auto& y = b.as<protocol::process_records>();
   if (x.millis_behind_latest != y.millis_behind_latest) return "the time behind";
   return x.largest == y.largest ? "" : "the largest position";
+}
+
+/// Between the line with and without white space before it.
+std::string difference(const std::string& line) {
+  return difference(decoded_line(line), decoded_line(" " + line));
 }
 
 /// A change such as a hostile or a newer daemon might make.
@@ -149,7 +151,7 @@ TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][daemon_
     const std::size_t length = line.size();
     line.append(protocol::decoder::padding, '\0');
     std::vector<record> records;
-    CHECK(protocol::read_daemon_form(line.data(), length, records).is_whole);
+    CHECK(protocol::daemon_form_reader().finish(line.data(), length, records).is_whole);
   }
 }
 
@@ -212,4 +214,46 @@ TEST_CASE("a line that was changed anywhere means the same to both readers",
     CAPTURE(line, found);
     FAIL("the readers disagree");
   }
+}
+
+TEST_CASE("a line that is read while it arrives means the same as the whole line",
+          "[protocol][daemon_form]") {
+  std::mt19937 random(22);
+  const std::vector<std::string> lines = usual_lines();
+  protocol::decoder decoder;
+  for (int round = 0; round < 40000; ++round) {
+    std::string line = lines[random() % lines.size()];
+    for (std::size_t changes = random() % 3; changes > 0; --changes) change(line, random);
+    std::vector<std::size_t> sizes;
+    const std::size_t most = 1 + random() % line.size();
+    for (std::size_t at = 1 + random() % most; at < line.size(); at += 1 + random() % most) {
+      sizes.push_back(at);
+    }
+    const std::string found =
+        difference(decoded_line(line, decoder, sizes), decoded_line(" " + line));
+    if (found.empty()) continue;
+    CAPTURE(line, sizes, found);
+    FAIL("the readers disagree");
+  }
+}
+
+TEST_CASE("a record is read as soon as it and the next one's beginning are there",
+          "[protocol][daemon_form]") {
+  const std::string one = record_of(long_data, R"("key")", digits);
+  std::string line = batch_of({one, one, one});
+  const std::size_t beginning = protocol::daemon_form::beginning.size();
+  std::vector<record> records;
+  protocol::daemon_form_reader reader;
+  std::string memory;
+  for (std::size_t size = 0; size < beginning + 3 * one.size(); ++size) {
+    CAPTURE(size);
+    std::string moved = line.substr(0, size) + std::string(reader.look_ahead, '\0');
+    std::swap(memory, moved);
+    reader.read_ahead(memory.data(), size, records);
+    line.replace(0, size, memory, 0, size);
+    CHECK(records.size() == (size <= beginning ? 0 : (size - beginning - 1) / (one.size() + 1)));
+  }
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].data() == decoded_line(batch_of({one})).records()[0].data());
+  CHECK(same(records[0], records[1]));
 }
