@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib/bench"))
 import baseline
 import goals
+import micro
 import report
 import run
 from workloads import CPU_GB, RATE, WORKLOADS
@@ -45,6 +46,15 @@ class Figures(unittest.TestCase):
             self.assertEqual([path.name for path in paths], ["cpu.svg", "rate.svg", "linear.svg"])
             for path in paths:
                 xml.etree.ElementTree.parse(path)
+
+
+    def test_a_micro_benchmark_is_compared_with_a_floor_of_its_own(self):
+        def timed(name, *times):
+            return [{"run_type": "iteration", "run_name": name, "name": name, "cpu_time": time} for time in times]
+        runs = timed("decode/1", 6, 60, 8) + timed("floor_of_decode/1", 2, 2, 1) + timed("encode", 3)
+        runs += timed("floor_of_encode", 3)
+        found = micro.ratios(runs + [{"run_type": "aggregate", "run_name": "encode", "name": "encode", "cpu_time": 99}])
+        self.assertEqual({name: row[micro.CPU.key]["ratio"] for name, row in found.items()}, {"decode/1": 4, "encode": 1})
 
 
 class Goals(unittest.TestCase):
@@ -84,6 +94,13 @@ class Baseline(unittest.TestCase):
         self.assertEqual(baseline.missing(results(2.0)), [])
         baseline.PATH.write_text("{}")
         self.assertIn(("A", "kclxx", CPU_GB), baseline.missing(results(2.0)))
+
+    def test_a_micro_benchmark_that_got_worse_is_found(self):
+        def run_with(ratio):
+            return {"workloads": {"micro": {"encode": {"cpu_ns": {"value": 1, "ratio": ratio}}}}}
+        baseline.save(run_with(2.0))
+        self.assertEqual([row[:2] for row in baseline.worse(run_with(2.4))], [("micro", "encode")])
+        self.assertEqual(baseline.worse(run_with(2.2)), [])
 
     def test_a_run_of_some_workloads_leaves_the_rest_of_the_baseline_alone(self):
         baseline.PATH.write_text(json.dumps({"B": {"kclxx": {}}}))

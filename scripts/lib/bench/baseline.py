@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/bench --check: kclxx against the committed baseline, as ratios to the floor of the same run."""
+"""scripts/bench --check: kclxx and its parts against the committed baseline, as ratios to the floor of the same run."""
 import json
 
+import micro
 from run import ROOT
 from workloads import WORKLOADS
 
@@ -15,13 +16,18 @@ def compared(figure, entry):
     return entry["ratio"] if figure.ratio else entry["value"]
 
 
+def guarded():
+    """(workload, figures) of all that is compared."""
+    return [(w.name, w.guarded) for w in WORKLOADS if w.guarded] + [(micro.NAME, (micro.CPU,))]
+
+
 def of(results):
     """The guarded figures of a run, as they are committed."""
-    return {workload.name: {client: {figure.key: round(compared(figure, summary[figure.key]), 4)
-                                     for figure in workload.guarded if figure.key in summary}
-                            for client, summary in results["workloads"][workload.name].items()
-                            if client in GUARDED_CLIENTS}
-            for workload in WORKLOADS if workload.guarded and workload.name in results["workloads"]}
+    return {name: {client: {figure.key: round(compared(figure, summary[figure.key]), 4)
+                            for figure in figures if figure.key in summary}
+                   for client, summary in results["workloads"][name].items()
+                   if name == micro.NAME or client in GUARDED_CLIENTS}
+            for name, figures in guarded() if name in results["workloads"]}
 
 
 def load():
@@ -37,12 +43,12 @@ def save(results):
 def _pairs(results):
     """(workload, client, figure, then, now) for all that is guarded; then is None where the baseline has nothing."""
     then, now = load(), of(results)
-    for workload in WORKLOADS:
-        for client, figures in now.get(workload.name, {}).items():
-            for figure in workload.guarded:
-                if figure.key in figures:
-                    before = then.get(workload.name, {}).get(client, {}).get(figure.key)
-                    yield workload.name, client, figure, before, figures[figure.key]
+    for name, figures in guarded():
+        for client, values in now.get(name, {}).items():
+            for figure in figures:
+                if figure.key in values:
+                    before = then.get(name, {}).get(client, {}).get(figure.key)
+                    yield name, client, figure, before, values[figure.key]
 
 
 def worse(results):

@@ -7,6 +7,7 @@ import re
 import sys
 
 import baseline
+import micro
 import report
 import run
 from workloads import SERIES, SERIES_CLIENTS, WORKLOADS
@@ -77,6 +78,8 @@ def check(results, clients, repetitions, seconds):
         again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions, seconds)
         if failures:
             sys.exit(f"bench: failed when measured again: {failures}")
+        if micro.NAME in names:
+            again[micro.NAME] = micro.measure(2 * repetitions, seconds)
         still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
         suspects = [(name, client, figure, *numbers) for name, client, figure, *numbers in suspects
                     if (name, client, figure.key) in still]
@@ -143,6 +146,8 @@ def main():
     results = {"machine": report.machine(), "repetitions": repetitions, "skipped": skipped,
                "clients": {c.name: c.version for c in clients}}
     results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
+    if not chosen.workload and (chosen.check or chosen.update_baseline):
+        results["workloads"][micro.NAME] = micro.measure(repetitions, seconds)
     if not chosen.workload and not chosen.check:
         results["series"] = measure_series(clients, (repetitions + 1) // 2, seconds / 2)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
