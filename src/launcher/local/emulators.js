@@ -45,19 +45,21 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
   };
 }
 
-// In a session of its own, so that no signal of a terminal reaches it.
-function startDetached({ command: [program, ...args], environment }, directory, log) {
+// In a session of its own, so that no signal of a terminal reaches it. It waits for `release`: a shell that becomes
+// the program, with the same process id, when it is told to, and ends when this process does before.
+function startDetached({ command, environment }, directory, log) {
   const out = fs.openSync(log, 'w');
-  const child = spawn(program, args, {
+  const child = spawn('/bin/sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', ...command], {
     detached: true,
     cwd: directory,
     env: { ...cleanEnvironment(), ...environment },
-    stdio: ['ignore', out, out],
+    stdio: ['pipe', out, out],
   });
   fs.closeSync(out);
-  child.on('error', () => {}); // it then has no pid, or is found dead
+  child.on('error', () => {}); // it then has no pid
+  child.stdin.on('error', () => {}); // it has ended, and is found dead
   child.unref();
-  return { pid: child.pid, started: child.pid === undefined ? undefined : startOf(child.pid) };
+  return { pid: child.pid, started: startOf(child.pid), release: () => child.stdin.end('go\n') };
 }
 
 async function awaitPort(name, one, log, signal) {
@@ -101,10 +103,11 @@ async function startAll(options, state, signal) {
   const all = Object.entries(programs(ports, options));
   for (const [name, program] of all) {
     const log = logOf(directory, name);
-    const one = { ...startDetached(program, directory, log), port: program.port };
-    if (one.started === undefined) throw new Failure(`${program.command[0]} cannot be started; log: ${log}`);
-    state[name] = one;
-    writeState(directory, state); // so that even if this is killed now, `stop` finds it
+    const { pid, started, release } = startDetached(program, directory, log);
+    if (started === undefined) throw new Failure(`no process for ${titles[name]} can be started; log: ${log}`);
+    state[name] = { pid, started, port: program.port };
+    writeState(directory, state); // first: should this be killed, `stop` finds what it left
+    release();
   }
   await Promise.all(all.map(([name]) => awaitPort(name, state[name], logOf(directory, name), signal)));
   signal.throwIfAborted();
