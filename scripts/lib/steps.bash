@@ -100,10 +100,7 @@ wait_until() { # wait_until SECONDS CONDITION …
 
 group_gone() { ! group_alive "$1"; }
 
-listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-
-# SIGKILL, because the local Kinesis does not leave on SIGTERM while anyone is connected. Returns 1 if something
-# is left all the same.
+# SIGKILL, because this is for what nobody waits for any more. Returns 1 if something is left all the same.
 end_started() {
     local group status=0
     for group in "${started[@]}"; do

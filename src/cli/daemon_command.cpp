@@ -8,6 +8,7 @@
 
 #include "cli/daemon_jars.hpp"
 #include "cli/daemon_launch.hpp"
+#include "cli/package_cache.hpp"
 #include "cli/program_search.hpp"
 
 namespace kclxx::cli {

@@ -7,21 +7,15 @@
 
 namespace kclxx::cli {
 
-/// Where jars are kept when no folder is named: $XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx.
-/// Errors: command_error when neither variable is set.
-std::filesystem::path default_cache();
-
 /// The folder in the cache that is for the jars of this generation, whether it is there or not.
 std::filesystem::path place_of_jars(const std::filesystem::path& cache, launcher::generation which);
 
 /// The folder has the daemon's own jar. It is there completely or not at all: see fetch_jars.
 bool has_jars(const std::filesystem::path& folder, launcher::generation which);
 
-/// Brings the jars with Maven, unless they are there, and gives their folder. They are fetched
-/// beside their place and renamed once they are complete, so that a fetch that is killed leaves
-/// nothing half done; what it leaves is removed by the next one. Several may run at once.
-/// Blocking: until Maven is done. What it says goes to stderr.
-/// Errors: command_error.
+/// Brings the jars with Maven, unless they are there, and gives their folder (see
+/// package_cache.hpp). Blocking: until Maven is done. What it says goes to stderr. Errors:
+/// command_error.
 std::filesystem::path fetch_jars(const std::filesystem::path& cache, launcher::generation which,
                                  bool is_offline);
 

@@ -17,6 +17,7 @@
 #include "cli/command.hpp"
 #include "cli/daemon_jars.hpp"
 #include "cli/descriptor.hpp"
+#include "cli/package_cache.hpp"
 #include "cli/program_search.hpp"
 #include "cli/transcript_file.hpp"
 #include "launcher/launch.hpp"

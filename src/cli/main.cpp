@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/daemon_command.hpp"
 #include "cli/generate_command.hpp"
+#include "cli/local_command.hpp"
 #include "cli/replay_command.hpp"
 
 int main(int argc, char** argv) {
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app(
       "Records and makes dialogues between the KCL MultiLangDaemon and its children,\n"
-      "and starts the daemon.\n",
+      "and starts the daemon, and what it needs for trying it out.\n",
       "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   add_check_command(app, run);
   add_daemon_command(app, run);
   add_generate_command(app, run);
+  add_local_command(app, run);
   add_replay_command(app, run);
   return run_command_line(app, run, argc, argv);
 }

@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that the tool carries in itself, so that it works wherever it is copied to.
+// Files that the tool carries in itself, so that it works wherever it is copied to. The name of a
+// folder in the cache ends with a hash of what it is made from: other versions get another place.
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace kclxx::launcher::embedded {
 
-/// A Maven project of daemon/, and the beginning of its SHA-256 as scripts/lib/fetch has it.
+/// A Maven project, and the folder for its jars.
 struct project {
   std::string_view folder;
   std::string_view pom;
 };
 
-/// For KCL 1.x, 2.x and 3.x.
+/// The daemon's, for KCL 1.x, 2.x and 3.x.
 extern const std::array<project, 3> projects;
+extern const project dynamodb_local;
+
+struct file {
+  std::string_view name;
+  std::string_view text;
+};
+
+struct folder {
+  std::string_view name;
+  std::span<const file> files;
+};
+
+/// What npm needs to bring the packages of `kclxx local`.
+extern const folder local_packages;
+/// The program, for Node.js, that `kclxx local` becomes; it begins at local.js.
+extern const folder local_program;
+
 extern const std::string_view logback;
 extern const std::string_view java_util_logging;
 

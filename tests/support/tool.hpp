@@ -68,7 +68,8 @@ class sandbox {
   /// The same, in place of this process.
   void become_kclxx(std::vector<std::string> arguments,
                     const std::vector<std::string>& environment = {}) const {
-    for (const char* name : {"JAVA_HOME", "MAVEN_ARGS", "MAVEN_OPTS", "XDG_CACHE_HOME"}) {
+    for (const char* name : {"JAVA_HOME", "KCLXX_LOCAL_DIRECTORY", "MAVEN_ARGS", "MAVEN_OPTS",
+                             "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
       ::unsetenv(name);
     }
     ::setenv("PATH", ((path_ / "bin").string() + ":/usr/bin:/bin").c_str(), 1);

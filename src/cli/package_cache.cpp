@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/package_cache.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <string>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "cli/command.hpp"
+#include "cli/descriptor.hpp"
+
+namespace kclxx::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw command_error(exit_status::cannot_be_set_up, what);
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::string& doing) {
+  fail(path.string() + " cannot be " + doing + ": " + std::strerror(errno));
+}
+
+std::string partial_prefix(const fs::path& place) { return "." + place.filename().string() + "."; }
+
+/// A folder beside its later place, locked as long as this process or a program that it started
+/// lives. Removed with this object, unless it was renamed.
+class partial_folder {
+ public:
+  explicit partial_folder(const fs::path& place) {
+    std::string name = (place.parent_path() / (partial_prefix(place) + "XXXXXX")).string();
+    if (::mkdtemp(name.data()) == nullptr) fail(name, "made");
+    path_ = name;
+    // Inherited on purpose.
+    lock_ = descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY));
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == -1) fail(path_, "locked");
+  }
+  ~partial_folder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  partial_folder(const partial_folder&) = delete;
+  partial_folder& operator=(const partial_folder&) = delete;
+
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+  /// False: another folder already stands there.
+  bool move_to(const fs::path& place) {
+    fs::permissions(path_, fs::perms(0755));
+    if (::rename(path_.c_str(), place.c_str()) == -1) {
+      if (errno == ENOTEMPTY || errno == EEXIST) return false;
+      fail(place, "made");
+    }
+    path_.clear();
+    return true;
+  }
+
+ private:
+  fs::path path_;
+  descriptor lock_;
+};
+
+/// Partial folders that nobody fills any more.
+void remove_leftovers(const fs::path& place) {
+  for (const auto& entry : fs::directory_iterator(place.parent_path())) {
+    if (!entry.path().filename().string().starts_with(partial_prefix(place))) continue;
+    const descriptor folder(::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder.is_open() || ::flock(folder.get(), LOCK_EX | LOCK_NB) == -1) continue;
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+void write_file(const fs::path& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  if (!out) fail(path, "written");
+}
+
+fs::path default_cache() {
+  const auto set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+  };
+  if (const std::string cache = set("XDG_CACHE_HOME"); cache.starts_with('/')) {
+    return fs::path(cache) / "kclxx";
+  }
+  if (const std::string home = set("HOME"); !home.empty()) {
+    return fs::path(home) / ".cache" / "kclxx";
+  }
+  fail("neither XDG_CACHE_HOME nor HOME is set: no place for a cache");
+}
+
+void bring(const cached_folder& folder) {
+  const fs::path& place = folder.place;
+  if (folder.is_complete(place)) return;
+  std::error_code error;
+  fs::create_directories(place.parent_path(), error);
+  if (error) fail(place.parent_path().string() + " cannot be made: " + error.message());
+  remove_leftovers(place);
+  partial_folder partial(place);
+  folder.fill(partial.path());
+  // Someone else was quicker: theirs is as good.
+  if (!partial.move_to(place) && !folder.is_complete(place)) {
+    fail(place.string() + " is not complete: remove it and fetch again");
+  }
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of the user's with what other programs bring: jars, packages.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+namespace kclxx::cli {
+
+/// Where they are kept when no folder is named: $XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx.
+/// Errors: command_error when neither variable is set.
+std::filesystem::path default_cache();
+
+struct cached_folder {
+  std::filesystem::path place;
+  /// A folder has what was to be brought.
+  std::function<bool(const std::filesystem::path&)> is_complete;
+  /// Fills an empty folder, or throws.
+  std::function<void(const std::filesystem::path&)> fill;
+};
+
+/// Fills the place, unless it is complete. It is filled beside its place and renamed once it is
+/// complete, so that a process that is killed leaves nothing half done; what it leaves is removed
+/// by the next one. Several may be at it at once. Blocking: until it is filled. Errors:
+/// command_error.
+void bring(const cached_folder& folder);
+
+/// Writes a whole file.
+/// Errors: command_error.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace kclxx::cli

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The local Kinesis (kinesis-local, in Node.js) and DynamoDB Local (in Java).
+'use strict';
+const { spawn } = require('node:child_process');
+const fs = require('node:fs');
+const path = require('node:path');
+const { setTimeout: sleep } = require('node:timers/promises');
+const { addressOf, exportLines, region } = require('./exports.js');
+const { Failure } = require('./failure.js');
+const { choosePorts } = require('./ports.js');
+const { isAlive, kill, listens, startOf, waitUntil } = require('./processes.js');
+const { titles, readState, writeState, removeState, namesAlive, runningState } = require('./state.js');
+
+const most = 60; // seconds, of which they need one or two
+const logOf = (directory, name) => path.join(directory, `${name}.log`);
+
+// The caller's AWS account has no part in this.
+function cleanEnvironment() {
+  const entries = Object.entries(process.env).filter(([name]) => !name.startsWith('AWS_'));
+  return { ...Object.fromEntries(entries), AWS_REGION: region };
+}
+
+function programs(ports, { java, 'dynamodb-jars': jars }) {
+  const kinesis = path.dirname(require.resolve('kinesis-local/package.json'));
+  return {
+    kinesis: {
+      port: ports[0],
+      command: [process.execPath, path.join(kinesis, 'main.js')],
+      environment: {
+        KINESIS_MOCK_PLAIN_PORT: ports[0],
+        KINESIS_MOCK_TLS_PORT: ports[2], // it cannot be left out
+        KINESIS_MOCK_CERT_PATH: path.join(kinesis, 'server.json'),
+        SHARD_LIMIT: 1000,
+      },
+    },
+    dynamodb: {
+      port: ports[1],
+      command: [
+        java, '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', // starts fast; there is little to do
+        `-Djava.library.path=${jars}`, '-cp', `${jars}/*`, 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner',
+        '-inMemory', '-sharedDb', '-disableTelemetry', '-port', `${ports[1]}`,
+      ],
+      environment: { DDB_LOCAL_TELEMETRY: 0 },
+    },
+  };
+}
+
+// In a session of its own, so that no signal of a terminal reaches it. It waits for `release`: a shell that becomes
+// the program, with the same process id, when it is told to, and ends when this process does before.
+function startDetached({ command, environment }, directory, log) {
+  const out = fs.openSync(log, 'w');
+  const child = spawn('/bin/sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', ...command], {
+    detached: true,
+    cwd: directory,
+    env: { ...cleanEnvironment(), ...environment },
+    stdio: ['pipe', out, out],
+  });
+  fs.closeSync(out);
+  child.on('error', () => {}); // it then has no pid
+  child.stdin.on('error', () => {}); // it has ended, and is found dead
+  child.unref();
+  return { pid: child.pid, started: startOf(child.pid), release: () => child.stdin.end('go\n') };
+}
+
+async function awaitPort(name, one, log, signal) {
+  const end = Date.now() + most * 1000;
+  while (!listens(one.pid, one.port)) {
+    signal.throwIfAborted();
+    if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; its log may say why: ${log}`);
+    if (Date.now() > end) {
+      throw new Failure(`the local ${titles[name]} did not open port ${one.port} within ${most} s; log: ${log}`);
+    }
+    await sleep(20);
+  }
+}
+
+// Fires when someone wants this process to end.
+function interruption() {
+  const controller = new AbortController();
+  for (const [name, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) {
+    const reason = new Failure(`interrupted by ${name}; nothing is left running`, 128 + number);
+    process.on(name, () => controller.abort(reason));
+  }
+  return controller.signal;
+}
+
+// All gone, or an error that names who is not.
+async function end(state, directory) {
+  const all = Object.values(state);
+  all.forEach(kill);
+  if (!(await waitUntil(10, () => !all.some(isAlive)))) {
+    throw new Failure(`a process outlives SIGKILL by 10 s: ${all.filter(isAlive).map((one) => one.pid).join(', ')}`);
+  }
+  removeState(directory);
+}
+
+// Those that were started are in `state`, also when it fails.
+async function startAll(options, state, signal) {
+  const { directory } = options;
+  const wanted = [options['kinesis-port'], options['dynamodb-port'], undefined];
+  const ports = await choosePorts(wanted.map((port) => (port === undefined ? port : Number(port))));
+  signal.throwIfAborted();
+  const all = Object.entries(programs(ports, options));
+  for (const [name, program] of all) {
+    const log = logOf(directory, name);
+    const { pid, started, release } = startDetached(program, directory, log);
+    if (started === undefined) throw new Failure(`no process for ${titles[name]} can be started; log: ${log}`);
+    state[name] = { pid, started, port: program.port };
+    writeState(directory, state); // first: should this be killed, `stop` finds what it left
+    release();
+  }
+  await Promise.all(all.map(([name]) => awaitPort(name, state[name], logOf(directory, name), signal)));
+  signal.throwIfAborted();
+}
+
+function printExports(state, directory) {
+  console.log(exportLines(state, directory, process.env).join('\n'));
+}
+
+function describe(state, directory) {
+  return Object.entries(state).map(([name, one]) =>
+    `${titles[name].padEnd(9)} ${addressOf(one)}  process ${one.pid}  ` +
+    `${isAlive(one) ? 'running' : 'ended by itself'}  log ${logOf(directory, name)}`);
+}
+
+async function start(options) {
+  const { directory } = options;
+  const before = readState(directory);
+  const alive = namesAlive(before);
+  if (alive.length > 0) {
+    const state = runningState(options);
+    console.error(`kclxx local start: already running in ${directory}`);
+    printExports(state, directory);
+    return 1;
+  }
+  removeState(directory);
+  const state = {};
+  try {
+    await startAll(options, state, interruption());
+  } catch (error) {
+    await end(state, directory);
+    throw error;
+  }
+  for (const line of describe(state, directory)) console.error(line);
+  console.error('kclxx local stop ends both; nothing that is in them is kept.');
+  printExports(state, directory);
+  return 0;
+}
+
+async function stop({ directory }) {
+  const state = readState(directory);
+  const alive = namesAlive(state);
+  await end(state, directory);
+  const ended = alive.map((name) => titles[name]).join(' and ');
+  console.error(ended === '' ? `nothing runs in ${directory}` : `ended: ${ended}`);
+}
+
+async function env(options) {
+  printExports(runningState(options), options.directory);
+}
+
+// 1: not everything runs.
+async function status({ directory }) {
+  const state = readState(directory);
+  if (Object.keys(state).length === 0) console.log(`nothing runs in ${directory}`);
+  else console.log(describe(state, directory).join('\n'));
+  return namesAlive(state).length === Object.keys(titles).length ? 0 : 1;
+}
+
+module.exports = { start, stop, env, status };

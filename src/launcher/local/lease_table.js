@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table that the KCL keeps its leases in.
+'use strict';
+const { dynamodbClient, kinesisClient } = require('./clients.js');
+const { explained, Failure } = require('./failure.js');
+const { rootsOf } = require('./shards.js');
+const { runningState } = require('./state.js');
+const { listShards } = require('./streams.js');
+
+function checkName(application) {
+  if (/^[\w.-]{3,255}$/.test(application)) return;
+  throw new Failure(`'${application}' is no name of an application: 3 to 255 letters, digits, '_', '-' and '.'`);
+}
+
+// As the KCL's is.
+function definition(application) {
+  const key = (attribute, type) => ({ AttributeName: attribute, KeyType: type });
+  const text = (attribute) => ({ AttributeName: attribute, AttributeType: 'S' });
+  return {
+    TableName: application,
+    AttributeDefinitions: [text('leaseKey'), text('leaseOwner')],
+    KeySchema: [key('leaseKey', 'HASH')],
+    GlobalSecondaryIndexes: [{
+      IndexName: 'LeaseOwnerToLeaseKeyIndex',
+      KeySchema: [key('leaseOwner', 'HASH'), key('leaseKey', 'RANGE')],
+      Projection: { ProjectionType: 'KEYS_ONLY' },
+    }],
+    BillingMode: 'PAY_PER_REQUEST',
+  };
+}
+
+// The lease of a shard that nobody has read yet.
+const unread = (shard) => ({
+  leaseKey: { S: shard.ShardId },
+  leaseCounter: { N: '0' },
+  checkpoint: { S: 'TRIM_HORIZON' },
+  checkpointSubSequenceNumber: { N: '0' },
+  ownerSwitchesSinceCheckpoint: { N: '0' },
+  startingHashKey: { S: shard.HashKeyRange.StartingHashKey },
+  endingHashKey: { S: shard.HashKeyRange.EndingHashKey },
+});
+
+async function create({ application, stream, ...options }) {
+  checkName(application);
+  const state = runningState(options);
+  const shards = rootsOf(await listShards(kinesisClient(state), stream));
+  const { sdk, client } = dynamodbClient(state);
+  await explained({ ResourceInUseException: `there is a table ${application} already` }, () =>
+    client.send(new sdk.CreateTableCommand(definition(application))));
+  await sdk.waitUntilTableExists({ client, minDelay: 1, maxDelay: 1, maxWaitTime: 30 }, { TableName: application });
+  for (const shard of shards) {
+    await client.send(new sdk.PutItemCommand({ TableName: application, Item: unread(shard) }));
+  }
+}
+
+// By shard. Nothing: there is no such table.
+async function readLeases({ sdk, client }, application) {
+  checkName(application);
+  const leases = [];
+  try {
+    for await (const page of sdk.paginateScan({ client }, { TableName: application, ConsistentRead: true })) {
+      for (const item of page.Items) {
+        // The KCL may keep other things in this table too; only leases have a checkpoint.
+        if (item.checkpoint === undefined) continue;
+        leases.push({
+          shard: item.leaseKey.S,
+          owner: item.leaseOwner?.S ?? '-',
+          counter: item.leaseCounter.N,
+          sequence: item.checkpoint.S,
+          sub: item.checkpointSubSequenceNumber.N,
+        });
+      }
+    }
+  } catch (error) {
+    if (error.name === 'ResourceNotFoundException') return undefined;
+    return explained({}, () => Promise.reject(error));
+  }
+  return leases.sort((a, b) => (a.shard < b.shard ? -1 : 1));
+}
+
+module.exports = { create, readLeases };

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs in a directory: DIR/state.json has a process and a port for each emulator. Who changes it holds a lock
+// on the directory, which the tool took.
+'use strict';
+const fs = require('node:fs');
+const path = require('node:path');
+const { Failure } = require('./failure.js');
+const { isAlive } = require('./processes.js');
+
+const titles = { kinesis: 'Kinesis', dynamodb: 'DynamoDB' };
+const fileIn = (directory) => path.join(directory, 'state.json');
+
+function readState(directory) {
+  let text;
+  try {
+    text = fs.readFileSync(fileIn(directory), 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return {};
+    throw new Failure(`${fileIn(directory)} cannot be read: ${error.message}`);
+  }
+  try {
+    const state = JSON.parse(text);
+    for (const name of Object.keys(state)) {
+      const { pid, port, started } = state[name];
+      if (!(name in titles && Number.isInteger(pid) && pid > 1 && Number.isInteger(port) && started)) throw new Error();
+    }
+    return state;
+  } catch {
+    throw new Failure(`${fileIn(directory)} is damaged; end what it started by hand, and remove it`);
+  }
+}
+
+// Whole or not at all.
+function writeState(directory, state) {
+  const file = fileIn(directory);
+  fs.writeFileSync(`${file}.new`, `${JSON.stringify(state, null, 2)}\n`);
+  fs.renameSync(`${file}.new`, file);
+}
+
+const removeState = (directory) => fs.rmSync(fileIn(directory), { force: true });
+
+// The names of those that run, of all that there can be.
+const namesAlive = (state) => Object.keys(titles).filter((name) => state[name] !== undefined && isAlive(state[name]));
+
+// The state, with everything running. No other address is ever talked to: what stands in the environment may be
+// somebody's AWS account.
+function runningState({ directory }) {
+  const state = readState(directory);
+  const alive = namesAlive(state);
+  if (alive.length === Object.keys(titles).length) return state;
+  throw new Failure(alive.length === 0 ? `nothing runs in ${directory}; kclxx local start starts it`
+    : `in ${directory} only ${titles[alive[0]]} still runs; kclxx local stop and start`);
+}
+
+module.exports = { titles, readState, writeState, removeState, namesAlive, runningState };

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `kclxx local` does before it becomes Node.js; e2e.local has the rest.
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/tool.hpp"
+
+using namespace kclxx::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A sandbox with programs that do as if: npm and mvn bring one file, node shows what it was told.
+class local_box : public sandbox {
+ public:
+  local_box() {
+    program("bin/npm",
+            "echo \"npm $@\" >> $HOME/asked\n"
+            "while [ \"$1\" != --prefix ]; do shift; done\n"
+            "mkdir -p $2/node_modules/kinesis-local\n"
+            "cp $2/package.json $2/package-lock.json $HOME\n"
+            "echo > $2/node_modules/kinesis-local/main.js\n");
+    program("bin/mvn",
+            "echo \"mvn $@\" >> $HOME/asked\n"
+            "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
+            "cp $to/pom.xml $HOME\n"
+            "echo > $to/DynamoDBLocal-2.jar\n");
+    program("bin/java", "exit 0\n");
+    program("bin/node", "shift; printf '%s\\n' \"$@\"; echo \"packages=$NODE_PATH\"; cat\n");
+  }
+
+  /// With only what is in this box's bin, and the least of the system.
+  [[nodiscard]] forked_result kclxx_without(const std::string& missing,
+                                            const std::vector<std::string>& arguments) const {
+    std::filesystem::remove(*this / ("bin/" + missing));
+    for (const char* one : {"mkdir", "cp", "cat"}) {
+      std::filesystem::create_symlink(std::string("/bin/") + one,
+                                      *this / (std::string("bin/") + one));
+    }
+    return kclxx(arguments, {"PATH=" + (*this / "bin").string()});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fetch brings npm's packages and DynamoDB Local once, and prints three folders",
+          "[local][fetch]") {
+  const local_box box;
+  const auto first = box.kclxx({"local", "fetch"});
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  const std::string cache = (box / ".cache/kclxx/").string();
+  CHECK(first.out.starts_with(cache + "local-program-"));
+  CHECK(contains(first.out, "\n" + cache + "local-packages-"));
+  CHECK(contains(first.out, "\n" + cache + "dynamodb-local-"));
+  CHECK(box.list(".cache/kclxx").size() == 3);
+  CHECK(contains(box.read("package.json"), "\"kinesis-local\": "));
+  CHECK(contains(box.read("package-lock.json"), "\"integrity\": \"sha512-"));
+  CHECK(contains(box.read("pom.xml"), "<artifactId>DynamoDBLocal</artifactId>"));
+  const std::string asked = box.read("asked");
+  CHECK(contains(asked, "npm ci --prefix "));
+  CHECK(contains(asked, " --ignore-scripts "));
+
+  const auto second = box.kclxx({"local", "fetch"});
+  CHECK(second.out == first.out);
+  CHECK(second.err.empty());
+  CHECK(box.read("asked") == asked);
+}
+
+TEST_CASE("the program in the cache is the one in the source", "[local][fetch]") {
+  const local_box box;
+  const auto fetched = box.kclxx({"local", "fetch"});
+  const std::filesystem::path program = fetched.out.substr(0, fetched.out.find('\n'));
+  std::size_t files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(KCLXX_SOURCE_DIR "/src/launcher/local")) {
+    if (entry.path().extension() != ".js") continue;
+    ++files;
+    const auto text = [](const std::filesystem::path& path) {
+      std::ifstream in(path, std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    CAPTURE(entry.path().string());
+    CHECK(text(program / entry.path().filename()) == text(entry.path()));
+  }
+  CHECK(files > 10);
+}
+
+TEST_CASE("offline, both take only what they have", "[local][fetch]") {
+  const local_box box;
+  CHECK(box.kclxx({"local", "fetch", "--offline"}).status == 0);
+  CHECK(contains(box.read("asked"), " --offline\n"));
+  CHECK(contains(box.read("asked"), "mvn -q -B -o -f "));
+  box.program("bin/npm", "echo no network\nexit 3\n");
+  std::filesystem::remove_all(box / ".cache");
+  const auto failed = box.kclxx({"local", "fetch", "--offline"});
+  CHECK(failed.status == 5);
+  CHECK(contains(failed.err,
+                 "kclxx local fetch: npm failed with status 3; its last lines say why (offline: it "
+                 "has only what is in its cache)\n"));
+  CHECK(box.list(".cache/kclxx").size() == 1);  // the program, which needs nobody
+}
+
+TEST_CASE("each program that is missing is named with its Debian package", "[local]") {
+  struct missing {
+    std::string program;
+    std::string message;
+  };
+  for (const auto& [program, message] :
+       {missing{"npm", "npm is not in PATH; on Debian: apt-get install npm"},
+        missing{"mvn", "mvn is not in PATH; on Debian: apt-get install maven"},
+        missing{"node", "node is not in PATH; on Debian: apt-get install nodejs"},
+        missing{"java",
+                "java is not in PATH; on Debian: apt-get install openjdk-17-jre-headless"}}) {
+    const local_box box;
+    const auto failed = box.kclxx_without(program, {"local", "start"});
+    CHECK(failed.status == 5);
+    CHECK(failed.out.empty());
+    CHECK(contains(failed.err, "kclxx local start: " + message + "\n"));
+  }
+}
+
+TEST_CASE("what looks at processes alone needs no packages", "[local]") {
+  const local_box box;
+  for (const char* command : {"stop", "env", "status"}) {
+    const auto ran = box.kclxx({"local", command});
+    CHECK(ran.status == 0);
+    CHECK(ran.out == std::string(command) + "\ndirectory=" +
+                         (box / ".local/state/kclxx/local").string() + "\npackages=\n");
+  }
+  CHECK(box.read("asked").empty());
+  CHECK_FALSE(std::filesystem::exists(box / ".local"));
+}
+
+TEST_CASE("the directory is the option, the variable, or the user's", "[local]") {
+  const local_box box;
+  const auto directory_of = [&](const std::vector<std::string>& more,
+                                const std::vector<std::string>& environment) {
+    std::vector<std::string> all{"local", "status"};
+    all.insert(all.end(), more.begin(), more.end());
+    const std::string out = box.kclxx(all, environment).out;
+    const auto begin = out.find("directory=") + 10;
+    return out.substr(begin, out.find('\n', begin) - begin);
+  };
+  CHECK(directory_of({"--directory", "here"}, {"KCLXX_LOCAL_DIRECTORY=/there"}) ==
+        (box / "here").string());
+  CHECK(directory_of({}, {"KCLXX_LOCAL_DIRECTORY=/there"}) == "/there");
+  CHECK(directory_of({}, {"XDG_STATE_HOME=/state"}) == "/state/kclxx/local");
+  CHECK(directory_of({}, {"XDG_STATE_HOME=state"}) == (box / ".local/state/kclxx/local").string());
+}
+
+TEST_CASE("options go to the program under their own names, and the file as its input", "[local]") {
+  const local_box box;
+  box.write("lines", "one\ntwo\n");
+  const auto put = box.kclxx({"local", "put", "words", "lines", "--partition-key", "a=b"});
+  CHECK(put.status == 0);
+  CHECK(contains(put.out, "\nstream=words\npartition-key=a=b\npackages="));
+  CHECK(put.out.ends_with("/node_modules\none\ntwo\n"));
+
+  const auto start = box.kclxx({"local", "start", "--kinesis-port", "4568"});
+  CHECK(contains(start.out,
+                 "\nkinesis-port=4568\njava=" + (box / "bin/java").string() +
+                     "\ndynamodb-jars=" + (box / ".cache/kclxx/dynamodb-local-").string()));
+  CHECK(std::filesystem::is_directory(box / ".local/state/kclxx/local"));
+}
