@@ -53,7 +53,8 @@ struct run_options {
 
   // Where messages go.
   /// Called with each log message, without a newline. Empty: to stderr, a line each.
-  /// Must be thread-safe and must not throw; it is called from the library's threads.
+  /// Must be thread-safe and must not throw; it is called from the library's threads. It must not
+  /// wait for a checkpoint: the thread that it is called on may be the one that the answer needs.
   std::function<void(log_level, std::string_view)> log{};
 };
 

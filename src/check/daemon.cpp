@@ -73,7 +73,10 @@ daemon::daemon(std::unique_ptr<child> with, std::chrono::milliseconds limit,
 
 void daemon::call(const action& what) {
   const reaction came = attempt(what);
-  if (!came.is_answered) throw breach(came.seen);
+  if (came.is_answered) return;
+  const bool is_silent = !came.is_gone && !came.is_wrong && came.unfinished.empty();
+  if (is_silent && what.kind == call_kind::initialize) throw silence(came.seen);
+  throw breach(came.seen);
 }
 
 void daemon::prepare(const action& what) {

@@ -41,6 +41,7 @@ result judge(const rule& by, const child_starter& starter, const settings& with)
     made.is = result::verdict::failed;
     made.seen = seen.what();
     made.error_text = on.error_text();
+    made.is_silent = dynamic_cast<const silence*>(&seen) != nullptr;
   } catch (const not_applicable& reason) {
     made.is = result::verdict::skipped;
     made.seen = reason.what();

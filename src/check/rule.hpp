@@ -21,6 +21,12 @@ class breach : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// It does not even answer initialize in time: each rule would come to the same end.
+class silence : public breach {
+ public:
+  using breach::breach;
+};
+
 /// This child never does what the rule is about; what() is why it cannot be judged.
 class not_applicable : public std::runtime_error {
  public:
@@ -86,6 +92,7 @@ struct result {
   std::string seen{};        ///< of a failed one; of a skipped one the reason
   std::string error_text{};  ///< of a failed one: the end of the child's stderr
   std::chrono::milliseconds took{};
+  bool is_silent = false;  ///< of a failed one: by silence
 };
 
 /// Errors: what the starter throws.

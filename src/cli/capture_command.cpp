@@ -15,11 +15,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "cli/buffer_pool.hpp"
 #include "cli/child_process.hpp"
 #include "cli/descriptor.hpp"
-#include "cli/line_recorder.hpp"
-#include "cli/passed_on.hpp"
 #include "cli/recorder.hpp"
 #include "cli/relay.hpp"
 #include "io/signals.hpp"
@@ -62,26 +59,16 @@ bool is_pipe(const descriptor& fd) {
 
 /// Everything that the threads share.
 struct capture {
-  capture(const std::string& directory, const std::vector<std::string>& command)
-      : to_record(directory, command),
-        passed(to_record, pool),
-        daemon_lines(entry_kind::daemon_line, entry_kind::end_of_input, to_record, pool),
-        child_lines(entry_kind::child_line, entry_kind::end_of_output, to_record, pool) {}
-
-  buffer_pool pool;
   recorder to_record;
-  passed_on passed;
-  line_recorder daemon_lines;  // of a daemon that is no pipe
-  line_recorder child_lines;
-  std::optional<child_process> child;
+  std::optional<child_process> child{};
 };
 
 void relay_input(capture& all, descriptor from) {
   descriptor to = std::move(all.child->input);
   if (is_pipe(from)) {
-    relay_pages(std::move(from), std::move(to), all.to_record, all.passed);
+    relay_pages(std::move(from), std::move(to), all.to_record);
   } else {
-    relay_bytes(std::move(from), std::move(to), all.to_record, all.daemon_lines, all.passed);
+    relay_bytes(std::move(from), std::move(to), all.to_record, entry_kind::daemon_line);
   }
 }
 
@@ -95,19 +82,17 @@ void relay_input(capture& all, descriptor from) {
       relay_input(all, std::move(from));
     }).detach();
     to_daemon = std::thread([&all, to = std::move(output)]() mutable {
-      relay_bytes(std::move(all.child->output), std::move(to), all.to_record, all.child_lines,
-                  all.passed);
+      relay_bytes(std::move(all.child->output), std::move(to), all.to_record,
+                  entry_kind::child_line);
     });
   }
   const child_exit how = all.child->wait();
   // Programs that the child started may still hold its output; the daemon would wait for them.
   to_daemon.join();
-  recorder::block exit{how.signal == 0 ? entry_kind::exit : entry_kind::killed};
-  exit.number = how.signal == 0 ? how.status : how.signal;
   {
     const auto turn = all.to_record.take_turn();
-    all.passed.drain();
-    all.to_record.add(std::move(exit));
+    how.signal == 0 ? all.to_record.add_event(entry_kind::exit, how.status)
+                    : all.to_record.add_event(entry_kind::killed, how.signal);
   }
   all.to_record.finish();
   leave_as(how);
@@ -119,7 +104,7 @@ void relay_input(capture& all, descriptor from) {
     io::outlive_signals();
     descriptor input = take_over(STDIN_FILENO, "stdin");
     descriptor output = take_over(STDOUT_FILENO, "stdout");
-    auto all = std::make_unique<capture>(directory, command);
+    std::unique_ptr<capture> all(new capture{{directory, command}});
     try {
       all->child.emplace(command);
     } catch (const start_error&) {

@@ -9,6 +9,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "cli/interruption.hpp"
+
 namespace kclxx::cli {
 
 namespace {
@@ -101,8 +103,9 @@ std::optional<check::child_end> checked_child::wait_end(std::chrono::millisecond
   while (process.error.is_open()) {
     using std::chrono::milliseconds;
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
-    pollfd readable{process.error.get(), POLLIN, 0};
-    if (left <= 0 || ::poll(&readable, 1, static_cast<int>(left)) == 0) return std::nullopt;
+    pollfd readable[] = {{process.error.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
+    if (left <= 0 || ::poll(readable, 2, static_cast<int>(left)) == 0) return std::nullopt;
+    throw_if_interrupted();
     drain_error();
   }
   const auto how = process.wait_until(deadline);

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/interruption.hpp"
+
 namespace kclxx::cli {
 
 namespace {
@@ -106,11 +108,12 @@ bool child_dialogue::may_read() const noexcept { return unsent_copies_ <= max_un
 
 // True when there is something to do.
 bool child_dialogue::wait(clock::time_point deadline, bool reads) {
-  std::array<pollfd, 2> ends{};
+  std::array<pollfd, 3> ends{};
   // poll() passes over negative descriptors.
   reads = reads && may_read() && !output_ended_;
   ends[0] = {reads ? process_.output.get() : -1, POLLIN, 0};
   ends[1] = {unsent_.empty() ? -1 : process_.input.get(), POLLOUT, 0};
+  ends[2] = {interruption_descriptor(), POLLIN, 0};
   for (;;) {
     using std::chrono::milliseconds;
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
@@ -119,6 +122,7 @@ bool child_dialogue::wait(clock::time_point deadline, bool reads) {
     if (ready > 0) break;
     if (ready == 0 && left <= 0) return false;
   }
+  throw_if_interrupted();
   if (ends[0].revents != 0) read_some();
   return true;
 }

@@ -64,7 +64,7 @@ class child_dialogue {
     return {buffer_.data() + begin_, end_ - begin_};
   }
 
-  /// Blocking: until something happened, or the deadline.
+  /// Blocking: until something happened, or the deadline. Errors: interrupted.
   event next(clock::time_point deadline);
   /// Blocking: the same, but the child's lines stay unread; `sent` also when nothing was queued.
   event next_sent(clock::time_point deadline);

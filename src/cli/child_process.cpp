@@ -6,12 +6,15 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <iostream>
 #include <limits>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "cli/interruption.hpp"
 
 namespace kclxx::cli {
 
@@ -20,6 +23,9 @@ namespace {
 // Not more: a user's pipes may have 64 MiB in all, and when that is used up every new pipe of the
 // user has 8 KiB.
 constexpr int pipe_size = 1 << 18;
+
+// For a child whose input ended because this process was interrupted.
+constexpr std::chrono::seconds grace_time(3);
 
 [[noreturn]] void fail(const std::string& program, int error) {
   throw start_error(program + " cannot be started: " + std::strerror(error));
@@ -78,7 +84,8 @@ std::string to_string(const child_exit& how) {
 
 child_process::child_process(const std::vector<std::string>& command, error_output error_goes) {
   if (command.empty()) throw start_error("no program was named");
-  const std::string& program = command.front();
+  program_ = command.front();
+  const std::string& program = program_;
   spawn_actions actions;
   pipe_ends in = make_pipe(program);
   pipe_ends out = make_pipe(program);
@@ -111,8 +118,21 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
 
 child_process::~child_process() {
   if (exit_) return;
+  if (interruption() != 0 && leaves_by_itself()) return;
   kill(SIGKILL);
   wait();
+}
+
+// As if this process had ended by the signal.
+bool child_process::leaves_by_itself() {
+  input.close();
+  output.close();
+  error.close();
+  if (wait_until(clock::now() + grace_time, -1)) return true;
+  std::cerr << "kclxx: " + program_ + ", process " + std::to_string(pid_) +
+                   ", went on after the end of its input, and is killed\n"
+            << std::flush;
+  return false;
 }
 
 void child_process::kill(int signal) const noexcept {
@@ -131,13 +151,19 @@ child_exit child_process::wait() {
 }
 
 std::optional<child_exit> child_process::wait_until(clock::time_point deadline) {
+  return wait_until(deadline, interruption_descriptor());
+}
+
+// `other`: a descriptor that ends the waiting, too.
+std::optional<child_exit> child_process::wait_until(clock::time_point deadline, int other) {
   while (!exit_) {
     using std::chrono::milliseconds;
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
-    pollfd ended{pidfd_.get(), POLLIN, 0};
+    pollfd ended[] = {{pidfd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
     const auto timeout = std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max());
-    const int ready = ::poll(&ended, 1, static_cast<int>(timeout));
-    if (ready == 1) return wait();
+    const int ready = ::poll(ended, 2, static_cast<int>(timeout));
+    if (ready > 0 && ended[0].revents != 0) return wait();
+    if (ready > 0) throw_if_interrupted();
     if (ready == 0 && left <= 0) return std::nullopt;
   }
   return exit_;

@@ -33,7 +33,8 @@ class start_error : public std::runtime_error {
 /// Descriptor 2 is inherited. All ends that this process holds are close-on-exec, and the pipes
 /// hold 256 KiB where the system allows it.
 ///
-/// The destructor leaves no process behind: one that still runs is killed.
+/// The destructor leaves no process behind: one that still runs is killed. When this process was
+/// interrupted the child gets the end of its input first, and 3 s.
 /// Thread safety: the pipes may be used from different threads; the rest from one.
 class child_process {
  public:
@@ -62,10 +63,14 @@ class child_process {
   void kill(int signal) const noexcept;
   /// Blocking: until the child has ended. The pipes stay as they are.
   child_exit wait();
-  /// std::nullopt: it still runs at the deadline.
+  /// std::nullopt: it still runs at the deadline. Errors: interrupted.
   std::optional<child_exit> wait_until(clock::time_point deadline);
 
  private:
+  bool leaves_by_itself();
+  std::optional<child_exit> wait_until(clock::time_point deadline, int other);
+
+  std::string program_;
   pid_t pid_ = -1;
   descriptor pidfd_;
   std::optional<child_exit> exit_;

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "cli/interruption.hpp"
+
 namespace kclxx::cli {
 
 namespace {
@@ -111,6 +113,8 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
   } catch (const CLI::ParseError& error) {
     say(app, std::string(error.what()) + " (see --help)");
     return static_cast<int>(exit_status::usage);
+  } catch (const interrupted&) {
+    leave_by_interruption();
   } catch (const command_error& error) {
     say(app, error.what());
     return static_cast<int>(error.status());

@@ -2,12 +2,16 @@
 #include "cli/generate_command.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/generated_records.hpp"
 #include "cli/generated_shards.hpp"
@@ -60,6 +64,10 @@ void read_size(const std::string& text, record_shape& shape) {
   }
 }
 
+std::string file_of(const generate_options& options, const generated_shard& shard) {
+  return options.directory + "/" + shard.id() + ".jsonl";
+}
+
 /// Writes the file of one shard.
 class shard_writer {
  public:
@@ -67,10 +75,21 @@ class shard_writer {
       : options_(options),
         shard_(shard),
         started_(first_day + epoch_length * shard.born_in),
-        file_(options.directory + "/" + shard.id() + ".jsonl"),
+        file_(file_of(options, shard)),
         writer_(file_) {}
 
+  /// Leaves no file behind when it cannot be written.
   void write(generated_records& records) {
+    try {
+      write_all(records);
+    } catch (...) {
+      file_.remove();
+      throw;
+    }
+  }
+
+ private:
+  void write_all(generated_records& records) {
     writer_.write(transcript::header{shard_.id(), transcript::format_time(started_), {}});
     write_line(daemon_model::initialize_line(shard_.id(), sequence_position("TRIM_HORIZON", 0)));
     // An aggregate never is torn apart.
@@ -84,7 +103,6 @@ class shard_writer {
     write_ending();
   }
 
- private:
   // The reader catches up by a second with each batch.
   void write_batch(generated_records& records, std::uint64_t count, std::uint64_t batches_left) {
     using std::chrono::milliseconds;
@@ -129,6 +147,34 @@ class shard_writer {
   std::string line_;  // kept for its memory
 };
 
+// Before an hour of writing.
+void check_names(const generate_options& options, const std::vector<generated_shard>& shards) {
+  for (const generated_shard& shard : shards) {
+    const std::string name = file_of(options, shard);
+    std::error_code unknown;
+    if (std::filesystem::exists(std::filesystem::symlink_status(name, unknown))) {
+      throw command_error(exit_status::cannot_be_set_up,
+                          name + " cannot be made: " + std::strerror(EEXIST));
+    }
+  }
+}
+
+void write_files(const generate_options& options, const std::vector<generated_shard>& shards,
+                 const record_texts& texts, random_numbers& random) {
+  std::vector<std::string> made;
+  try {
+    for (const generated_shard& shard : shards) {
+      generated_records records(shard, texts, random_numbers(random.next()));
+      shard_writer(options, shard).write(records);
+      made.push_back(file_of(options, shard));
+    }
+  } catch (...) {
+    std::error_code ignored;
+    for (const std::string& name : made) std::filesystem::remove(name, ignored);
+    throw;
+  }
+}
+
 void generate(const generate_options& options) {
   random_numbers random(options.seed);
   std::vector<generated_shard> shards;
@@ -138,10 +184,14 @@ void generate(const generate_options& options) {
     throw command_error(exit_status::usage, std::string("--keys: ") + error.what());
   }
   const record_texts texts(options.record, random);
-  std::filesystem::create_directories(options.directory);
-  for (const generated_shard& shard : shards) {
-    generated_records records(shard, texts, random_numbers(random.next()));
-    shard_writer(options, shard).write(records);
+  const bool is_new = make_directory(options.directory);
+  check_names(options, shards);
+  try {
+    write_files(options, shards, texts, random);
+  } catch (...) {
+    std::error_code ignored;
+    if (is_new) std::filesystem::remove(options.directory, ignored);
+    throw;
   }
 }
 

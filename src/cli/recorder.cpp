@@ -2,17 +2,18 @@
 #include "cli/recorder.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <exception>
-#include <filesystem>
+#include <fcntl.h>
 #include <iostream>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "io/signals.hpp"
-#include "transcript/header.hpp"
 
 namespace kclxx::cli {
 
@@ -21,47 +22,34 @@ namespace {
 using std::chrono::steady_clock;
 using transcript::entry_kind;
 
-constexpr std::size_t max_queued = std::size_t{16} << 20;
+constexpr std::size_t max_in_memory = std::size_t{16} << 20;
 constexpr std::chrono::seconds longest_wait(5);
 constexpr const char* too_slow = "the disk is too slow";
 
-std::string existing(const std::string& directory) {
-  std::filesystem::create_directories(directory);
-  return directory;
-}
+// A batch that moves as a whole before its first byte is copied does not wait for copies.
+constexpr int wanted_pipe_size = 1 << 20;
 
-// "2026-11-21T07:00:00.123456Z" without what is unusual in a file's name.
-std::string compact(std::string time) {
-  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
-  return time.substr(0, time.find('.')) + "Z";
-}
-
-// The shard comes from the other side: it shall not lead out of the directory.
-std::string as_file_name(std::string shard) {
-  constexpr std::string_view harmless =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  std::replace_if(
-      shard.begin(), shard.end(),
-      [&](char c) { return harmless.find(c) == std::string_view::npos; }, '_');
-  return shard.substr(0, 200);
-}
-
-bool is_line(entry_kind kind) {
-  return kind == entry_kind::daemon_line || kind == entry_kind::child_line;
-}
+// The dialogue goes first: what is recorded is let come together for so long, or until it is much.
+// Each wake-up takes one of the cores from a daemon and a child that work in turns.
+constexpr std::chrono::milliseconds gathering(1);
+constexpr std::size_t much = std::size_t{256} << 10;
+constexpr std::size_t block_size = std::size_t{256} << 10;
+// Fits into the cache beside what else is done there.
+constexpr std::size_t piece_size = std::size_t{128} << 10;
 
 }  // namespace
 
 recorder::recorder(const std::string& directory, std::vector<std::string> command)
     : started_(steady_clock::now()),
-      header_{std::nullopt, transcript::format_time(std::chrono::system_clock::now()),
-              std::move(command)},
-      // Not with a literal in front: g++ 12 warns of that wrongly at -O3 (its bug 105329).
-      suffix_(std::string(".") + compact(header_.started) + "-" + std::to_string(::getpid()) +
-              ".jsonl"),
-      directory_(existing(directory)),
-      file_(directory_ + "/starting" + suffix_),
-      writer_(file_) {
+      file_(directory, std::move(command)),
+      piece_(new char[piece_size]) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) == -1) {
+    throw std::system_error(errno, std::generic_category(), "a pipe cannot be made");
+  }
+  read_end_ = descriptor(ends[0]);
+  write_end_ = descriptor(ends[1]);
+  ::fcntl(write_end_.get(), F_SETPIPE_SZ, wanted_pipe_size);  // refused: more goes through memory
   const io::signal_block no_signals;
   thread_ = std::thread([this] { run(); });
 }
@@ -71,33 +59,79 @@ recorder::~recorder() {
   thread_.join();
 }
 
-void recorder::add(block one) {
+bool recorder::move_from(int from, std::size_t count) {
+  while (count > 0) {
+    const ssize_t n = ::splice(from, nullptr, write_end_.get(), nullptr, count, SPLICE_F_NONBLOCK);
+    if (n > 0) {
+      push({entry_kind::daemon_line, static_cast<std::size_t>(n)});
+      count -= static_cast<std::size_t>(n);
+    } else if (n == -1 && errno == EAGAIN) {  // it is full
+      return copy_from(from, count);
+    } else if (n == 0 || errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool recorder::copy_from(int from, std::size_t count) {
+  while (count > 0) {
+    passage one = with_memory(entry_kind::daemon_line, std::min(count, block_size));
+    const ssize_t n = ::read(from, one.copy.get(), one.size);
+    if (n == -1 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    one.size = static_cast<std::size_t>(n);
+    count -= one.size;
+    push(std::move(one));
+  }
+  return true;
+}
+
+void recorder::add(entry_kind line_of_side, std::string_view bytes) {
+  passage one = with_memory(line_of_side, bytes.size());
+  std::memcpy(one.copy.get(), bytes.data(), bytes.size());
+  push(std::move(one));
+}
+
+// Large blocks are used again: memory fresh from the system costs more than the copying.
+recorder::passage recorder::with_memory(entry_kind kind, std::size_t size) {
+  passage one{kind, size};
+  one.capacity = size > block_size / 4 && size <= block_size ? block_size : size;
+  if (one.capacity == block_size) {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      one.copy = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!one.copy) one.copy.reset(new char[one.capacity]);  // not filled with zeros
+  return one;
+}
+
+void recorder::add_event(entry_kind event, int number) { push({event, 0, nullptr, 0, number}); }
+
+void recorder::push(passage one) {
+  const auto at = steady_clock::now() - started_;
+  one.at = std::chrono::duration_cast<std::chrono::microseconds>(at);
   std::unique_lock lock(mutex_);
-  if (queued_bytes_ > max_queued) {
+  if (in_memory_ > max_in_memory) {
     filled_.notify_one();
     if (!emptied_.wait_for(lock, longest_wait,
-                           [&] { return has_given_up_ || queued_bytes_ <= max_queued; })) {
+                           [&] { return has_given_up_ || in_memory_ <= max_in_memory; })) {
       give_up_locked(too_slow);
     }
   }
   if (has_given_up_) return;
-  using std::chrono::microseconds;
-  const auto at = std::chrono::duration_cast<microseconds>(steady_clock::now() - started_);
-  queued_bytes_ += one.bytes.size();
-  queue_.push_back({std::move(one), at});
-}
-
-void recorder::wake() { filled_.notify_one(); }
-
-void recorder::give_up(const std::string& why) {
-  const std::lock_guard lock(mutex_);
-  give_up_locked(why);
+  in_memory_ += one.capacity;
+  unseen_ += one.size;
+  queue_.push_back(std::move(one));
+  if (std::exchange(is_asleep_, false) || unseen_ >= much) filled_.notify_one();
 }
 
 void recorder::give_up_locked(const std::string& why) {
   if (std::exchange(has_given_up_, true)) return;
   queue_.clear();
-  queued_bytes_ = 0;
+  in_memory_ = 0;
   emptied_.notify_all();
   std::cerr << "kclxx capture: nothing more is recorded: " + why + "; the dialogue goes on\n"
             << std::flush;
@@ -126,68 +160,67 @@ void recorder::discard() {
 }
 
 void recorder::run() {
-  // The dialogue goes before its recording. Not for the thread that reads the daemon's bytes: the
-  // dialogue may have to wait for that one.
+  // The dialogue goes before its recording.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
                 ::getpriority(PRIO_PROCESS, 0) + 5);
+  std::vector<passage> taken;
   std::unique_lock lock(mutex_);
-  for (;;) {
-    filled_.wait(lock, [&] { return is_finishing_ || !queue_.empty(); });
-    if (queue_.empty()) break;
-    const timed_block one = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    std::string problem;
-    try {
-      write(one);
-    } catch (const std::exception& error) {
-      problem = error.what();
+  for (await_passages(lock); !queue_.empty(); await_passages(lock)) {
+    taken.clear();
+    taken.swap(queue_);
+    unseen_ = 0;
+    for (passage& one : taken) {
+      if (has_given_up_) break;
+      lock.unlock();
+      std::string problem;
+      try {
+        write(one);
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+      lock.lock();
+      if (!problem.empty()) give_up_locked(problem);
+      in_memory_ -= std::min(in_memory_, one.capacity);
+      if (one.capacity == block_size) free_.push_back(std::move(one.copy));
+      ++written_;
+      emptied_.notify_all();
     }
-    lock.lock();
-    if (!problem.empty()) give_up_locked(problem);
-    queued_bytes_ -= std::min(queued_bytes_, one.what.bytes.size());
-    ++written_;
-    emptied_.notify_all();
   }
   has_finished_ = true;
   emptied_.notify_all();
 }
 
-void recorder::write(const timed_block& one) {
-  transcript::entry entry;
-  entry.at = one.at;
-  entry.kind = one.what.kind;
-  entry.number = one.what.number;
-  if (!is_line(entry.kind)) {
-    if (!has_begun_) begin(nullptr);
-    writer_.write(entry);
-    return;
-  }
-  for (std::string_view rest = one.what.bytes; !rest.empty();) {
-    const std::size_t newline = rest.find('\n');
-    entry.line = rest.substr(0, newline);
-    write_line(entry, newline == std::string_view::npos);
-    rest.remove_prefix(std::min(rest.size(), entry.line.size() + 1));
+void recorder::await_passages(std::unique_lock<std::mutex>& lock) {
+  is_asleep_ = queue_.empty();
+  filled_.wait(lock, [&] { return is_finishing_ || !queue_.empty(); });
+  is_asleep_ = false;
+  filled_.wait_for(lock, gathering, [&] { return is_finishing_ || unseen_ >= much; });
+}
+
+void recorder::write(const passage& one) {
+  switch (one.kind) {
+    case entry_kind::daemon_line:
+      if (!one.copy) return write_from_pipe(one);
+      return file_.add_daemon_bytes(one.at, {one.copy.get(), one.size});
+    case entry_kind::child_line:
+      return file_.add_child_bytes(one.at, {one.copy.get(), one.size});
+    default:
+      transcript::entry event{one.at, one.kind};
+      event.number = one.number;
+      file_.add_event(event);
   }
 }
 
-void recorder::write_line(transcript::entry& line, bool is_unfinished) {
-  if (!has_begun_) begin(&line);
-  writer_.write(line, is_unfinished);
-  if (!is_name_settled_ && line.kind == entry_kind::daemon_line) {
-    is_name_settled_ = true;
-    const auto shard = transcript::initialized_shard(line.line);
-    if (shard) file_.rename(directory_ + "/" + as_file_name(*shard) + suffix_);
+// Without waiting: it is there.
+void recorder::write_from_pipe(const passage& one) {
+  for (std::size_t left = one.size; left > 0;) {
+    const ssize_t n = ::read(read_end_.get(), piece_.get(), std::min(left, piece_size));
+    if (n == -1 && errno == EINTR) continue;
+    if (n <= 0) throw std::system_error(errno, std::generic_category(), "a pipe cannot be read");
+    const auto size = static_cast<std::size_t>(n);
+    file_.add_daemon_bytes(one.at, {piece_.get(), size});
+    left -= size;
   }
-}
-
-// The header waits for the first entry, which mostly is initialize and so knows the shard.
-void recorder::begin(const transcript::entry* first) {
-  has_begun_ = true;
-  if (first != nullptr && first->kind == entry_kind::daemon_line) {
-    header_.shard = transcript::initialized_shard(first->line);
-  }
-  writer_.write(header_);
 }
 
 }  // namespace kclxx::cli

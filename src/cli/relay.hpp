@@ -5,21 +5,18 @@
 #pragma once
 
 #include "cli/descriptor.hpp"
-#include "cli/line_recorder.hpp"
-#include "cli/passed_on.hpp"
 #include "cli/recorder.hpp"
+#include "transcript/entry.hpp"
 
 namespace kclxx::cli {
 
 /// From the daemon, both descriptors pipes: the child gets the same pages, without a copy, before
 /// anything else is done.
 /// Blocking: until the end.
-void relay_pages(descriptor from, descriptor to, recorder& order, passed_on& passed);
+void relay_pages(descriptor from, descriptor to, recorder& order);
 
-/// From a daemon that is no pipe, or from the child. `before` is drained first, so that an answer
-/// is recorded behind what it answers.
+/// From a daemon that is no pipe, or from the child, as `lines` says.
 /// Blocking: until the end.
-void relay_bytes(descriptor from, descriptor to, recorder& order, line_recorder& lines,
-                 passed_on& before);
+void relay_bytes(descriptor from, descriptor to, recorder& order, transcript::entry_kind lines);
 
 }  // namespace kclxx::cli

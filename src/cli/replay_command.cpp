@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/interruption.hpp"
 #include "cli/replay_progress.hpp"
 #include "cli/replay_report.hpp"
 #include "cli/replay_result.hpp"
@@ -74,13 +75,14 @@ replay_result replay_of_files::run() {
   for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
   watch();
   for (std::thread& one : threads) one.join();
+  throw_if_interrupted();
   result_.took = std::chrono::steady_clock::now() - begin;
   return std::move(result_);
 }
 
 void replay_of_files::work() {
   for (std::size_t i = next_++; i < what_.files.size(); i = next_++) {
-    play(i);
+    if (interruption() == 0) play(i);
     const std::lock_guard lock(mutex_);
     ++done_;
     all_done_.notify_one();
@@ -91,6 +93,7 @@ void replay_of_files::play(std::size_t number) {
   replayed_shard& one = result_.shards[number];
   try {
     one.summary = replay_shard(one.file, child_, what_.how, progress_[number]);
+  } catch (const interrupted&) {  // of no use to anybody, and said in the end
   } catch (const std::exception& error) {
     one.setup_error = error.what();
   }
@@ -130,6 +133,7 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
     what.how.keeps_timeline = true;
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
+  take_interruptions(ignored_signals::stay_ignored);
   const replay_result result = replay_of_files(what, child).run();
   if (report) {
     print_report(report->stream(), result);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay_shard.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <optional>
-#include <thread>
+#include <poll.h>
 #include <variant>
 
 #include "cli/child_dialogue.hpp"
+#include "cli/interruption.hpp"
 #include "cli/transcript_file.hpp"
 #include "replay/shard_replay.hpp"
 #include "transcript/reader.hpp"
@@ -40,6 +43,17 @@ std::string problem_of(const transcript::transcript_error& error) {
   const std::string line = ":" + std::to_string(error.line_number()) + ": ";
   const std::size_t at = text.find(line);
   return at == std::string::npos ? text : text.substr(at + line.size());
+}
+
+/// Errors: interrupted.
+void sleep_until(clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  for (auto now = clock::now(); now < deadline; now = clock::now()) {
+    pollfd interruption{interruption_descriptor(), POLLIN, 0};
+    const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
+    ::poll(&interruption, 1, static_cast<int>(std::min<std::int64_t>(left, 1 << 30)));
+    throw_if_interrupted();
+  }
 }
 
 /// The effects of one shard's replay.
@@ -96,7 +110,7 @@ void shard_run::step(replay::shard_replay::want what) {
       take(dialogue_.next_sent(plan_.deadline()));
       break;
     case want::pause:
-      std::this_thread::sleep_until(plan_.deadline());
+      sleep_until(plan_.deadline());
       plan_.on_time(clock::now(), effects_);
       break;
     case want::child_exit:

@@ -4,10 +4,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "cli/command.hpp"
+#include "io/line_writer.hpp"
 
 namespace kclxx::cli {
 
@@ -35,23 +38,23 @@ result_file::result_file(std::string name, std::string_view first_bytes)
   }
   // A pipe or a device has no older result that could be lost.
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) part_ = name_;
-  stream_.open(part_, std::ios::binary);
-  if (!stream_) refuse(name_ + " cannot be made: " + std::strerror(errno));
+  file_ = descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file_.is_open()) refuse(name_ + " cannot be made: " + std::strerror(errno));
 }
 
 result_file::~result_file() {
-  if (!stream_.is_open()) return;
-  stream_.close();
-  if (part_ != name_) std::remove(part_.c_str());
+  if (file_.is_open() && part_ != name_) std::remove(part_.c_str());
 }
 
 void result_file::commit() {
-  stream_.flush();
-  if (!stream_) refuse(name_ + " cannot be written");
+  // By hand: a file stream does not keep the reason of a failure.
+  if (const auto error = io::write_all(file_.get(), stream_.str())) {
+    refuse(name_ + " cannot be written: " + error.message());
+  }
   if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
     refuse(name_ + " cannot be made: " + std::strerror(errno));
   }
-  stream_.close();
+  file_.close();
 }
 
 }  // namespace kclxx::cli

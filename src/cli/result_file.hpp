@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
+
+#include "cli/descriptor.hpp"
 
 namespace kclxx::cli {
 
@@ -26,7 +28,8 @@ class result_file {
  private:
   std::string name_;
   std::string part_;
-  std::ofstream stream_;
+  descriptor file_;
+  std::ostringstream stream_;
 };
 
 }  // namespace kclxx::cli

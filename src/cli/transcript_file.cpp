@@ -5,11 +5,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
 #include <stdexcept>
 #include <sys/uio.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include "cli/interruption.hpp"
 
 namespace kclxx::cli {
 
@@ -23,6 +27,14 @@ constexpr std::size_t max_pieces = 4;
 
 }  // namespace
 
+bool make_directory(const std::string& name) {
+  // filesystem_error's own words would name the library's function.
+  std::error_code error;
+  const bool is_new = std::filesystem::create_directories(name, error);
+  if (error) throw std::system_error(error, name + " cannot be made");
+  return is_new;
+}
+
 input_file::input_file(std::string name)
     : name_(std::move(name)),
       file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -32,6 +44,10 @@ input_file::input_file(std::string name)
 
 std::size_t input_file::read(char* to, std::size_t size) {
   for (;;) {
+    // A pipe may make us wait for ever.
+    pollfd either[] = {{file_.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
+    if (name_ == "-") ::poll(either, 2, -1);
+    throw_if_interrupted();
     const ssize_t n = ::read(file_.get(), to, size);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EINTR) fail(name_, "read");
@@ -40,7 +56,7 @@ std::size_t input_file::read(char* to, std::size_t size) {
 
 output_file::output_file(std::string name)
     : name_(std::move(name)),
-      file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
+      file_(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
   if (!file_.is_open()) fail(name_, "made");
 }
 
@@ -74,6 +90,20 @@ void output_file::write(std::span<const std::string_view> pieces) {
 void output_file::rename(const std::string& to) {
   if (::rename(name_.c_str(), to.c_str()) == -1) fail(name_, "renamed to " + to);
   name_ = to;
+}
+
+std::string output_file::take_back(std::size_t size) {
+  const off_t begin = ::lseek(file_.get(), -static_cast<off_t>(size), SEEK_END);
+  if (begin == -1) fail(name_, "read");
+  std::string text(size, '\0');
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t n = ::read(file_.get(), text.data() + done, size - done);
+    if (n == 0) throw std::runtime_error(name_ + " was shortened by another program");
+    if (n == -1 && errno != EINTR) fail(name_, "read");
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  if (::ftruncate(file_.get(), begin) == -1) fail(name_, "written");
+  return text;
 }
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }

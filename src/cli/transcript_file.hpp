@@ -12,6 +12,10 @@
 
 namespace kclxx::cli {
 
+/// Makes a directory, with those above it. True when it was not there.
+/// Errors: std::system_error, with its name.
+bool make_directory(const std::string& name);
+
 /// A file to read from.
 /// Errors: std::system_error, with the file's name.
 class input_file : public transcript::byte_source {
@@ -34,6 +38,8 @@ class output_file : public transcript::byte_sink {
   /// Gives it another name in the same file system; one that is there already is replaced.
   void rename(const std::string& to);
   void remove() noexcept;
+  /// What was written last, which the file does not have any more.
+  [[nodiscard]] std::string take_back(std::size_t size);
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:

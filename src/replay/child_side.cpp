@@ -48,19 +48,13 @@ void shard_replay::on_child_line(std::string_view line, time now, effects& out) 
   } else if (phase_ == phase::playing) {
     // The daemon answers when its own line is written, and we when we know what was recorded.
     // What it skips does not hold it up.
-    if (!is_looked_ahead() && is_message(parsed(line))) {
+    if (!is_looked_ahead() && is_message(dm::parse_child_line(line))) {
       held_ = held_line{std::string(line), now};
       return;
     }
     take_child_line(line, now, out);
     go_on(now, out);
   }
-}
-
-// The line that nearly always comes needs no parser.
-dm::child_line shard_replay::parsed(std::string_view line) const {
-  if (line == expected_status_) return dm::child_status{current_.name};
-  return dm::parse_child_line(line);
 }
 
 void shard_replay::take_held_line(time now, effects& out) {
@@ -72,7 +66,7 @@ void shard_replay::take_held_line(time now, effects& out) {
 void shard_replay::take_child_line(std::string_view line, time now, effects& out) {
   recorded_failure_.reset();
   if (is_open()) {
-    const dm::child_line message = parsed(line);
+    const dm::child_line message = dm::parse_child_line(line);
     if (const auto* asked = std::get_if<dm::child_checkpoint>(&message)) {
       ++summary_.counts.checkpoints_asked;
       if (how_.answers == answers_from::recorded && !current_.own) {
@@ -239,10 +233,7 @@ void shard_replay::on_exit(int status, int signal) {
     fail("the child left with " + ending(status, signal));
   }
   note_unmet_faults();
-  if (!lease_) {
-    if (!summary_.damage) summary_.notes.emplace_back("the transcript has no line of the daemon");
-    return;
-  }
+  if (!lease_) return damage(1, "there is no dialogue in it: no line of the daemon");
   summary_.resume = lease_->checkpoint();
   recorded_->compare_final(*summary_.resume, current_.line_number, summary_.differences);
   if (how_.expected != expectation::answers || !recorded_exit_ || is_deliberate_) return;

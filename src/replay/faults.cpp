@@ -2,6 +2,7 @@
 #include "replay/faults.hpp"
 
 #include <charconv>
+#include <set>
 #include <system_error>
 
 namespace kclxx::replay {
@@ -75,6 +76,7 @@ std::uint64_t mixed(std::uint64_t value) noexcept {  // the finalizer of splitmi
 
 faults parse_faults(std::string_view text) {
   faults result;
+  std::set<std::string_view> names;
   for (;;) {
     const std::size_t comma = text.find(',');
     const std::string_view one = text.substr(0, comma);
@@ -82,7 +84,11 @@ faults parse_faults(std::string_view text) {
     if (equals == std::string_view::npos) {
       throw std::invalid_argument("the fault '" + std::string(one) + "' has no value: NAME=VALUE");
     }
-    set(result, one.substr(0, equals), one.substr(equals + 1));
+    const std::string_view name = one.substr(0, equals);
+    set(result, name, one.substr(equals + 1));
+    if (!names.insert(name).second) {
+      throw std::invalid_argument("the fault " + std::string(name) + " is there twice");
+    }
     if (comma == std::string_view::npos) return result;
     text.remove_prefix(comma + 1);
   }

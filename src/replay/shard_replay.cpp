@@ -198,7 +198,6 @@ void shard_replay::start(action next, time now, effects& out) {
     if (lease_loss_was_met_) lease_->lose();
   }
   current_ = std::move(next);
-  expected_status_ = R"({"action":"status","responseFor":")" + current_.name + R"("})";
   is_sending_ = true;
   started_at_ = now;
   deadline_ = now + how_.timeout;

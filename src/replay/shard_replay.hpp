@@ -110,7 +110,6 @@ class shard_replay {
   void note_unmet_faults();
 
   // The child's side: child_side.cpp
-  [[nodiscard]] daemon_model::child_line parsed(std::string_view line) const;
   void take_held_line(time now, effects& out);
   void take_child_line(std::string_view line, time now, effects& out);
   void handle(const daemon_model::happenings& all, std::string_view line, time now, effects& out);
@@ -140,7 +139,6 @@ class shard_replay {
   enum class phase { playing, closing, waiting_for_exit, over } phase_ = phase::playing;
   std::optional<action> ahead_;  // read, not yet started
   action current_{daemon_model::call_kind::initialize, {}};
-  std::string expected_status_;
   bool transcript_ended_ = false;
   bool is_sending_ = false;
   bool input_broke_ = false;

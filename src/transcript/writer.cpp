@@ -13,6 +13,9 @@ namespace kclxx::transcript {
 
 namespace {
 
+constexpr std::string_view raw_line = "\"line\":";
+constexpr std::string_view end_of_entry = "}\n";
+
 bool is_line(const entry& one) {
   return one.kind == entry_kind::daemon_line || one.kind == entry_kind::child_line;
 }
@@ -53,25 +56,51 @@ void writer::write(const header& head) {
 }
 
 void writer::write(const entry& one, bool is_unfinished) {
-  text_.assign("{\"at\":");
-  text_.append(std::to_string(one.at.value_or(std::chrono::microseconds(0)).count()));
+  begin_text(one);
   if (is_line(one)) {
-    text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
-                                                    : ",\"from\":\"daemon\",");
     if (!is_unfinished && is_object(one.line)) {
-      text_.append("\"line\":");
-      const std::array<std::string_view, 3> pieces{text_, one.line, "}\n"};
+      text_.append(raw_line);
+      const std::array<std::string_view, 3> pieces{text_, one.line, end_of_entry};
       sink_.write(pieces);
       return;
     }
     append_value(text_, one.line);
   } else {
-    text_.append(",\"event\":");
     append_event(text_, one);
   }
-  text_.append("}\n");
+  text_.append(end_of_entry);
   const std::array<std::string_view, 1> pieces{text_};
   sink_.write(pieces);
+}
+
+std::size_t writer::write_beginning(const entry& one) {
+  begin_text(one);
+  text_.append(raw_line);
+  const std::array<std::string_view, 2> pieces{text_, one.line};
+  sink_.write(pieces);
+  return text_.size();
+}
+
+void writer::write_more(std::string_view bytes) {
+  const std::array<std::string_view, 1> pieces{bytes};
+  sink_.write(pieces);
+}
+
+void writer::write_end(std::string_view bytes) {
+  const std::array<std::string_view, 2> pieces{bytes, end_of_entry};
+  sink_.write(pieces);
+}
+
+// Up to what kind of value comes.
+void writer::begin_text(const entry& one) {
+  text_.assign("{\"at\":");
+  text_.append(std::to_string(one.at.value_or(std::chrono::microseconds(0)).count()));
+  if (is_line(one)) {
+    text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
+                                                    : ",\"from\":\"daemon\",");
+  } else {
+    text_.append(",\"event\":");
+  }
 }
 
 }  // namespace kclxx::transcript

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kclxx capture` costs: the same dialogue with a child directly and through it, in turns.
+// What `kclxx capture` costs: the same dialogue with a child directly and through it, in turns. For
+// a floor, also through `cat` and through `tee FILE`, each before and behind the child.
 //   capture_bench KCLXX DIRECTORY [CHILD ARGUMENT...]
 // The transcripts go to DIRECTORY and are removed. Without a CHILD it is this program itself,
-// which only answers. Prints medians and ratios.
-#include <algorithm>
+// which only answers. Prints medians and ratios, and the CPU time of all processes together.
 #include <chrono>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "bench/lockstep.hpp"
@@ -66,35 +68,109 @@ class daemon_side {
   std::string read_;
 };
 
-/// Seconds for one exchange of `line`, on average over `count`.
-double seconds_each(const std::vector<std::string>& command, const std::string& line, int count) {
-  daemon_side daemon(command);
-  daemon.exchange(line);
-  const auto start = clock_type::now();
-  for (int i = 0; i < count; ++i) daemon.exchange(line);
-  return std::chrono::duration<double>(clock_type::now() - start).count() / count;
-}
-
-struct comparison {
-  double direct;
-  double captured;
-  double ratio;  // of speeds: median over the pairs
+struct cost {
+  double seconds = 0;  // for one exchange, on average
+  double cpu = 0;      // seconds of all processes together, with their start
 };
 
-comparison compare(const std::vector<std::string>& child, const std::vector<std::string>& capture,
-                   const std::string& directory, const std::string& line, int count, int rounds) {
-  std::vector<double> direct;
-  std::vector<double> captured;
-  std::vector<double> ratios;
-  std::vector<std::string> through = capture;
-  through.insert(through.end(), child.begin(), child.end());
-  for (int round = 0; round < rounds; ++round) {
-    direct.push_back(seconds_each(child, line, count));
-    captured.push_back(seconds_each(through, line, count));
-    ratios.push_back(direct.back() / captured.back());
-    std::filesystem::remove_all(directory);
+double cpu_seconds() {
+  double all = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    for (const timeval& one : {used.ru_utime, used.ru_stime}) {
+      all += static_cast<double>(one.tv_sec) + static_cast<double>(one.tv_usec) / 1e6;
+    }
   }
-  return {median(direct), median(captured), median(ratios)};
+  return all;
+}
+
+/// A batch whose sequence numbers can be raised, so that a child does not know its records already.
+class batches {
+ public:
+  explicit batches(std::string line) : line_(std::move(line)) {
+    constexpr std::string_view key = R"("sequenceNumber":")";
+    for (auto at = line_.find(key); at != std::string::npos; at = line_.find(key, at)) {
+      at += key.size();
+      places_.push_back(at + 10);  // of ten zeros
+    }
+  }
+  const std::string& next() {
+    std::string number = std::to_string(++number_);
+    number.insert(0, 10 - number.size(), '0');
+    for (const std::size_t at : places_) line_.replace(at, number.size(), number);
+    return line_;
+  }
+  [[nodiscard]] std::size_t size() const { return line_.size(); }
+
+ private:
+  std::string line_;
+  std::vector<std::size_t> places_;
+  std::uint64_t number_ = 0;
+};
+
+cost of_one(const std::vector<std::string>& command, batches line, int count) {
+  cost one;
+  const double cpu_before = cpu_seconds();
+  {
+    daemon_side daemon(command);
+    daemon.exchange(line.next());
+    const auto start = clock_type::now();
+    for (int i = 0; i < count; ++i) daemon.exchange(line.next());
+    one.seconds = std::chrono::duration<double>(clock_type::now() - start).count() / count;
+  }
+  one.cpu = (cpu_seconds() - cpu_before) / (count + 1);
+  return one;
+}
+
+/// A way from the daemon to the child and back.
+struct way {
+  const char* name;
+  std::vector<std::string> command;
+  std::vector<double> seconds{};
+  std::vector<double> cpu{};
+  std::vector<double> ratios{};  // of speeds, to the first way in the same round
+};
+
+void run_in_turns(std::vector<way>& ways, const std::string& directory, const batches& line,
+                  int count, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (way& one : ways) {
+      std::filesystem::create_directories(directory);
+      const cost took = of_one(one.command, line, count);
+      one.seconds.push_back(took.seconds);
+      one.cpu.push_back(took.cpu);
+      one.ratios.push_back(ways.front().seconds.back() / took.seconds);
+      std::filesystem::remove_all(directory);
+    }
+  }
+}
+
+void print_bulk(const std::vector<way>& ways, double megabytes) {
+  for (const way& one : ways) {
+    std::cout << "  " << one.name << ": " << megabytes / median(one.seconds) << " MB/s, ratio "
+              << median(one.ratios) << ", " << median(one.cpu) / megabytes * 1000
+              << " s of CPU for a GB\n";
+  }
+}
+
+void print_small(const std::vector<way>& ways) {
+  const double direct = median(ways.front().seconds);
+  for (const way& one : ways) {
+    std::cout << "  " << one.name << ": " << median(one.seconds) * 1e6 << " us a round trip, "
+              << (median(one.seconds) - direct) * 1e6 << " us added\n";
+  }
+}
+
+std::vector<way> ways_to(const std::vector<std::string>& child, const std::string& kclxx,
+                         const std::string& directory) {
+  std::vector<way> ways{
+      {"direct", {}},
+      {"kclxx capture", {kclxx, "capture", "--output", directory, "--"}},
+      {"cat", {"/bin/sh", "-c", "cat | \"$@\" | cat", "sh"}},
+      {"tee", {"/bin/sh", "-c", "d=$1; shift; tee $d/in | \"$@\" | tee $d/out", "sh", directory}}};
+  for (way& one : ways) one.command.insert(one.command.end(), child.begin(), child.end());
+  return ways;
 }
 
 }  // namespace
@@ -108,15 +184,14 @@ int main(int argc, char** argv) {
   const std::string directory = std::string(argv[2]) + "/capture_bench";
   std::vector<std::string> child(argv + 3, argv + argc);
   if (child.empty()) child = {std::filesystem::canonical(argv[0]).string(), "--answer"};
-  const std::vector<std::string> capture{argv[1], "capture", "--output", directory, "--"};
 
-  const std::string large = batch(1000, 1024);
-  const comparison bulk = compare(child, capture, directory, large, 60, 9);
-  const double megabytes = static_cast<double>(large.size()) / 1e6;
-  std::cout << "1,000 records of 1 KiB: " << megabytes / bulk.direct << " MB/s direct, "
-            << megabytes / bulk.captured << " MB/s captured, ratio " << bulk.ratio << "\n";
-  const comparison small = compare(child, capture, directory, batch(10, 100), 1000, 5);
-  std::cout << "10 records of 100 B: " << small.direct * 1e6 << " us a round trip direct, "
-            << small.captured * 1e6 << " us captured, " << (small.captured - small.direct) * 1e6
-            << " us added\n";
+  const batches large(batch(1000, 1024));
+  std::vector<way> bulk = ways_to(child, argv[1], directory);
+  run_in_turns(bulk, directory, large, 60, 15);
+  std::cout << "1,000 records of 1 KiB\n";
+  print_bulk(bulk, static_cast<double>(large.size()) / 1e6);
+  std::vector<way> small = ways_to(child, argv[1], directory);
+  run_in_turns(small, directory, batches(batch(10, 100)), 1000, 7);
+  std::cout << "10 records of 100 B\n";
+  print_small(small);
 }

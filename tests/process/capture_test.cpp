@@ -64,21 +64,6 @@ TEST_CASE("what is not a whole line is passed on at once", "[process][capture]")
   CHECK(dialogue.read(3) == "1}\n");
 }
 
-TEST_CASE("a line of 20 MB passes, and is recorded as it was", "[process][capture]") {
-  const std::string line = "{\"x\":\"" + std::string(20'000'000, 'x') + "\"}\n";
-  captured_dialogue dialogue({"cat"});
-  std::thread writer([&] {
-    dialogue.send(line);
-    dialogue.close_input();
-  });
-  CHECK((dialogue.rest() == line));
-  writer.join();
-  CHECK(dialogue.wait() == child_exit{0, 0});
-  const auto transcript = dialogue.transcript();
-  CHECK((transcript.daemon + "\n" == line));
-  CHECK((transcript.child + "\n" == line));
-}
-
 TEST_CASE("an answer is recorded behind the line that it answers", "[process][capture]") {
   captured_dialogue dialogue({"cat"});
   for (int i = 0; i < 300; ++i) {

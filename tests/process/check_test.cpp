@@ -74,6 +74,25 @@ TEST_CASE("a child that keeps every rule passes every check, and none is skipped
   must_pass_every_check(broken_child, "poison", "print");
 }
 
+TEST_CASE("a child that does not answer initialize is tried once, not with every rule", "[check]") {
+  const outcome came = check({"--timeout", "0.5", "--", "sleep", "1000"});
+  INFO(came.output);
+  CHECK(came.status == 1);
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = came.output.find(part); at != std::string::npos;
+         at = came.output.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  CHECK(count("\nnot ok ") == 1);
+  CHECK(has(came.output, " - initialize: "));
+  CHECK(has(came.output, "no status for initialize: none within 500 ms"));
+  CHECK(count("# SKIP not run, since the child does not answer initialize\n") ==
+        all_rules().size() - 1);
+}
+
 TEST_CASE("a child of kclxx passes every check, and none is skipped", "[check]") {
   must_pass_every_check(kclxx_child, "throw", "cout");
 }

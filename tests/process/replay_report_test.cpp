@@ -79,3 +79,14 @@ TEST_CASE("a report replaces an older report and nothing else", "[replay][report
   CHECK(std::filesystem::file_size(page_file) > 100);
   CHECK_FALSE(std::filesystem::exists(page_file + ".part"));
 }
+
+TEST_CASE("a report that cannot be written is named, with the reason", "[replay][report]") {
+  replayed tool;
+  kclxx::cli::child_process full(
+      {KCLXX_TOOL, "replay", "--report", "/dev/full", tool.dialogue(1), "--", KCLXX_SIMPLE_CHILD},
+      kclxx::cli::child_process::error_output::piped);
+  full.input.close();
+  CHECK(read_all(full.error.get()) ==
+        "kclxx replay: /dev/full cannot be written: No space left on device\n");
+  CHECK(full.wait().status == 5);
+}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -9,7 +11,9 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "cli/generate_command.hpp"
@@ -17,41 +21,58 @@
 #include "cli/transcript_file.hpp"
 #include "support/catch.hpp"
 #include "support/decoded_line.hpp"
+#include "support/forked.hpp"
 #include "transcript/reader.hpp"
 
 using namespace kclxx::cli;
 using kclxx::test::decoded_line;
+using kclxx::test::in_forked_copy;
 namespace fs = std::filesystem;
 namespace protocol = kclxx::protocol;
 
 namespace {
 
+using strings = std::vector<std::string>;
+
+struct outcome {
+  int status;
+  std::string error;
+};
+
+outcome run_generate(strings arguments) {
+  arguments.insert(arguments.begin(), {"kclxx", "generate"});
+  std::vector<const char*> raw;
+  for (const std::string& one : arguments) raw.push_back(one.c_str());
+  CLI::App app("", "kclxx");
+  invocation run;
+  add_generate_command(app, run);
+  std::ostringstream said;
+  std::streambuf* const before = std::cerr.rdbuf(said.rdbuf());
+  const int status = run_command_line(app, run, static_cast<int>(raw.size()), raw.data());
+  std::cerr.rdbuf(before);
+  return {status, said.str()};
+}
+
 /// Runs `kclxx generate` with a directory of its own, which goes with it.
 class generated {
  public:
-  explicit generated(std::vector<std::string> arguments) {
+  explicit generated(strings arguments) {
     std::string name = (fs::temp_directory_path() / "kclxx_generate_XXXXXX").string();
     directory_ = ::mkdtemp(name.data());
-    run(arguments);
+    run(std::move(arguments));
   }
   ~generated() { fs::remove_all(directory_); }
   generated(const generated&) = delete;
   generated& operator=(const generated&) = delete;
 
-  void run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"kclxx", "generate", "--output", directory_.string()});
-    std::vector<const char*> raw;
-    for (const std::string& one : arguments) raw.push_back(one.c_str());
-    CLI::App app("", "kclxx");
-    invocation run;
-    add_generate_command(app, run);
-    std::ostringstream said;
-    std::streambuf* const before = std::cerr.rdbuf(said.rdbuf());
-    status = run_command_line(app, run, static_cast<int>(raw.size()), raw.data());
-    std::cerr.rdbuf(before);
-    error = said.str();
+  void run(strings arguments) {
+    arguments.insert(arguments.begin(), {"--output", directory_.string()});
+    const outcome came = run_generate(std::move(arguments));
+    status = came.status;
+    error = came.error;
   }
 
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return directory_ / name; }
   [[nodiscard]] std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> all;
     for (const auto& file : fs::directory_iterator(directory_)) {
@@ -80,8 +101,6 @@ class generated {
  private:
   fs::path directory_;
 };
-
-using strings = std::vector<std::string>;
 
 struct seen_record {
   kclxx::sequence_position position;
@@ -250,8 +269,30 @@ TEST_CASE("what cannot be made is refused in one line", "[cli][generate]") {
   refused({"--end", "never"}, "--end");
   refused({"--shards", "4", "--keys", "3"}, "--keys: 3 keys are too few: every shard needs one");
   generated again({"--records", "1"});
-  again.run({"--records", "1"});
+  const fs::path first = again / "shardId-000000000000.jsonl";
+  CHECK(run_generate({"--output", first.string() + "/made"}).error ==
+        "kclxx generate: " + first.string() + "/made cannot be made: Not a directory\n");
+  fs::rename(first, again / "shardId-000000000001.jsonl");
+  again.run({"--records", "1", "--shards", "3"});
   CHECK(again.status == 5);
-  CHECK(again.error.find("shardId-000000000000.jsonl cannot be made: File exists") !=
-        std::string::npos);
+  CHECK(again.error.find("1.jsonl cannot be made: File exists") != std::string::npos);
+  CHECK(again.files().size() == 1);  // none was made before it was found
+}
+
+TEST_CASE("what fails half-way leaves no file and no directory of its own behind",
+          "[cli][generate]") {
+  const generated place({"--records", "1"});
+  // SIGXFSZ ignored: a write beyond the limit is an error then, as on a full disk.
+  const auto came = in_forked_copy([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{40'000, 40'000};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const auto made = run_generate({"--output", (place / "made").string(), "--shards", "2",
+                                    "--records", "100", "--reshard", "1"});
+    std::fputs(made.error.c_str(), stderr);
+    return made.status;
+  });
+  CHECK(came.status == 5);
+  CHECK(came.err.find("cannot be written: File too large") != std::string::npos);
+  CHECK_FALSE(fs::exists(place / "made"));
 }

@@ -52,6 +52,7 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
   CHECK(why_not("throttle") == "the fault 'throttle' has no value: NAME=VALUE");
   CHECK(why_not("") == "the fault '' has no value: NAME=VALUE");
   CHECK(why_not("throttle=0.1,").starts_with("the fault '' has no value"));
+  CHECK(why_not("throttle=0.1,kill-at=2,throttle=0.2") == "the fault throttle is there twice");
   CHECK(why_not("fire=1").starts_with("there is no fault 'fire'; there are throttle"));
 }
 

@@ -253,10 +253,13 @@ TEST_CASE("an unknown action comes before a batch, and needs its status", "[repl
   CHECK(d.plan.result().breaches.count() == 0);
 }
 
-TEST_CASE("a transcript without a line of the daemon plays nothing", "[replay][plan]") {
+TEST_CASE("a transcript without a line of the daemon has nothing to play, and is damaged",
+          "[replay][plan]") {
   dialogue d;
   CHECK(d.end() == steps{"close"});
   d.end_of_output();
   d.plan.on_exit(0, 0);
-  CHECK(d.plan.result().notes == steps{"the transcript has no line of the daemon"});
+  REQUIRE(d.plan.result().damage);
+  CHECK(d.plan.result().damage->what == "there is no dialogue in it: no line of the daemon");
+  CHECK(d.plan.result().notes.empty());
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A signal to `kclxx replay` or `kclxx check` alone, as a supervisor sends it.
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <sys/stat.h>
+#include <utility>
+#include <vector>
+
+#include "cli/child_process.hpp"
+#include "support/catch.hpp"
+#include "support/scripted_daemon.hpp"
+#include "support/tool.hpp"
+
+using namespace kclxx::test;
+using kclxx::cli::child_exit;
+using kclxx::cli::child_process;
+using words = std::vector<std::string>;
+
+namespace {
+
+std::string rest_of(int fd) {
+  std::string text;
+  char piece[4096];
+  ssize_t n = 0;
+  while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
+  return text;
+}
+
+struct ending {
+  child_exit how;
+  std::string error;
+  pid_t child = -1;
+};
+
+/// Starts the tool with a child in sh that does this, and signals the tool once the child runs.
+ending interrupt(const words& arguments, const std::string& child, int signal) {
+  const sandbox place;
+  place.write("dialogue.jsonl",
+              R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})"
+              "\n");
+  const std::string started = (place / "started").string();
+  REQUIRE(::mkfifo(started.c_str(), 0600) == 0);
+  words command{KCLXX_TOOL};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  if (arguments.front() == "replay") command.push_back((place / "dialogue.jsonl").string());
+  command.insert(command.end(), {"--", "/bin/sh", "-c", "echo $$ > \"$0\"; " + child, started});
+  child_process tool(command, child_process::error_output::piped);
+  ending came;
+  std::ifstream(started) >> came.child;  // waits for the child
+  tool.kill(signal);
+  came.error = rest_of(tool.error.get());
+  came.how = tool.wait();
+  return came;
+}
+
+}  // namespace
+
+TEST_CASE("a child that ignores the end of its input is killed when the tool is interrupted",
+          "[replay][check]") {
+  const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  const ending came = interrupt(arguments, "exec sleep 1000", signal);
+  CHECK(came.how == child_exit{0, signal});
+  CHECK(came.error == "kclxx: /bin/sh, process " + std::to_string(came.child) +
+                          ", went on after the end of its input, and is killed\n");
+  CHECK(::kill(came.child, 0) == -1);
+  CHECK(errno == ESRCH);
+}
+
+TEST_CASE(
+    "a child that leaves at the end of its input is given the time when the tool is "
+    "interrupted",
+    "[replay][check]") {
+  const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
+  const ending came = interrupt(arguments, "cat >/dev/null; echo it ended >&2", SIGTERM);
+  CHECK(came.how == child_exit{0, SIGTERM});
+  CHECK(came.error == (arguments.front() == "replay" ? "it ended\n" : ""));
+  CHECK(::kill(came.child, 0) == -1);
+}
