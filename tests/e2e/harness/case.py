@@ -75,7 +75,7 @@ class DaemonCase(unittest.TestCase):
 
     def figures(self, text):
         """The line that says what was measured."""
-        print(f"FIGURES {type(self).__name__} KCL {settings.KCL}: {text}; "
+        print(f"\nFIGURES {type(self).__name__} KCL {settings.KCL}: {text}; "
               f"{time.monotonic() - self.started:.0f} s", flush=True)
 
 
