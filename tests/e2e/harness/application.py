@@ -25,7 +25,7 @@ class Worker:
     """A daemon, started as a user starts it: `kclxx daemon run`."""
 
     def __init__(self, application, name, child_options, properties):
-        self.name = name
+        self.name, self.kcl = name, application.kcl
         effective = {
             **_properties,
             "kinesisEndpoint": application.services.kinesis_url,
@@ -35,17 +35,17 @@ class Worker:
             "executableName": " ".join(["./recorded_child", "journals", *child_options]),
         }
         java = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        if application.kcl < 3:
+        if self.kcl < 3:
             effective |= {"AwsCredentialsProvider": "",
                           "AWSCredentialsProvider": "DefaultAWSCredentialsProviderChain"}
-        if application.kcl == 1:
+        if self.kcl == 1:
             java.append("-Dcom.amazonaws.sdk.disableCbor=true")  # which the local Kinesis lacks
         environment = {**os.environ, **application.environment,
                        **{f"KCLXX_PROPERTY_{name}": value
                           for name, value in (effective | properties).items()}}
         self.process = Process(
             [settings.TOOL, "daemon", "run", settings.SOURCE / "properties" / "local.properties",
-             "--kcl", application.kcl, "--heap", "256m", "--", *java],
+             "--kcl", self.kcl, "--heap", "256m", "--", *java],
             application.directory / f"{name}.log", application.directory, environment)
 
     def alive(self):
@@ -90,7 +90,7 @@ class Application:
         self._expected = set()  # workers that are to be there
 
     def start_worker(self, name, *child_options, **properties):
-        if self.kcl == 3 and self.workers:
+        if any(worker.kcl == 3 for worker in self.workers):
             # Of two 3.x workers that are an application's first at the same moment, one writes
             # down which version is at work. The other fails at that, all its further attempts
             # fail with "AssignmentMode is not initialized", and it leaves, with status 0.
@@ -107,7 +107,9 @@ class Application:
         return self._journals.read()
 
     def processed(self):
-        return {record.id for journal in self.journals() for record in journal.records}
+        """The ids of all records that some child has processed."""
+        self.journals()
+        return self._journals.ids
 
     def wait_for(self, what, condition, seconds, seen=lambda: "", every=0.1):
         """As waiting.wait_for, but fails at once when a worker ended that should not have."""

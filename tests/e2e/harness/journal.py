@@ -99,6 +99,7 @@ class Journals:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self._read = {}  # path: [bytes read, journal]
+        self.ids = set()  # of all records in them
 
     def read(self):
         for path in self.directory.iterdir():
@@ -115,4 +116,6 @@ class Journals:
             text, newline, _ = file.read().rpartition(b"\n")
         for line in text.decode().split("\n") if newline else ():
             entry[1].add(line)
+            if entry[1].records:
+                self.ids.add(entry[1].records[-1].id)
         entry[0] += len(text) + len(newline)
