@@ -59,7 +59,7 @@ class Chaos(DaemonCase):
                 if getattr(self, action)():
                     self.counts[action] += 1
                 due = time.monotonic() + self.random.uniform(2, 6)
-            time.sleep(0.1)  # the pace of the loop; nothing is expected to be done then
+            time.sleep(0.3)  # the pace of the loop; nothing is expected to be done then
 
     def tend(self):
         """What is due, and what a supervisor does: it starts workers again that have ended."""
@@ -71,6 +71,11 @@ class Chaos(DaemonCase):
         for worker in [worker for worker in self.running if not worker.alive()]:
             self.counts["left by itself"] += 1
             self.replace(worker)
+        # The lock of a leader that was killed lasts two minutes, which would be most of the test.
+        if settings.KCL == 3:
+            leader = self.app.leases.leader()
+            if leader in (worker.name for worker in self.app.workers if not worker.alive()):
+                self.app.leases.forget_leader()
 
     def calm_down(self):
         """Ends all disturbances; returns how long it then took until all was processed."""
@@ -102,9 +107,6 @@ class Chaos(DaemonCase):
     def replace(self, worker):
         """`worker` has ended, or will. Another one comes."""
         self.running.remove(worker)
-        # The lock of a leader that was killed lasts two minutes, which would be most of the test.
-        if settings.KCL == 3 and self.app.leases.leader() == worker.name:
-            self.app.leases.forget_leader()
         self.start_worker()
 
     # What can happen. Each returns whether it did.
