@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """A restart inside an aggregated (KPL) record resumes at the sub-sequence number."""
 from harness import kpl

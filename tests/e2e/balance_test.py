@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Eight shards are shared among two workers; a third joins and leaves; nothing is lost."""
 import time
@@ -17,6 +18,7 @@ class Balance(DaemonCase):
         producer.start(800)
         self.start_worker("one")
         self.settled("all shards with the only worker", [SHARDS])
+        beat = self.heartbeat()
         self.start_worker("two")
         joined, two = self.settled("an even split among two", [4, 4])
         third = self.start_worker("three")
@@ -27,7 +29,8 @@ class Balance(DaemonCase):
         self.app.wait_until_processed()
         duplicates, bound = self.check(self.app)
         moves = len(self.app.journals()) - SHARDS
-        self.figures(f"{len(producer.put)} records, {SHARDS} shards; a second worker joins: {two} "
+        self.figures(f"{len(producer.put)} records, {SHARDS} shards; each lease's "
+                     f"counter rises, every {beat:.1f} s on average; a second worker joins: {two} "
                      f"after {joined:.1f} s; a third joins: {three} after {joined_again:.1f} s; it "
                      f"leaves: {back} after {left:.1f} s; leases moved {moves} times; 0 lost, "
                      f"{duplicates} duplicates (at most {bound} possible)")
@@ -54,6 +57,18 @@ class Balance(DaemonCase):
             return since and time.monotonic() - since > 3 and shares
         shares = self.app.wait_for(what, holds, SECONDS, lambda: str(self.app.leases.shares()))
         return since - started, "/".join(str(share) for _, share in sorted(shares.items()))
+
+    def heartbeat(self):
+        """Waits until each lease was renewed four times, by the same owner. Returns the interval."""
+        started, before = time.monotonic(), self.app.leases.read()
+
+        def renewed():
+            now = self.app.leases.read()
+            return all(now[shard].counter >= lease.counter + 4 for shard, lease in before.items()) and now
+        after = self.app.wait_for("renewed leases", renewed, 60, lambda: str(self.app.leases.read()))
+        self.assertEqual({lease.owner for lease in after.values()}, {"one"})
+        renewals = sum(after[shard].counter - lease.counter for shard, lease in before.items())
+        return (time.monotonic() - started) * len(before) / renewals
 
     def is_good(self, shares, even):
         if settings.KCL < 3 or len(even) == 1:

@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Split and merge: a child shard is begun only when its parents' ends are stored, and the records
 of a partition key keep their order across it."""

@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM: every child is asked to shut down, the last positions are stored, and a restart begins
 exactly behind them."""

@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """That no end-to-end test passes whatever happens: each verdict over made-up journals that are in
 order, and over ones that are not."""
