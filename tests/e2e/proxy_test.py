@@ -1,3 +1,4 @@
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The proxy in front of DynamoDB: it changes nothing, refuses what it is told to, and counts it."""
 import http.client

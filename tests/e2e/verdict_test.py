@@ -6,10 +6,12 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import verdict
+from harness import child_log, verdict
 from harness.aws import Lease
+from harness.child_log import Failure
 from harness.journal import SHARD_END, Journal, Journals, Position
 from harness.producer import Put
+from harness.proxy import Call, Stored
 
 PUT = {f"{key}:{number}": Put(key, number) for key in "ab" for number in range(4)}
 
@@ -66,6 +68,30 @@ class Verdicts(unittest.TestCase):
         self.assertGreater(verdict.duplicates([all_of_it, again]),
                            verdict.duplicate_bound([all_of_it, again]))
 
+    def test_the_bound_on_duplicates_holds_for_each_shard(self):
+        last = journal("50 record 106 0 a a:3", started=45, start=("103", 0))
+        self.assertEqual(verdict.excess_duplicates([journal(ALL), last]), [])
+        # Another shard, whose predecessor had checkpointed all: what it repeats is too much,
+        # though for all shards together the bound holds.
+        confirmed = journal("10 record 5 0 c c:0\n11 checkpointed 5 0", shard="t")
+        again = journal("50 record 5 0 c c:0", shard="t", started=45)
+        all_of_it = [journal(ALL), last, confirmed, again]
+        self.assertLess(verdict.duplicates(all_of_it), verdict.duplicate_bound(all_of_it))
+        [finding] = verdict.excess_duplicates(all_of_it)
+        self.assertTrue(finding.startswith("t: 1 duplicates, 0 records"), finding)
+
+    def test_a_child_must_begin_exactly_at_the_stored_position(self):
+        stored = [Stored(15, "t", "s", Position(101, 0)), Stored(22, "t", "s", Position(103, 0)),
+                  Stored(60, "t", "s", Position(107, 0)), Stored(30, "t", "x", Position(999, 0))]
+        first, last = journal(ALL), journal("", started=45, start=("103", 0))
+        self.assertEqual(verdict.starts_elsewhere([first, last], stored), [])
+        for sequence in ("101", "102", "104", "TRIM_HORIZON"):
+            elsewhere = journal("", started=45, start=(sequence, 0))
+            self.assertEqual(len(verdict.starts_elsewhere([first, elsewhere], stored)), 1)
+        inside = journal("", started=45, start=("103", 1))
+        self.assertEqual(len(verdict.starts_elsewhere([inside], stored)), 1)
+        self.assertEqual(len(verdict.starts_elsewhere([last], [])), 1, "nothing was stored")
+
     def test_a_child_must_not_begin_in_front_of_a_confirmed_checkpoint(self):
         first = journal(ALL)
         self.assertEqual(verdict.wrong_starts([first, journal("", started=45, start=("103", 0))]), [])
@@ -112,6 +138,45 @@ class Verdicts(unittest.TestCase):
         ended = journal(ALL + "41 shard_ended")
         self.assertEqual(verdict.unsettled([ended], {"s": Lease("", 1, SHARD_END)}), [])
         self.assertEqual(len(verdict.unsettled([ended], {"s": Lease("", 1, Position(107, 0))})), 1)
+
+
+def call(position, refused, requests=9, shard="s"):
+    return Call(shard, Position(position, 0), 1, 2, refused == requests, requests, refused,
+                stored=refused < requests)
+
+
+class ThrottlingVerdicts(unittest.TestCase):
+    LOG = """12:00:00.000 WARN  DynamoDBLeaseRefresher [-] Provisioned Throughput on the lease table
+kclxx s warning: the checkpoint at 103/2 failed: ThrottlingException; trying again after 59 ms
+kclxx s warning: the checkpoint at 103/2 failed: ShutdownException; another worker owns the lease now
+kclxx s error: the checkpoint at 103/2 failed: IllegalArgumentException
+kclxx s warning: the daemon did not answer the checkpoint at 103/2
+"""
+
+    def test_what_kclxx_says_of_a_failed_checkpoint_is_found_in_the_log(self):
+        at = Position(103, 2)
+        self.assertEqual(child_log.failures(self.LOG), [
+            Failure("s", at, "ThrottlingException", 59), Failure("s", at, "ShutdownException", None),
+            Failure("s", at, "IllegalArgumentException", None)])
+
+    def test_each_refusal_to_the_end_must_be_told_and_no_other(self):
+        calls = [call(103, refused=9), call(103, refused=3), call(105, refused=9)]
+        told = [Failure("s", Position(103, 0), "ThrottlingException", 50),
+                Failure("s", Position(105, 0), "ThrottlingException", 50)]
+        self.assertEqual(verdict.untold(calls, told), [])
+        self.assertEqual(len(verdict.untold(calls, told[:1])), 1)
+        self.assertEqual(len(verdict.untold(calls[:2], told)), 1)
+        self.assertEqual(len(verdict.untold(calls + calls, told)), 2, "each as often as it was")
+        self.assertEqual(len(verdict.untold([call(103, 9, shard="x")], told[:1])), 2)
+
+    def test_a_checkpoint_that_failed_must_be_stored_in_the_end(self):
+        def failure(position, after=50):
+            return Failure("s", Position(position, 0), "ThrottlingException", after)
+        self.assertEqual(verdict.not_made_good([failure(102), failure(103)], [journal(ALL)]), [])
+        self.assertEqual(len(verdict.not_made_good([failure(107)], [journal(ALL)])), 1)
+        self.assertEqual(len(verdict.not_made_good([failure(103)], [journal("", shard="x")])), 1)
+        self.assertEqual(verdict.not_made_good([failure(107, None)], [journal(ALL)]), [],
+                         "it was not to be tried again")
 
 
 class JournalFiles(unittest.TestCase):

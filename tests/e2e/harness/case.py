@@ -19,6 +19,7 @@ class DaemonCase(unittest.TestCase):
     _emulators = None
     services = None
     folder = None  # of this program's run; removed when all went well
+    _count = 0  # of its applications, of all tests
 
     @classmethod
     def setUpClass(cls):
@@ -30,7 +31,6 @@ class DaemonCase(unittest.TestCase):
 
     def setUp(self):
         self.started = time.monotonic()
-        self._count = 0
 
     def proxy(self, seed=1):
         proxy = Proxy(self.services.dynamodb_url, seed)
@@ -39,7 +39,7 @@ class DaemonCase(unittest.TestCase):
 
     def application(self, shards, **options):
         """A stream and a lease table of its own, also beside other tests with the same emulators."""
-        self._count += 1
+        DaemonCase._count += 1
         kcl = options.get("kcl", settings.KCL)
         name = f"{type(self).__name__}-{kcl}-{os.getpid()}-{self._count}".replace("_", "-")
         directory = DaemonCase.folder / f"{self._testMethodName}-{self._count}"

@@ -34,6 +34,31 @@ def duplicate_bound(journals):
                for j in journals if last[j.shard] is not j)
 
 
+def excess_duplicates(journals):
+    """Shards of which more was processed again than lay behind the last checkpoints."""
+    findings = []
+    for shard, its in sorted(_by_shard(journals).items()):
+        found, bound = duplicates(its), duplicate_bound(its)
+        if found > bound:
+            findings.append(f"{shard}: {found} duplicates, {bound} records lay behind the last "
+                            "checkpoints of its children")
+    return findings
+
+
+def starts_elsewhere(journals, stored):
+    """Children that did not begin exactly at the position which was stored last before.
+
+    `stored`: what DynamoDB has accepted for this application (proxy.Stored).
+    """
+    findings = []
+    for j in journals:
+        before = [one for one in stored if one.shard == j.shard and one.time < j.started]
+        position = max(before).position if before else Position.parse("TRIM_HORIZON", 0)
+        if j.start != position:
+            findings.append(f"{j}: {position} was stored")
+    return findings
+
+
 def wrong_starts(journals):
     """Children that began in front of what the daemon had confirmed before, or were given a record
     in front of where they began."""
@@ -84,9 +109,7 @@ def early_children(journals, parents, ends):
     reached DynamoDB}, so that whoever sees it stored sees it later.
     """
     findings = []
-    processed = collections.defaultdict(list)
-    for j in journals:
-        processed[j.shard].append(j)
+    processed = _by_shard(journals)
     for shard, its in processed.items():
         for parent in parents.get(shard, ()):
             begun = min(j.started for j in its)
@@ -124,3 +147,31 @@ def unsettled(journals, leases):
         if stored != reached:
             findings.append(f"{shard}: {reached} was processed last, {stored} is stored")
     return findings
+
+
+def untold(calls, failures):
+    """Checkpoints that were refused to the end and of which the child was not told, and the other
+    way round. `calls`: proxy.Call, all finished; `failures`: child_log.Failure."""
+    refused = collections.Counter((c.shard, c.position) for c in calls if c.failed())
+    told = collections.Counter((f.shard, f.position) for f in failures)
+    return ([f"{shard}: {position} was refused, and no child was told"
+             for shard, position in (refused - told).elements()] +
+            [f"{shard}: a child was told that {position} was refused, which it was not"
+             for shard, position in (told - refused).elements()])
+
+
+def not_made_good(failures, journals):
+    """Checkpoints that were to be tried again, and behind which none was ever confirmed."""
+    findings = []
+    for f in failures:
+        confirmed = [j.confirmed() for j in journals if j.shard == f.shard]
+        if f.retry_after is not None and (not confirmed or max(confirmed) < f.position):
+            findings.append(f"{f.shard}: {f.position} failed with {f.error} and was never stored")
+    return findings
+
+
+def _by_shard(journals):
+    shards = collections.defaultdict(list)
+    for j in journals:
+        shards[j.shard].append(j)
+    return shards
