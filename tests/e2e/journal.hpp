@@ -54,7 +54,8 @@ class journal {
   static std::string now() {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::to_string(std::uint64_t(time.tv_sec) * 1'000'000'000U + std::uint64_t(time.tv_nsec));
+    return std::to_string(std::uint64_t(time.tv_sec) * 1'000'000'000U +
+                          std::uint64_t(time.tv_nsec));
   }
 
   int fd_ = -1;

@@ -90,8 +90,7 @@ class recorded_processor : public kclxx::record_processor {
   void checkpoint(kclxx::checkpointer& checkpointer, const kclxx::sequence_position& position) {
     try {
       checkpointer.checkpoint(position);
-      journal_
-          ->line("checkpointed", position.sequence_number(), position.sub_sequence_number())
+      journal_->line("checkpointed", position.sequence_number(), position.sub_sequence_number())
           .write();
     } catch (const kclxx::checkpoint_error& error) {  // delivered again after a restart
       journal_
