@@ -64,8 +64,8 @@ class DaemonCase(unittest.TestCase):
         duplicates = verdict.duplicates(journals)
         bound = verdict.duplicate_bound(journals)
         if bounded:
-            self.assertLessEqual(duplicates, bound,
-                                 "more duplicates than records behind the last checkpoints")
+            self.assert_none("shards with too many duplicates",
+                             verdict.excess_duplicates(journals))
         return duplicates, bound
 
     def assert_none(self, what, findings):
