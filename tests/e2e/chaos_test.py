@@ -15,7 +15,8 @@ from harness import settings
 from harness.case import DaemonCase, main
 
 WORKERS = 3
-RECORDS_PER_SECOND = 250  # as far as the local Kinesis takes them
+RECORDS_PER_SECOND = 250
+AGGREGATED = 9  # so many user records stand in every second Kinesis record
 RECORDS_A_MINUTE = 10000  # so many at least
 MOST_SHARDS, FEWEST_SHARDS = 8, 3
 # What can happen, and how often within a bag of 16: each kind comes up.
@@ -26,7 +27,8 @@ ACTIONS = {"kill_worker": 3, "kill_child": 2, "stop_worker": 2, "pause_worker": 
 class Chaos(DaemonCase):
     def test_nothing_is_lost(self):
         self.random = random.Random(settings.SEED)
-        self.app = self.application(4, proxy=self.proxy(settings.SEED), keys=100)
+        self.app = self.application(4, proxy=self.proxy(settings.SEED), keys=60,
+                                    aggregated=AGGREGATED)
         self.counts = collections.Counter()
         self.later = []  # (when, what is to be done then)
         self.leaving = []  # workers that got SIGTERM
@@ -41,9 +43,9 @@ class Chaos(DaemonCase):
         put = len(self.app.producer.put)
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
                          for name in [*ACTIONS, "left by itself"])
-        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records; {done}; "
-                     f"{self.app.proxy.throttled} of {self.app.proxy.requests} DynamoDB requests "
-                     f"throttled; {len(self.app.journals())} children; all processed {calm:.0f} s "
+        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of them "
+                     f"aggregated; {done}; {self.app.proxy.throttled} of {self.app.proxy.requests} "
+                     f"DynamoDB requests throttled; {len(self.app.journals())} children; all processed {calm:.0f} s "
                      f"after the last of it; 0 lost, 0 out of order, 0 child shards early, "
                      f"{duplicates} duplicates (at most {bound} possible)")
 

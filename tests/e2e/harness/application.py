@@ -72,7 +72,7 @@ class Application:
     """`proxy`: what stands in front of DynamoDB for the workers."""
 
     def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None, keys=200,
-                 make_leases=True):
+                 aggregated=1, make_leases=True):
         self.services, self.directory, self.name = services, directory, name
         self.kcl = kcl or settings.KCL
         self.dynamodb_url = proxy.url if proxy else services.dynamodb_url
@@ -85,7 +85,7 @@ class Application:
         self.leases = LeaseTable(services.dynamodb, name)
         if make_leases:
             self.leases.create(self.stream.shards())
-        self.producer = Producer(services.kinesis, name, keys)
+        self.producer = Producer(services.kinesis, name, keys, aggregated)
         self.workers = []
         self._expected = set()  # workers that are to be there
 

@@ -4,6 +4,7 @@ import threading
 import time
 import typing
 
+from . import kpl
 
 
 class Put(typing.NamedTuple):
@@ -12,16 +13,18 @@ class Put(typing.NamedTuple):
 
 
 class Producer:
-    """Puts a record per partition key in each round.
+    """Puts a record per partition key in each round, of every second key one that has `aggregated`
+    user records in it.
 
     A call has each key at most once and the next one is made when it was answered: the records of
     a key are in the stream in the order of their numbers. An id is `KEY:NUMBER`.
     """
 
-    def __init__(self, kinesis, stream, keys=200, size=60):
+    def __init__(self, kinesis, stream, keys=200, aggregated=1, size=60):
         self.kinesis, self.stream = kinesis, stream
         # Some are not ASCII: the daemon has to be told in which character set it talks.
         self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
+        self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
         self.padding = "." * size
         self.rounds = 0
         self.put = {}  # id: Put; only grows
@@ -29,13 +32,11 @@ class Producer:
         self._thread, self._failure = None, None
 
     def put_round(self):
-        ids = {key: f"{key}:{self.rounds}" for key in self.keys}
-        for key, id in ids.items():  # before: one that was put is never missing here
-            self.put[id] = Put(key, self.rounds)
+        data = {key: self._next_data(key) for key in self.keys}
         for start in range(0, len(self.keys), 500):
             left = self.keys[start : start + 500]
             for tries in range(12):
-                left = self._put_some(left, ids)
+                left = self._put_some(left, data)
                 if not left:
                     break
                 time.sleep(min(2.0, 0.05 * 2**tries))
@@ -43,15 +44,24 @@ class Producer:
                 raise RuntimeError(f"{len(left)} records were refused twelve times")
         self.rounds += 1
 
-    def _put_some(self, keys, ids):
+    def _next_data(self, key):
+        many = self.aggregated[key]
+        first = self.rounds * many
+        for number in range(first, first + many):  # before: one that was put is never missing here
+            self.put[f"{key}:{number}"] = Put(key, number)
+        records = [(key, f"{key}:{number} {self.padding}".encode())
+                   for number in range(first, first + many)]
+        return kpl.aggregate(records) if many > 1 else records[0][1]
+
+    def _put_some(self, keys, data):
         """Returns those that were refused."""
         answer = self.kinesis.put_records(StreamName=self.stream, Records=[
-            {"Data": f"{ids[key]} {self.padding}".encode(), "PartitionKey": key} for key in keys])
+            {"Data": data[key], "PartitionKey": key} for key in keys])
         return [key for key, one in zip(keys, answer["Records"]) if "ErrorCode" in one]
 
     def start(self, records_per_second):
         """Goes on with that on a thread, until `stop`."""
-        pause = len(self.keys) / records_per_second
+        pause = sum(self.aggregated.values()) / records_per_second
 
         def work():
             due = time.monotonic()
