@@ -64,7 +64,8 @@ class Balance(DaemonCase):
 
         def renewed():
             now = self.app.leases.read()
-            return all(now[shard].counter >= lease.counter + 4 for shard, lease in before.items()) and now
+            rose = all(now[shard].counter >= lease.counter + 4 for shard, lease in before.items())
+            return rose and now
         after = self.app.wait_for("renewed leases", renewed, 60, lambda: str(self.app.leases.read()))
         self.assertEqual({lease.owner for lease in after.values()}, {"one"})
         renewals = sum(after[shard].counter - lease.counter for shard, lease in before.items())

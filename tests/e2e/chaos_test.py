@@ -43,11 +43,12 @@ class Chaos(DaemonCase):
         put = len(self.app.producer.put)
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
                          for name in [*ACTIONS, "left by itself"])
+        throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
         self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of them "
-                     f"aggregated; {done}; {self.app.proxy.throttled} of {self.app.proxy.requests} "
-                     f"DynamoDB requests throttled; {len(self.app.journals())} children; all processed {calm:.0f} s "
-                     f"after the last of it; 0 lost, 0 out of order, 0 child shards early, "
-                     f"{duplicates} duplicates (at most {bound} possible)")
+                     f"aggregated; {done}; {throttled} DynamoDB requests throttled; "
+                     f"{len(self.app.journals())} children; all processed {calm:.0f} s after the "
+                     f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
+                     f"duplicates (at most {bound} possible)")
 
     def rage(self, seconds):
         """For so long; longer where the machine is too slow to put the records in that time."""

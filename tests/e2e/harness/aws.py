@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of the emulators, and of nothing else."""
 import os
-import time
 import typing
 
 for _name in [name for name in os.environ if name.startswith("AWS_")]:
