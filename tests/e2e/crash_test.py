@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of a worker and of a child in mid-stream: the other worker takes the shards over, from the
-last position that is stored."""
+"""kill -9 of a worker and of a child in mid-stream: the other worker takes the shards over, from
+the last position that is stored."""
 import os
 import signal
 import time
@@ -11,7 +11,8 @@ from harness import settings, verdict
 from harness.case import DaemonCase, main
 
 SHARDS = 4
-UNCONFIRMED = 100  # records that are not behind a checkpoint yet when something is killed
+CHECKPOINT_EVERY = 6  # seconds
+UNCONFIRMED = 50  # records that are not behind a checkpoint yet when something is killed
 SECONDS = 240
 
 
@@ -47,38 +48,41 @@ class Crash(DaemonCase):
         self.settle(application)
         self.assertNotIn(victim.name, application.leases.shares())
         self.figures(f"kill -9 of {what} with {len(shards)} of {SHARDS} shards: they flow again "
-                     f"after {self.span(seconds.values())}; {self.verdicts(application, at)}")
+                     f"after {self.span(seconds.values())}; "
+                     f"{self.verdicts(application, at, children)}")
 
     def test_a_killed_child_ends_its_worker(self):
-        """The daemon then leaves with status 1, when its graceful shutdown has used up
-        shutdownGraceMillis: the thread that waits for the child has called System.exit. It is
-        started again, as systemd would."""
+        """The thread that waits for its answer calls System.exit. The shutdown hook asks all other
+        children to shut down, and waits for that thread too, which never comes back: as a rule
+        the daemon leaves when shutdownGraceMillis is over, with status 1, and renews the killed
+        child's lease until then. A supervisor would start it again; the test does so when the others have
+        taken over, to tell the two apart."""
         application = self.start()
         leader = application.leases.leader()
         worker = next(w for w in application.workers if w.name != leader)
-        children = self.wait_for_unconfirmed(application, worker)
-        victim = max(children, key=self.unconfirmed)
-        others = {child.shard for child in children} - {victim.shard}
+        victim, *others = self.wait_for_unconfirmed(application, worker)
+        others = {child.shard for child in others}
         application.expect_end(worker)
         at = time.monotonic_ns()
         os.kill(victim.pid, signal.SIGKILL)
         status = worker.process.wait(SECONDS)
         left = (time.monotonic_ns() - at) / 1e9
         self.assertEqual(status, 1)
-        again = application.start_worker("again", *self.OPTIONS)
         seconds = self.wait_for_takeover(application, others | {victim.shard}, at)
+        again = application.start_worker("again", *self.OPTIONS)
+        begun = time.monotonic()
         application.wait_for("shards of the worker that was started again",
                              lambda: any(j.worker == again.name and len(j.records) > 50
                                          for j in application.journals()), SECONDS)
-        back = (time.monotonic_ns() - at) / 1e9
+        back = time.monotonic() - begun
         self.settle(application)
         self.figures(f"kill -9 of a child: its worker leaves with status {status} after "
                      f"{left:.1f} s; the child's shard flows again after "
                      f"{seconds[victim.shard]:.1f} s, the worker's {len(others)} others after "
                      f"{self.span([seconds[shard] for shard in others])}; started again, it has "
-                     f"shards after {back:.1f} s; {self.verdicts(application, at)}")
+                     f"shards {back:.1f} s later; {self.verdicts(application, at, [victim])}")
 
-    OPTIONS = ("--checkpoint-every", "2500")
+    OPTIONS = ("--checkpoint-every", str(CHECKPOINT_EVERY * 1000))
 
     def start(self):
         """Two workers in mid-stream, each with shards, whose leases they renew."""
@@ -112,13 +116,17 @@ class Crash(DaemonCase):
         return sum(record.position > journal.confirmed() for record in journal.records)
 
     def wait_for_unconfirmed(self, application, worker):
-        """The children of a worker, in a moment at which some of what they processed is not
-        checkpointed: so the kill costs duplicates."""
+        """The children of a worker, in a moment at which one has processed records that are not
+        checkpointed, nor will be soon: so the kill makes others repeat something."""
+        def is_between(journal):
+            latest = max([journal.started] + [c.time for c in journal.checkpoints])
+            return (time.monotonic_ns() - latest < CHECKPOINT_EVERY / 2 * 1e9
+                    and self.unconfirmed(journal) >= UNCONFIRMED)
+
         def children():
             found = [j for j in application.journals() if j.worker == worker.name and j.alive()]
-            if any(self.unconfirmed(j) >= UNCONFIRMED for j in found):
-                return found
-            return None
+            found.sort(key=is_between, reverse=True)
+            return found if found and is_between(found[0]) else None
         return application.wait_for("records without a checkpoint", children, SECONDS, every=0.02)
 
     def wait_for_takeover(self, application, shards, at):
@@ -144,18 +152,19 @@ class Crash(DaemonCase):
         application.wait_for("the last positions", lambda: not unsettled(), SECONDS,
                              lambda: "; ".join(unsettled()))
 
-    def verdicts(self, application, at):
+    def verdicts(self, application, at, killed):
         journals = application.journals()
         stored = [one for one in application.proxy.stored if one.table == application.name]
         self.assert_none("starts elsewhere than at the stored position",
                          verdict.starts_elsewhere(journals, stored))
-        self.assert_none("shards with too many duplicates", verdict.excess_duplicates(journals))
         duplicates, bound = self.check(application)
-        self.assertGreater(duplicates, 0, "the kill did not come in mid-stream")
+        later = {record.id for j in journals if j.started > at for record in j.records}
+        repeated = sum(record.id in later for j in killed for record in j.records)
+        self.assertGreater(repeated, 0, "the kill did not come in mid-stream")
         begun = sum(j.started > at for j in journals)
         return (f"{len(application.producer.put)} records, {begun} children begun after it, each "
                 f"exactly at the stored position; 0 lost, {duplicates} duplicates (at most {bound} "
-                "possible)")
+                f"possible), {repeated} of them because of the kill, the others when leases moved")
 
     def span(self, seconds):
         seconds = sorted(seconds)

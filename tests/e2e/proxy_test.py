@@ -93,7 +93,8 @@ class ProxyInFrontOfDynamoDB(unittest.TestCase):
         self.assertEqual(self.proxy.throttled, statuses.count(400))
         self.assertEqual(len(self.proxy.stored), statuses.count(200))
         self.assertLess(abs(statuses.count(400) - 50), 25)
-        self.assertEqual([self.ask(b"x", operation="Scan")[0].status for _ in range(20)], [200] * 20)
+        for _ in range(20):
+            self.assertEqual(self.ask(b"x", operation="Scan")[0].status, 200)
         self.proxy.throttle(0)
         self.assertEqual([self.ask(checkpoint())[0].status for _ in range(20)], [200] * 20)
 

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamoDB throttles checkpoints: nothing is lost, and the retries show in the log.
 
-The AWS SDK in the daemon tries a refused request up to eight times (1.x: ten times) more, with
-waits that double from half a second: it takes about a minute until a child hears of it. Until
-then the daemon cannot renew the shard's lease, for which it needs the same lock. What follows
-depends on failoverTimeMillis, so each of the two ways has a test.
+The AWS SDK in the daemon makes a refused request again, up to eight times (1.x: three), with waits
+that double from half a second: it takes most of a minute (1.x: three seconds) until a child hears
+of it. Meanwhile the daemon cannot renew the shard's lease: the renewal waits for the lock that the
+checkpoint holds. What follows depends on failoverTimeMillis, so each of the two ways has a test.
 """
 import collections
 
-from harness import child_log, verdict
+from harness import child_log, settings, verdict
 from harness.case import DaemonCase, main
 
 SHARDS = 8
@@ -19,7 +19,7 @@ SECONDS = 400
 
 class Throttling(DaemonCase):
     def test_a_checkpoint_that_was_throttled_is_tried_again_until_it_is_stored(self):
-        application = self.start(SHARDS, ["one"], failover_milliseconds=300000)
+        application = self.start(SHARDS, ["one"], failover=300000)
         [worker] = application.workers
         proxy = application.proxy
         proxy.throttle(0.2, calls=0.6)
@@ -44,13 +44,15 @@ class Throttling(DaemonCase):
                          verdict.unsettled(application.journals(), application.leases.read()))
         duplicates, _ = self.check(application)
         self.assertEqual(duplicates, 0)
-        self.figures(f"{len(application.producer.put)} records, {SHARDS} shards; {self.layers(proxy)}; "
-                     f"the children were told of {len(failures)} ({self.listed(errors)}) and tried "
+        self.figures(f"{len(application.producer.put)} records, {SHARDS} shards; "
+                     f"{self.layers(proxy)}; the children were told of {len(failures)} ({self.listed(errors)}) and tried "
                      f"again after {self.waits(failures)}; all were stored in the end, 0 lost, "
                      f"{duplicates} duplicates")
 
     def test_a_lease_that_expires_while_a_checkpoint_is_throttled_loses_nothing(self):
-        application = self.start(4, ["one", "two"], failover_milliseconds=10000)  # the default
+        # Less than a refused checkpoint takes. 10000 is the default.
+        failover = 10000 if settings.KCL > 1 else 2000
+        application = self.start(4, ["one", "two"], failover)
         proxy = application.proxy
         proxy.throttle(0.2, calls=0.3)
 
@@ -66,23 +68,21 @@ class Throttling(DaemonCase):
         stored = [one for one in proxy.stored if one.table == application.name]
         self.assert_none("starts elsewhere than at the stored position",
                          verdict.starts_elsewhere(application.journals(), stored))
-        self.assert_none("shards with too many duplicates",
-                         verdict.excess_duplicates(application.journals()))
         duplicates, bound = self.check(application)
         errors = collections.Counter(failure.error for failure in self.failures(application))
-        self.figures(f"{len(application.producer.put)} records, 4 shards, 2 workers; "
-                     f"{self.layers(proxy)}; the children were told: {self.listed(errors)}; shards "
+        self.figures(f"{len(application.producer.put)} records, 4 shards, 2 workers, "
+                     f"failoverTimeMillis {failover}; {self.layers(proxy)}; the children were told: {self.listed(errors)}; shards "
                      f"were begun {len(application.journals()) - 4} times more, each exactly at "
                      f"the stored position; 0 lost, {duplicates} duplicates (at most {bound} "
                      "possible)")
 
-    def start(self, shards, workers, failover_milliseconds):
+    def start(self, shards, workers, failover):
         """An application in mid-stream: each worker has had confirmed checkpoints."""
         application = self.application(shards, proxy=self.proxy())
         application.producer.start(600)
         for name in workers:
             application.start_worker(name, "--checkpoint-every", "300",
-                                     failoverTimeMillis=str(failover_milliseconds))
+                                     failoverTimeMillis=str(failover))
 
         def flows():
             confirmed = [j for j in application.journals() if j.confirmed() > j.start]
@@ -111,8 +111,8 @@ class Throttling(DaemonCase):
         failed = [call for call in calls if call.failed()]
         longest = max((call.last - call.first) / 1e9 for call in calls)
         return (f"DynamoDB refused {proxy.throttled} requests of {len(calls)} checkpoints; the SDK "
-                f"made {len(calls) - len(failed)} of them good and gave up {len(failed)}, after up "
-                f"to {max(call.requests for call in calls)} requests and {longest:.0f} s")
+                f"made {len(calls) - len(failed)} of them good and {len(failed)} not, with up to "
+                f"{max(call.requests for call in calls)} requests in {longest:.0f} s")
 
     def listed(self, errors):
         return ", ".join(f"{count} {name}" for name, count in sorted(errors.items()))

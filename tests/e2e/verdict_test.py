@@ -168,6 +168,9 @@ kclxx s warning: the daemon did not answer the checkpoint at 103/2
         self.assertEqual(len(verdict.untold(calls[:2], told)), 1)
         self.assertEqual(len(verdict.untold(calls + calls, told)), 2, "each as often as it was")
         self.assertEqual(len(verdict.untold([call(103, 9, shard="x")], told[:1])), 2)
+        overtaken = Call("s", Position(103, 0), 1, 2, True, requests=9, refused=8)
+        self.assertEqual(verdict.untold([overtaken], told[:1]), [],
+                         "given up, then let through, and refused by DynamoDB itself")
 
     def test_a_checkpoint_that_failed_must_be_stored_in_the_end(self):
         def failure(position, after=50):

@@ -3,10 +3,10 @@
 
 Plain HTTP/1.1, a thread per connection. It changes nothing of what it passes on.
 
-Throttling has two layers. The AWS SDK of the daemon tries a request that was refused up to eight
-times more; only when all were refused does the daemon hear of it, and tell the child. So there is
-a share of requests to refuse, which the SDK makes good, and a share of calls to refuse, which it
-cannot: a call is all requests with the same amz-sdk-invocation-id.
+Throttling has two layers. The AWS SDK of the daemon makes a request that was refused up to eight
+times more (1.x: three); only when all were refused does the daemon hear of it, and tell the child.
+So there is a share of requests to refuse, which the SDK makes good, and a share of calls to refuse,
+which it cannot: a call is all requests with the same amz-sdk-invocation-id.
 """
 import dataclasses
 import http.client
@@ -43,8 +43,9 @@ class Call:
     stored: bool = False
 
     def failed(self):
-        """All its requests were refused; of a call that goes on, those so far."""
-        return self.refused == self.requests
+        """Of a call that goes on: so far. One that the daemon gave up may have had its last request
+        let through and refused by DynamoDB itself, because the checkpoint was made again since."""
+        return not self.stored
 
 
 _THROTTLED = json.dumps({
