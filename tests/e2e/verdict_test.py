@@ -95,8 +95,11 @@ class Verdicts(unittest.TestCase):
     def test_a_child_must_not_begin_in_front_of_a_confirmed_checkpoint(self):
         first = journal(ALL)
         self.assertEqual(verdict.wrong_starts([first, journal("", started=45, start=("103", 0))]), [])
-        early = journal("", started=45, start=("102", 0))
+        early = journal("50 record 103 0 b b:1\n51 checkpointed 103 0", started=45, start=("102", 0))
         self.assertEqual(len(verdict.wrong_starts([first, early])), 1)
+        stale = journal("50 record 103 0 b b:1\n51 refused 103 0 ShutdownException", started=45,
+                        start=("102", 0))
+        self.assertEqual(verdict.wrong_starts([first, stale]), [], "its worker has lost the lease")
         self.assertEqual(verdict.wrong_starts([first, journal("", started=15)]), [],
                          "the checkpoint came later")
         aggregated = journal("50 record 103 5 a a:0", started=45, start=("103", 5))

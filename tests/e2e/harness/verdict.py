@@ -61,12 +61,18 @@ def starts_elsewhere(journals, stored):
 
 def wrong_starts(journals):
     """Children that began in front of what the daemon had confirmed before, or were given a record
-    in front of where they began."""
+    in front of where they began.
+
+    A worker that stood still between reading the position and starting the child (paused, or on a
+    busy machine) may have lost the lease meanwhile; its child then begins where nobody is any more.
+    It is known by this: not one of its checkpoints is confirmed.
+    """
     findings = []
     for j in journals:
         before = [c.position for other in journals if other.shard == j.shard
                   for c in other.checkpoints if not c.error and c.time < j.started]
-        if before and j.start < max(before):
+        owns = any(not c.error for c in j.checkpoints)
+        if owns and before and j.start < max(before):
             findings.append(f"{j}: began in front of {max(before)}, which was confirmed before")
         findings += [f"{j}: {r.position} is not behind the start" for r in j.records[:1]
                      if r.position <= j.start]
