@@ -73,9 +73,9 @@ class DaemonCase(unittest.TestCase):
             lines = "\n  ".join(map(str, findings[:10]))
             self.fail(f"{len(findings)} {what}:\n  {lines}")
 
-    def figures(self, text):
+    def figures(self, text, daemons=f"KCL {settings.KCL}"):
         """The line that says what was measured."""
-        print(f"\nFIGURES {type(self).__name__} KCL {settings.KCL}: {text}; "
+        print(f"\nFIGURES {type(self).__name__}, {daemons}: {text}; "
               f"{time.monotonic() - self.started:.0f} s", flush=True)
 
 
