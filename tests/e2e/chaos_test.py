@@ -1,0 +1,181 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Random kills, pauses, reshards and throttling while records flow: nothing is lost. What happens
+when is decided by a seed; what is hit then depends on the state of the moment too.
+
+    chaos_test.py [--kcl 3] [--seed 1] [--minutes 2]
+"""
+import collections
+import os
+import random
+import signal
+import time
+
+from harness import settings
+from harness.case import DaemonCase, main
+
+WORKERS = 3
+RECORDS_PER_SECOND = 250
+AGGREGATED = 9  # so many user records stand in every second Kinesis record
+RECORDS_A_MINUTE = 10000  # so many at least
+MOST_SHARDS, FEWEST_SHARDS = 8, 3
+# What can happen, and how often within a bag of 16: each kind comes up.
+ACTIONS = {"kill_worker": 3, "kill_child": 2, "stop_worker": 2, "pause_worker": 2, "split": 2,
+           "merge": 2, "throttle": 3}
+
+
+class Chaos(DaemonCase):
+    def test_nothing_is_lost(self):
+        self.random = random.Random(settings.SEED)
+        self.app = self.application(4, proxy=self.proxy(settings.SEED), keys=60,
+                                    aggregated=AGGREGATED)
+        self.counts = collections.Counter()
+        self.later = []  # (when, what is to be done then)
+        self.leaving = []  # workers that got SIGTERM
+        self.running = []
+        self.app.producer.start(RECORDS_PER_SECOND)
+        for _ in range(WORKERS):
+            self.start_worker()
+        self.app.wait_for("the first records", self.app.processed, 120)
+        self.rage(settings.MINUTES * 60)
+        calm = self.calm_down()
+        duplicates, bound = self.check(self.app)
+        put = len(self.app.producer.put)
+        done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
+                         for name in [*ACTIONS, "left by itself"])
+        throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
+        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of them "
+                     f"aggregated; {done}; {throttled} DynamoDB requests throttled; "
+                     f"{len(self.app.journals())} children; all processed {calm:.0f} s after the "
+                     f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
+                     f"duplicates (at most {bound} possible)")
+
+    def rage(self, seconds):
+        """For so long; longer where the machine is too slow to put the records in that time."""
+        end = time.monotonic() + seconds
+        least = settings.MINUTES * RECORDS_A_MINUTE
+        due, bag = time.monotonic(), []
+        while time.monotonic() < end or len(self.app.producer.put) < least:
+            self.assertLess(time.monotonic(), end + 2 * seconds, "the records take too long to put")
+            self.tend()
+            if time.monotonic() >= due:
+                if not bag:
+                    bag = [name for name, times in ACTIONS.items() for _ in range(times)]
+                    self.random.shuffle(bag)
+                action = bag.pop()
+                if getattr(self, action)():
+                    self.counts[action] += 1
+                due = time.monotonic() + self.random.uniform(2, 6)
+            time.sleep(0.3)  # the pace of the loop; nothing is expected to be done then
+
+    def tend(self):
+        """What is due, and what a supervisor does: it starts workers again that have ended."""
+        self.app.producer.check()
+        for when, action in self.later[:]:
+            if time.monotonic() >= when:
+                self.later.remove((when, action))
+                action()
+        for worker in [worker for worker in self.running if not worker.alive()]:
+            self.counts["left by itself"] += 1
+            self.replace(worker)
+        # The lock of a leader that was killed lasts two minutes, which would be most of the test.
+        if settings.KCL == 3:
+            leader = self.app.leases.leader()
+            if leader in (worker.name for worker in self.app.workers if not worker.alive()):
+                self.app.leases.forget_leader()
+
+    def calm_down(self):
+        """Ends all disturbances; returns how long it then took until all was processed."""
+        for _, action in self.later:
+            action()
+        self.later.clear()
+        self.app.proxy.throttle(0)
+        start = time.monotonic()
+        self.app.producer.stop()
+        missing = set()
+
+        def done():
+            self.tend()
+            missing.clear()
+            missing.update(set(self.app.producer.put) - self.app.processed())
+            return not missing
+        self.app.wait_for("all records", done, 240, lambda: f"{len(missing)} missing: "
+                          f"{sorted(missing)[:5]}; leases: {self.app.leases.read()}", every=0.3)
+        for worker in self.leaving:
+            worker.process.wait(90)
+        return time.monotonic() - start
+
+    def start_worker(self):
+        name = f"worker-{len(self.app.workers)}"
+        worker = self.app.start_worker(name, "--checkpoint-every", "300", "--delay", "100")
+        self.app.expect_end(worker)  # this test looks by itself
+        self.running.append(worker)
+
+    def replace(self, worker):
+        """`worker` has ended, or will. Another one comes."""
+        self.running.remove(worker)
+        self.start_worker()
+
+    # What can happen. Each returns whether it did.
+
+    def kill_worker(self):
+        worker = self.random.choice(self.running)
+        worker.kill()
+        self.replace(worker)
+        return True
+
+    def kill_child(self):
+        """The daemon then ends the whole worker; `tend` starts another one."""
+        worker = self.random.choice(self.running)
+        children = sorted(worker.children())
+        if children:
+            try:
+                os.kill(self.random.choice(children), signal.SIGKILL)
+            except ProcessLookupError:
+                return False  # it has just left
+        return bool(children)
+
+    def stop_worker(self):
+        worker = self.random.choice(self.running)
+        worker.process.signal(signal.SIGTERM)
+        self.leaving.append(worker)
+        self.replace(worker)
+        return True
+
+    def pause_worker(self):
+        """For longer than it takes to lose its leases: it comes back as one that does not know."""
+        worker = self.random.choice(self.running)
+        worker.process.signal(signal.SIGSTOP)
+
+        def go_on():
+            if worker.alive():
+                worker.process.signal(signal.SIGCONT)
+        self.later.append((time.monotonic() + self.random.uniform(3, 8), go_on))
+        return True
+
+    def split(self):
+        shards = [shard for shard in self.app.stream.shards() if shard.open]
+        shard = self.random.choice(shards)
+        if len(shards) < MOST_SHARDS:
+            self.app.stream.split(shard)
+        return len(shards) < MOST_SHARDS
+
+    def merge(self):
+        shards = sorted((shard for shard in self.app.stream.shards() if shard.open),
+                        key=lambda shard: shard.low)
+        low = self.random.randrange(len(shards) - 1)
+        if len(shards) > FEWEST_SHARDS:
+            self.app.stream.merge(shards[low], shards[low + 1])
+        return len(shards) > FEWEST_SHARDS
+
+    def throttle(self):
+        checkpoints_only = self.random.random() < 0.5
+        share = self.random.uniform(0.5, 1) if checkpoints_only else self.random.uniform(0.1, 0.5)
+        self.app.proxy.throttle(share, checkpoints_only)
+        self.later.append((time.monotonic() + self.random.uniform(3, 8),
+                           lambda: self.app.proxy.throttle(0)))
+        return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""The same program under the daemons of KCL 1.x, 2.x and 3.x, one after the other, as in an upgrade
+in place: each goes on exactly where the one before has stopped."""
+from harness import verdict
+from harness.case import DaemonCase, main
+
+SHARDS = 2
+
+
+class Generations(DaemonCase):
+    def test_each_generation_goes_on_where_the_one_before_has_stopped(self):
+        # The lease table, too, is made by the KCL, by the oldest.
+        application = self.application(SHARDS, make_leases=False)
+        producer = application.producer
+        producer.start(400)
+        counts = []
+        for generation in (1, 2, 3):
+            application.kcl = generation
+            before = application.journals()
+            worker = application.start_worker(f"kcl{generation}", "--automatic", "3600000")
+            self.wait_until_flowing(application, len(before) + SHARDS)
+            if generation == 3:
+                producer.stop()
+                application.wait_until_processed()
+            application.stop_worker(worker)
+            journals = application.journals()[len(before):]
+            self.assertEqual({journal.worker for journal in journals}, {f"kcl{generation}"})
+            self.assert_none("shards whose last position was not stored",
+                             verdict.unsettled(application.journals(), application.leases.read()))
+            counts.append(sum(len(journal.records) for journal in journals))
+        duplicates, _ = self.check(application, bounded=False)
+        self.assertEqual(duplicates, 0)
+        one, two, three = counts
+        self.figures(f"{len(producer.put)} records: {one} by a 1.x daemon, {two} by a 2.x, {three} "
+                     f"by a 3.x, each in place of the one before, with its lease table and the same "
+                     f"program; 0 lost, {duplicates} duplicates", daemons="KCL 1, 2, 3")
+
+    def wait_until_flowing(self, application, journals):
+        def flows():
+            found = application.journals()
+            return len(found) >= journals and all(len(j.records) > 50 for j in found[-SHARDS:])
+        # A daemon that finds no lease table waits for up to 40 s in case that others make it too.
+        application.wait_for("records", flows, 180, lambda: str(application.leases.read()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stream, its consumers' lease table, and workers: daemons that run recorded_child."""
+import os
+import signal
+import time
+
+from . import settings
+from .aws import LeaseTable, Stream
+from .journal import Journals
+from .processes import Process
+from .producer import Producer
+from .waiting import TimedOut, wait_for
+
+# What makes workers share faster than in production, beside what is in properties/local.properties.
+# 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks every
+# second, leases wander for ever: a worker that has just got one has not yet had its throughput.
+_properties = {
+    "varianceBalancingFrequency": "5", "dampeningPercentage": "80",
+    "reBalanceThresholdPercentage": "40", "workerMetricsReporterFreqInMillis": "2000",
+    "maxLeasesToStealAtOneTime": "4",
+}
+
+
+class Worker:
+    """A daemon, started as a user starts it: `kclxx daemon run`."""
+
+    def __init__(self, application, name, child_options, properties):
+        self.name, self.kcl = name, application.kcl
+        effective = {
+            **_properties,
+            "kinesisEndpoint": application.services.kinesis_url,
+            "dynamoDBEndpoint": application.dynamodb_url,
+            "streamName": application.stream.name, "applicationName": application.name,
+            "workerId": name,
+            "executableName": " ".join(["./recorded_child", "journals", *child_options]),
+        }
+        java = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        if self.kcl < 3:
+            effective |= {"AwsCredentialsProvider": "",
+                          "AWSCredentialsProvider": "DefaultAWSCredentialsProviderChain"}
+        if self.kcl == 1:
+            java.append("-Dcom.amazonaws.sdk.disableCbor=true")  # which the local Kinesis lacks
+        environment = {**os.environ, **application.environment,
+                       **{f"KCLXX_PROPERTY_{name}": value
+                          for name, value in (effective | properties).items()}}
+        self.process = Process(
+            [settings.TOOL, "daemon", "run", settings.SOURCE / "properties" / "local.properties",
+             "--kcl", self.kcl, "--heap", "256m", "--", *java],
+            application.directory / f"{name}.log", application.directory, environment)
+
+    def alive(self):
+        return self.process.alive()
+
+    def kill(self):
+        """kill -9 of the JVM. Its children see the end of their input and leave."""
+        self.process.signal(signal.SIGKILL)
+        self.process.wait(20)
+
+    def stop(self, seconds=60):
+        """SIGTERM; returns how many seconds it took. The daemon then always leaves with 143."""
+        start = time.monotonic()
+        self.process.signal(signal.SIGTERM)
+        status = self.process.wait(seconds)
+        assert status == 143, f"{self.name} ended with status {status} instead of 143"
+        return time.monotonic() - start
+
+    def children(self):
+        return [pid for pid, name in self.process.group().items() if name == "recorded_child"]
+
+
+class Application:
+    """`proxy`: what stands in front of DynamoDB for the workers."""
+
+    def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None, keys=200,
+                 aggregated=1, make_leases=True):
+        self.services, self.directory, self.name = services, directory, name
+        self.kcl = kcl or settings.KCL
+        self.dynamodb_url = proxy.url if proxy else services.dynamodb_url
+        self.proxy = proxy
+        self.environment = {}
+        (directory / "journals").mkdir()
+        (directory / "recorded_child").symlink_to(settings.CHILD)  # no blank in the path
+        self._journals = Journals(directory / "journals")
+        self.stream = Stream(services.kinesis, name, shards)
+        self.leases = LeaseTable(services.dynamodb, name)
+        if make_leases:
+            self.leases.create(self.stream.shards())
+        self.producer = Producer(services.kinesis, name, keys, aggregated)
+        self.workers = []
+        self._expected = set()  # workers that are to be there
+
+    def start_worker(self, name, *child_options, **properties):
+        if any(worker.kcl == 3 for worker in self.workers):
+            # Of two 3.x workers that are an application's first at the same moment, one writes
+            # down which version is at work. The other fails at that, all its further attempts
+            # fail with "AssignmentMode is not initialized", and it leaves, with status 0.
+            self.wait_for("the first worker's version", self.leases.has_version, 120)
+        worker = Worker(self, name, child_options, properties)
+        self.workers.append(worker)
+        self._expected.add(worker)
+        return worker
+
+    def expect_end(self, worker):
+        self._expected.discard(worker)
+
+    def journals(self):
+        return self._journals.read()
+
+    def processed(self):
+        """The ids of all records that some child has processed."""
+        self.journals()
+        return self._journals.ids
+
+    def wait_for(self, what, condition, seconds, seen=lambda: "", every=0.1):
+        """As waiting.wait_for, but fails at once when a worker ended that should not have."""
+        def checked():
+            self.producer.check()
+            for worker in self._expected:
+                if not worker.alive():
+                    raise TimedOut(f"{worker.name} ended with status {worker.process.status()} "
+                                   f"while waiting for {what}; see {worker.process.log}")
+            return condition()
+        return wait_for(what, checked, seconds, seen, every)
+
+    def wait_until_processed(self, seconds=120):
+        """Until all that was put was processed."""
+        missing = None
+
+        def done():
+            nonlocal missing
+            missing = set(self.producer.put) - self.processed()
+            return not missing
+
+        def seen():
+            return f"{len(missing)} of {len(self.producer.put)} missing: {sorted(missing)[:5]}"
+        self.wait_for("all records", done, seconds, seen)
+
+    def stop_worker(self, worker, seconds=60):
+        self.expect_end(worker)
+        return worker.stop(seconds)
+
+    def kill_worker(self, worker):
+        self.expect_end(worker)
+        worker.kill()
+
+    def end(self):
+        for worker in self.workers:
+            worker.process.end()

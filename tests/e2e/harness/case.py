@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base of the tests: emulators, folders, figures, and nothing left behind."""
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+from . import settings, verdict
+from .application import Application
+from .proxy import Proxy
+from .services import Emulators, Services
+
+
+class DaemonCase(unittest.TestCase):
+    _emulators = None
+    services = None
+    folder = None  # of this program's run; removed when all went well
+    _count = 0  # of its applications, of all tests
+
+    @classmethod
+    def setUpClass(cls):
+        if settings.SERVICES:
+            DaemonCase.services = Services.at(settings.SERVICES)
+        elif DaemonCase.services is None:
+            DaemonCase._emulators = Emulators(DaemonCase.folder / "emulators", os.getpid())
+            DaemonCase.services = DaemonCase._emulators.services
+
+    def setUp(self):
+        self.started = time.monotonic()
+
+    def proxy(self, seed=1):
+        proxy = Proxy(self.services.dynamodb_url, seed)
+        self.addCleanup(proxy.close)
+        return proxy
+
+    def application(self, shards, **options):
+        """A stream and a lease table of its own, also beside other tests with the same emulators."""
+        DaemonCase._count += 1
+        kcl = options.get("kcl", settings.KCL)
+        name = f"{type(self).__name__}-{kcl}-{os.getpid()}-{self._count}".replace("_", "-")
+        directory = DaemonCase.folder / f"{self._testMethodName}-{self._count}"
+        directory.mkdir(parents=True)
+        application = Application(self.services, directory, shards, name=name, **options)
+        self.addCleanup(application.end)
+        self.addCleanup(application.producer._stop.set)
+        return application
+
+    def check(self, application, *, bounded=True):
+        """What holds whatever happened; returns (duplicates, the most there may be)."""
+        put, journals = application.producer.put, application.journals()
+        self.assert_none("lost records", verdict.lost(put, journals))
+        self.assert_none("altered records", verdict.altered(put, journals))
+        self.assert_none("records out of order within their key",
+                         verdict.order_breaches(put, journals))
+        self.assert_none("steps back within a child", verdict.backward_steps(journals))
+        self.assert_none("wrong starts", verdict.wrong_starts(journals))
+        if application.proxy:
+            self.assert_none("children of a reshard that began too early", verdict.early_children(
+                journals, application.stream.parents(), application.proxy.ends(application.name)))
+        duplicates = verdict.duplicates(journals)
+        bound = verdict.duplicate_bound(journals)
+        if bounded:
+            self.assert_none("shards with too many duplicates",
+                             verdict.excess_duplicates(journals))
+        return duplicates, bound
+
+    def assert_none(self, what, findings):
+        if findings:
+            lines = "\n  ".join(map(str, findings[:10]))
+            self.fail(f"{len(findings)} {what}:\n  {lines}")
+
+    def figures(self, text, daemons=f"KCL {settings.KCL}"):
+        """The line that says what was measured."""
+        print(f"\nFIGURES {type(self).__name__}, {daemons}: {text}; "
+              f"{time.monotonic() - self.started:.0f} s", flush=True)
+
+
+def main():
+    """Runs the tests of the program. On failure the logs and journals stay, and it says where."""
+    settings.RUNS.mkdir(parents=True, exist_ok=True)
+    name = pathlib.Path(sys.argv[0]).stem
+    DaemonCase.folder = pathlib.Path(
+        tempfile.mkdtemp(prefix=f"{name}-kcl{settings.KCL}-", dir=settings.RUNS))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))  # so that cleanups run
+    succeeded = False
+    try:
+        program = unittest.main(module="__main__", exit=False, verbosity=2)
+        succeeded = program.result.wasSuccessful()
+    finally:
+        if DaemonCase._emulators:
+            DaemonCase._emulators.end()
+        if succeeded:
+            shutil.rmtree(DaemonCase.folder)
+        else:
+            print(f"logs and journals: {DaemonCase.folder}", flush=True)
+    sys.exit(not succeeded)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts numbered records, and knows what it has put."""
+import threading
+import time
+import typing
+
+from . import kpl
+
+
+class Put(typing.NamedTuple):
+    key: str
+    number: int  # within its key, from 0
+
+
+class Producer:
+    """Puts a record per partition key in each round, of every second key one that has `aggregated`
+    user records in it.
+
+    A call has each key at most once and the next one is made when it was answered: the records of
+    a key are in the stream in the order of their numbers. An id is `KEY:NUMBER`.
+    """
+
+    def __init__(self, kinesis, stream, keys=200, aggregated=1, size=60):
+        self.kinesis, self.stream = kinesis, stream
+        # Some are not ASCII: the daemon has to be told in which character set it talks.
+        self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
+        self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
+        self.padding = "." * size
+        self.rounds = 0
+        self.put = {}  # id: Put; only grows
+        self._stop = threading.Event()
+        self._thread, self._failure = None, None
+
+    def put_round(self):
+        data = {key: self._next_data(key) for key in self.keys}
+        for start in range(0, len(self.keys), 500):
+            left = self.keys[start : start + 500]
+            for tries in range(12):
+                left = self._put_some(left, data)
+                if not left:
+                    break
+                time.sleep(min(2.0, 0.05 * 2**tries))
+            else:
+                raise RuntimeError(f"{len(left)} records were refused twelve times")
+        self.rounds += 1
+
+    def _next_data(self, key):
+        many = self.aggregated[key]
+        first = self.rounds * many
+        for number in range(first, first + many):  # before: one that was put is never missing here
+            self.put[f"{key}:{number}"] = Put(key, number)
+        records = [(key, f"{key}:{number} {self.padding}".encode())
+                   for number in range(first, first + many)]
+        return kpl.aggregate(records) if many > 1 else records[0][1]
+
+    def _put_some(self, keys, data):
+        """Returns those that were refused."""
+        answer = self.kinesis.put_records(StreamName=self.stream, Records=[
+            {"Data": data[key], "PartitionKey": key} for key in keys])
+        return [key for key, one in zip(keys, answer["Records"]) if "ErrorCode" in one]
+
+    def start(self, records_per_second):
+        """Goes on with that on a thread, until `stop`."""
+        pause = sum(self.aggregated.values()) / records_per_second
+
+        def work():
+            due = time.monotonic()
+            try:
+                while not self._stop.is_set():
+                    self.put_round()
+                    due = max(due + pause, time.monotonic() - pause)
+                    self._stop.wait(max(0, due - time.monotonic()))
+            except Exception as failure:  # for `stop` to raise
+                self._failure = failure
+        self._stop.clear()
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        """Ends the thread; returns how many were put in all."""
+        if self._thread:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+        if self._failure:
+            raise self._failure
+        return len(self.put)
+
+    def check(self):
+        if self._failure:
+            raise self._failure

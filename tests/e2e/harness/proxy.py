@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stands in front of DynamoDB: sees when checkpoints are stored, and can throttle.
+
+Plain HTTP/1.1, a thread per connection. It changes nothing of what it passes on.
+
+Throttling has two layers. The AWS SDK of the daemon makes a request that was refused up to eight
+times more (1.x: three); only when all were refused does the daemon hear of it, and tell the child.
+So there is a share of requests to refuse, which the SDK makes good, and a share of calls to refuse,
+which it cannot: a call is all requests with the same amz-sdk-invocation-id.
+"""
+import dataclasses
+import http.client
+import http.server
+import json
+import random
+import threading
+import time
+import typing
+import uuid
+import zlib
+
+from .journal import Position
+
+
+class Stored(typing.NamedTuple):
+    time: int  # when the request came in, before DynamoDB had it
+    table: str
+    shard: str
+    position: Position
+
+
+@dataclasses.dataclass
+class Call:
+    """A checkpoint that the daemon made once, and its SDK as often as it was refused."""
+
+    shard: str
+    position: Position
+    first: int  # when its first request came in
+    last: int
+    doomed: bool  # all its requests are to be refused
+    requests: int = 0
+    refused: int = 0
+    stored: bool = False
+
+    def failed(self):
+        """Of a call that goes on: so far. One that the daemon gave up may have had its last request
+        let through and refused by DynamoDB itself, because the checkpoint was made again since."""
+        return not self.stored
+
+
+_THROTTLED = json.dumps({
+    "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+    "message": "The level of configured provisioned throughput for the table was exceeded."}).encode()
+
+
+class Proxy:
+    def __init__(self, upstream_url, seed=1):
+        self.upstream = upstream_url.removeprefix("http://")
+        self.stored = []  # checkpoints that DynamoDB has accepted; only grows
+        self.calls = {}  # checkpoints: {amz-sdk-invocation-id: Call}
+        self.requests = 0
+        self.throttled = 0  # of them
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self._share, self._share_of_calls, self._checkpoints_only = 0.0, 0.0, True
+        proxy = self
+
+        class Handler(_Handler):
+            def do_POST(self):
+                self.forward(proxy)
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def throttle(self, share, checkpoints_only=True, *, calls=0.0):
+        """From now on `share` of the requests is refused, and, of checkpoints, all requests of
+        `calls` of the calls; 0: none. What is refused depends on the seed and on the order in
+        which requests come in."""
+        with self._lock:
+            self._share, self._share_of_calls = share, calls
+            self._checkpoints_only = checkpoints_only
+
+    def refuses(self, stored, call_id):
+        """Whether to refuse a request; `stored`: the checkpoint in it, if it is one."""
+        with self._lock:
+            self.requests += 1
+            if stored:
+                refused = self._refuses_checkpoint(stored, call_id)
+            else:
+                refused = not self._checkpoints_only and self._random.random() < self._share
+            self.throttled += refused
+            return refused
+
+    def _refuses_checkpoint(self, stored, call_id):
+        if call_id not in self.calls:
+            doomed = self._random.random() < self._share_of_calls
+            self.calls[call_id] = Call(stored.shard, stored.position, stored.time, stored.time,
+                                       doomed)
+        call = self.calls[call_id]
+        # Without a share of calls, those that go on are let through too.
+        refused = self._random.random() < self._share or call.doomed and self._share_of_calls > 0
+        call.last = stored.time
+        call.requests += 1
+        call.refused += refused
+        return refused
+
+    def accepted(self, stored, call_id):
+        with self._lock:
+            self.stored.append(stored)
+            self.calls[call_id].stored = True
+
+    def ends(self, table):
+        """{shard: when the request came in that stored its end}."""
+        ends = {}
+        for one in self.stored:
+            if one.table == table and one.position.sequence == Position.parse("SHARD_END", 0).sequence:
+                ends.setdefault(one.shard, one.time)
+        return ends
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request, client_address):
+        pass  # a worker that was killed
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # an answer in one write
+
+    def setup(self):
+        super().setup()
+        self.upstream = None
+
+    def finish(self):
+        if self.upstream:
+            self.upstream.close()
+        super().finish()
+
+    def log_message(self, *_):
+        pass
+
+    def forward(self, proxy):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        stored = _checkpoint_in(self.headers.get("X-Amz-Target", ""), body)
+        call_id = self.headers.get("amz-sdk-invocation-id") or str(uuid.uuid4())
+        if proxy.refuses(stored, call_id):
+            self.answer(400, [("Content-Type", "application/x-amz-json-1.0"),
+                              ("x-amzn-RequestId", str(uuid.uuid4())),
+                              ("x-amz-crc32", str(zlib.crc32(_THROTTLED)))], _THROTTLED)
+            return
+        answer, content = self.ask(proxy.upstream, body)
+        if stored and answer.status == 200:
+            proxy.accepted(stored, call_id)
+        self.answer(answer.status, [(name, value) for name, value in answer.getheaders()
+                                    if name.lower() not in ("transfer-encoding", "connection",
+                                                            "content-length", "date", "server")],
+                    content)
+
+    def ask(self, address, body):
+        """The answer of DynamoDB, and its body."""
+        headers = {name: value for name, value in self.headers.items()
+                   if name.lower() not in ("host", "connection", "expect", "accept-encoding")}
+        headers["Host"] = self.headers["Host"]  # it is signed
+        while True:
+            fresh = self.upstream is None
+            if fresh:
+                self.upstream = http.client.HTTPConnection(address, timeout=60)
+            try:
+                self.upstream.request("POST", self.path, body, headers)
+                answer = self.upstream.getresponse()
+                return answer, answer.read()
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                self.upstream.close()
+                self.upstream = None
+                if fresh:
+                    raise
+                # It was idle for so long that DynamoDB had closed it: that request it has not seen.
+
+    def answer(self, status, headers, content):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        self.wfile.flush()
+
+
+def _checkpoint_in(target, body):
+    """The checkpoint that a request stores, if it does."""
+    if not target.endswith(".UpdateItem"):
+        return None
+    request = json.loads(body)
+    updates = request.get("AttributeUpdates", {})
+    if "checkpoint" not in updates or "leaseKey" not in request["Key"]:
+        return None
+    sub = updates.get("checkpointSubSequenceNumber", {}).get("Value", {}).get("N", "0")
+    position = Position.parse(updates["checkpoint"]["Value"]["S"], sub)
+    return Stored(time.monotonic_ns(), request["TableName"], request["Key"]["leaseKey"]["S"],
+                  position)

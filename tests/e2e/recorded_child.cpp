@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's program for the end-to-end tests: it writes down all that the daemon asks of it.
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <kclxx/kclxx.hpp>
+
+#include "journal.hpp"
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::string_view usage =
+    "usage: recorded_child DIRECTORY [OPTION VALUE]...\n"
+    "Writes a journal for each shard into DIRECTORY.\n"
+    "  --checkpoint-every MS  checkpoint what was processed, and wait for the answer (500)\n"
+    "  --automatic MS         leave checkpoints to kclxx, which makes them this often\n"
+    "  --only ID              checkpoint the record with this id, and no other\n"
+    "  --delay MICROSECONDS   so long does a record take (0)\n";
+
+struct options {
+  std::string directory;
+  milliseconds checkpoint_every{500};
+  std::optional<milliseconds> automatic;
+  std::string only;
+  microseconds delay{0};
+};
+
+class recorded_processor : public kclxx::record_processor {
+ public:
+  /// `journal_of_shard` outlives the processor: the exit status is written there too.
+  recorded_processor(options chosen, std::optional<journal>& journal_of_shard)
+      : options_(std::move(chosen)), journal_(journal_of_shard) {}
+
+  void initialize(const kclxx::shard_context& context) override {
+    context_ = &context;
+    journal_.emplace(options_.directory, context.shard_id());
+    const auto& start = context.start_position();
+    journal_
+        ->line("initialize", context.shard_id(), start ? start->sequence_number() : "null",
+               start ? start->sub_sequence_number() : 0, context.worker_id().value_or("-"),
+               std::uint64_t(::getpid()))
+        .write();
+    last_checkpoint_ = context.now();
+  }
+
+  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+    if (options_.delay.count() > 0) std::this_thread::sleep_for(options_.delay * batch.size());
+    const kclxx::record* only = nullptr;
+    for (const kclxx::record& record : batch) {
+      const std::string_view id = record.data().substr(0, record.data().find(' '));
+      journal_->line("record", record.sequence_number(), record.sub_sequence_number(),
+                     record.partition_key().value_or("-"), id);
+      if (!options_.only.empty() && id == options_.only) only = &record;
+    }
+    journal_->write();
+    if (only != nullptr) checkpoint(checkpointer, only->position());
+    if (!batch.empty()) last_ = batch.back().position();
+    if (context_->now() - last_checkpoint_ >= options_.checkpoint_every) {
+      checkpoint_all(checkpointer);
+    }
+  }
+
+  void lease_lost() override { journal_->line("lease_lost").write(); }
+
+  void shard_ended(kclxx::checkpointer&) override { journal_->line("shard_ended").write(); }
+
+  void shutdown_requested(kclxx::checkpointer& checkpointer) override {
+    journal_->line("shutdown_requested").write();
+    checkpoint_all(checkpointer);
+  }
+
+ private:
+  void checkpoint_all(kclxx::checkpointer& checkpointer) {
+    if (options_.automatic || !options_.only.empty() || !last_) return;
+    checkpoint(checkpointer, *last_);
+    last_.reset();
+    last_checkpoint_ = context_->now();
+  }
+
+  void checkpoint(kclxx::checkpointer& checkpointer, const kclxx::sequence_position& position) {
+    try {
+      checkpointer.checkpoint(position);
+      journal_->line("checkpointed", position.sequence_number(), position.sub_sequence_number())
+          .write();
+    } catch (const kclxx::checkpoint_error& error) {  // delivered again after a restart
+      journal_
+          ->line("refused", position.sequence_number(), position.sub_sequence_number(),
+                 error.name().empty() ? error.code().message() : error.name())
+          .write();
+    }
+  }
+
+  options options_;
+  std::optional<journal>& journal_;
+  const kclxx::shard_context* context_ = nullptr;
+  std::optional<kclxx::sequence_position> last_;
+  kclxx::shard_context::clock::time_point last_checkpoint_;
+};
+
+std::optional<options> parse(int argc, char** argv) {
+  if (argc % 2 != 0) return std::nullopt;
+  options result;
+  result.directory = argv[1];
+  for (int i = 2; i < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const std::string_view value = argv[i + 1];
+    if (name == "--only") {
+      result.only = value;
+      continue;
+    }
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < 0)
+      return std::nullopt;
+    if (name == "--checkpoint-every") {
+      result.checkpoint_every = milliseconds(number);
+    } else if (name == "--automatic") {
+      result.automatic = milliseconds(number);
+    } else if (name == "--delay") {
+      result.delay = microseconds(number);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto chosen = parse(argc, argv);
+  if (!chosen) {
+    std::cerr << usage;
+    return 2;
+  }
+  kclxx::run_options run_options;
+  if (chosen->automatic) {
+    run_options.checkpoint_interval = *chosen->automatic;
+  } else {
+    run_options.complete = kclxx::complete_when::by_request;
+  }
+  std::optional<journal> journal_of_shard;
+  const int status = kclxx::run(
+      [&] { return std::make_unique<recorded_processor>(*chosen, journal_of_shard); }, run_options);
+  if (journal_of_shard) journal_of_shard->line("exit", std::uint64_t(status)).write();
+  return status;
+}
