@@ -55,8 +55,8 @@ class Crash(DaemonCase):
         """The thread that waits for its answer calls System.exit. The shutdown hook asks all other
         children to shut down, and waits for that thread too, which never comes back: as a rule
         the daemon leaves when shutdownGraceMillis is over, with status 1, and renews the killed
-        child's lease until then. A supervisor would start it again; the test does so when the others have
-        taken over, to tell the two apart."""
+        child's lease until then. A supervisor would start it again; the test does so when the
+        other worker has taken over, to tell the two apart."""
         application = self.start()
         leader = application.leases.leader()
         worker = next(w for w in application.workers if w.name != leader)
@@ -128,6 +128,7 @@ class Crash(DaemonCase):
             found = [j for j in application.journals() if j.worker == worker.name and j.alive()]
             found.sort(key=is_between, reverse=True)
             return found if found and is_between(found[0]) else None
+
         def seen():
             return "; ".join(f"{j}: {self.unconfirmed(j)} without a checkpoint"
                              for j in application.journals() if j.alive())
