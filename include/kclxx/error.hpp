@@ -13,7 +13,7 @@ namespace kclxx {
 /// Why this library refused or gave up a checkpoint by itself. The message of each value says
 /// what to do.
 enum class errc {
-  lease_lost = 1,    ///< another worker owns the shard now
+  lease_lost = 1,    ///< this worker no longer holds the lease
   daemon_gone,       ///< the daemon closed its end, or this process is leaving
   timed_out,         ///< the deadline passed; the position stays pending
   not_delivered,     ///< beyond the last record delivered so far
@@ -26,7 +26,7 @@ enum class errc {
 enum class checkpoint_errc {
   throttled = 1,     ///< ThrottlingException; retried
   dependency,        ///< KinesisClientLibDependencyException; retried
-  shutdown,          ///< ShutdownException: another worker owns the shard now
+  shutdown,          ///< ShutdownException: this worker no longer holds the lease
   invalid_state,     ///< InvalidStateException: the lease table, or a phase without checkpoints
   illegal_argument,  ///< IllegalArgumentException: out of the permitted range
   other,             ///< any other name; see checkpoint_error::name()

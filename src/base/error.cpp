@@ -37,7 +37,7 @@ class daemon_errors final : public std::error_category {
       case checkpoint_errc::dependency:
         return "the lease table could not be reached: try again later; see the daemon's log";
       case checkpoint_errc::shutdown:
-        return "another worker owns the lease: drop the work";
+        return "this worker no longer holds the lease: drop the work";
       case checkpoint_errc::invalid_state:
         return "the lease table is broken or the phase wrong: see the daemon's log";
       case checkpoint_errc::illegal_argument:

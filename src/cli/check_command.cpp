@@ -115,10 +115,15 @@ exit_status run_check(const check_options& options, const names& command) {
     check::write_junit(junit->stream(), joined(command), all);
     junit->commit();
   }
-  const bool is_fine = std::none_of(all.begin(), all.end(), [](const check::judged& one) {
-    return one.came.is == check::result::verdict::failed;
-  });
-  return is_fine ? exit_status::fine : exit_status::breach;
+  const auto count = [&](check::result::verdict what) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const check::judged& one) { return one.came.is == what; });
+  };
+  if (count(check::result::verdict::failed) > 0) return exit_status::breach;
+  if (count(check::result::verdict::passed) > 0) return exit_status::fine;
+  std::cerr << "kclxx check: nothing is shown: every rule was skipped, the first since "
+            << all.front().came.seen << '\n';
+  return exit_status::breach;
 }
 
 [[noreturn]] void print_list() {

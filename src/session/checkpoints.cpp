@@ -136,7 +136,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   const checkpoint_errc kind = checkpoint_errc_from_name(*error);
   const std::string what = "the checkpoint at " + describe(position) + " failed: " + *error;
   if (kind == checkpoint_errc::shutdown) {
-    out.push_back(log_line{log_level::warning, what + "; another worker owns the lease now"});
+    out.push_back(log_line{log_level::warning, what + "; this worker no longer holds the lease"});
     lose_lease(kind, *error, out);
     return outcome::lease_gone;
   }

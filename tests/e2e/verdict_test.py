@@ -151,7 +151,7 @@ def call(position, refused, requests=9, shard="s"):
 class ThrottlingVerdicts(unittest.TestCase):
     LOG = """12:00:00.000 WARN  DynamoDBLeaseRefresher [-] Provisioned Throughput on the lease table
 kclxx s warning: the checkpoint at 103/2 failed: ThrottlingException; trying again after 59 ms
-kclxx s warning: the checkpoint at 103/2 failed: ShutdownException; another worker owns the lease now
+kclxx s warning: the checkpoint at 103/2 failed: ShutdownException; this worker no longer holds the lease
 kclxx s error: the checkpoint at 103/2 failed: IllegalArgumentException
 kclxx s warning: the daemon did not answer the checkpoint at 103/2
 """
