@@ -2,7 +2,9 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -54,6 +56,14 @@ std::string printed(double number) {
 }
 
 }  // namespace
+
+void cannot_set_up(const std::string& what) {
+  throw command_error(exit_status::cannot_be_set_up, what);
+}
+
+void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
+  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
+}
 
 CLI::Validator seconds_between(double least, double most) {
   return CLI::Validator(

@@ -2,6 +2,7 @@
 // What all commands of the tool have in common.
 #pragma once
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,6 +32,11 @@ class command_error : public std::runtime_error {
  private:
   exit_status status_;
 };
+
+/// Ends a command with exit_status::cannot_be_set_up.
+[[noreturn]] void cannot_set_up(const std::string& what);
+/// The same, for a file: "PATH cannot be DONE: " and errno's reason.
+[[noreturn]] void cannot_set_up(const std::filesystem::path& path, const std::string& done);
 
 struct command_text {
   std::string name;

@@ -25,9 +25,8 @@ fs::path fetch_jars(const fs::path& cache, launcher::generation which, bool is_o
     bring_jars(folder, launcher::jars_of(which).pom,
                "the daemon of " + std::string(launcher::name_of(which)), is_offline);
     if (!has_jars(folder, which)) {
-      throw command_error(exit_status::cannot_be_set_up,
-                          "mvn brought no " + std::string(launcher::main_jar(which)) +
-                              "*.jar, and did not say why");
+      cannot_set_up("mvn brought no " + std::string(launcher::main_jar(which)) +
+                    "*.jar, and did not say why");
     }
   };
   bring({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});

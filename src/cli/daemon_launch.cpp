@@ -27,10 +27,6 @@ namespace kclxx::cli {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
-}
-
 std::vector<std::string> environment() {
   std::vector<std::string> all;
   for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
@@ -57,16 +53,19 @@ std::string folder_of_jars(const daemon_options& options) {
           : place_of_jars(options.cache.empty() ? default_cache() : fs::path(options.cache),
                           options.which());
   if (!has_jars(folder, options.which())) {
-    fail("the jars of " + name + " are not in " + folder.string() + "; this brings them: " + fetch);
+    cannot_set_up("the jars of " + name + " are not in " + folder.string() +
+                  "; this brings them: " + fetch);
   }
   if (folder.string().find(':') != std::string::npos) {
-    fail(folder.string() + " has a colon, which Java takes for the end of a class path's entry");
+    cannot_set_up(folder.string() +
+                  " has a colon, which Java takes for the end of a class path's entry");
   }
   return folder.string();
 }
 
 std::string absolute_file(const std::string& name) {
-  if (::access(name.c_str(), R_OK) == -1) fail(name + " cannot be read: " + std::strerror(errno));
+  if (::access(name.c_str(), R_OK) == -1)
+    cannot_set_up(name + " cannot be read: " + std::strerror(errno));
   return std::filesystem::absolute(name).string();
 }
 
@@ -86,11 +85,11 @@ launcher::launch_settings settings_for(const daemon_options& options) {
 std::string file_in_memory(const char* name, std::string_view text) {
   const descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
   const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
-  if (file == -1) fail(std::string(name) + " cannot be made: " + std::strerror(errno));
+  if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
   ::fchmod(file, 0600);
   while (!text.empty()) {
     const ssize_t n = ::write(file, text.data(), text.size());
-    if (n == -1 && errno != EINTR) fail(std::string(name) + ": " + std::strerror(errno));
+    if (n == -1 && errno != EINTR) cannot_set_up(std::string(name) + ": " + std::strerror(errno));
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
   }
   ::fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
@@ -128,7 +127,7 @@ launcher::properties read_properties(const daemon_options& options) {
     return launcher::with_overrides(launcher::parse_properties(text),
                                     launcher::overrides_in(environment()), options.which());
   } catch (const launcher::properties_error& error) {
-    fail(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
+    cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
   }
 }
 
@@ -148,7 +147,7 @@ void run_daemon(const daemon_options& options) {
   arguments.push_back(nullptr);
   listen_to_sigterm();
   ::execv(arguments.front(), arguments.data());
-  fail(made.command.front() + " cannot be started: " + std::strerror(errno));
+  cannot_set_up(made.command.front() + " cannot be started: " + std::strerror(errno));
 }
 
 void print_daemon_command(const daemon_options& options) {

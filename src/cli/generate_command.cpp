@@ -153,8 +153,7 @@ void check_names(const generate_options& options, const std::vector<generated_sh
     const std::string name = file_of(options, shard);
     std::error_code unknown;
     if (std::filesystem::exists(std::filesystem::symlink_status(name, unknown))) {
-      throw command_error(exit_status::cannot_be_set_up,
-                          name + " cannot be made: " + std::strerror(EEXIST));
+      cannot_set_up(name + " cannot be made: " + std::strerror(EEXIST));
     }
   }
 }

@@ -23,17 +23,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
-}
-
-[[noreturn]] void fail(const fs::path& path, const std::string& doing) {
-  fail(path.string() + " cannot be " + doing + ": " + std::strerror(errno));
-}
-
 std::string find_node() {
   if (const auto node = find_program("node")) return *node;
-  fail("node is not in PATH; on Debian: apt-get install nodejs");
+  cannot_set_up("node is not in PATH; on Debian: apt-get install nodejs");
 }
 
 fs::path default_directory() {
@@ -41,19 +33,19 @@ fs::path default_directory() {
   if (state != nullptr && *state == '/') return fs::path(state) / "kclxx" / "local";
   const char* const home = std::getenv("HOME");
   if (home != nullptr && *home != '\0') return fs::path(home) / ".local/state/kclxx/local";
-  fail("neither XDG_STATE_HOME nor HOME is set: name a folder with --directory");
+  cannot_set_up("neither XDG_STATE_HOME nor HOME is set: name a folder with --directory");
 }
 
 /// Held as long as this process lives, also when it has become another program. Node.js keeps it
 /// from what it starts.
 descriptor lock_directory(const fs::path& directory) {
   descriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!lock.is_open()) fail(directory, "opened");
+  if (!lock.is_open()) cannot_set_up(directory, "opened");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   std::cerr << "waiting for another kclxx local start or stop in " << directory.string()
             << std::endl;
   while (::flock(lock.get(), LOCK_EX) == -1) {
-    if (errno != EINTR) fail(directory, "locked");
+    if (errno != EINTR) cannot_set_up(directory, "locked");
   }
   return lock;
 }
@@ -75,9 +67,9 @@ void open_input(const std::string& name) {
   if (name == "-") return;
   const std::string path = name.empty() ? "/dev/null" : name;
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open() || ::dup2(file.get(), STDIN_FILENO) == -1) fail(path, "opened");
+  if (!file.is_open() || ::dup2(file.get(), STDIN_FILENO) == -1) cannot_set_up(path, "opened");
   std::error_code error;
-  if (fs::is_directory(path, error)) fail(path + " is a directory");
+  if (fs::is_directory(path, error)) cannot_set_up(path + " is a directory");
 }
 
 }  // namespace
@@ -89,7 +81,6 @@ std::vector<std::string> fetch_local(bool is_offline) {
 }
 
 void run_local(const local_call& call) {
-  using need = local_call::need;
   const fs::path cache = default_cache();
   const fs::path directory =
       fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
@@ -98,25 +89,25 @@ void run_local(const local_call& call) {
   std::vector<std::string> command{node, (local_program(cache) / "local.js").string(), call.command,
                                    "directory=" + directory.string()};
   for (const auto& [name, value] : call.options) command.push_back(name + "=" + value);
-  if (call.needs == need::everything) {
+  if (call.needs == local_call::need::everything) {
     command.push_back("java=" + find_java());
     command.push_back("dynamodb-jars=" + fetch_dynamodb_local(cache, call.is_offline).string());
   }
-  if (call.needs != need::nothing) {
+  if (call.needs != local_call::need::nothing) {
     ::setenv("NODE_PATH", fetch_local_packages(cache, call.is_offline).c_str(), 1);
   }
   ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
   std::error_code error;
-  if (call.needs == need::everything) fs::create_directories(directory, error);
-  if (error) fail(directory.string() + " cannot be made: " + error.message());
-  if (call.needs == need::everything) close_inherited();
+  if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
+  if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
+  if (call.needs == local_call::need::everything) close_inherited();
   descriptor lock;
   if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
-  std::vector<char*> arguments;
-  for (std::string& one : command) arguments.push_back(one.data());
-  arguments.push_back(nullptr);
-  ::execv(arguments.front(), arguments.data());
-  fail(node + " cannot be started: " + std::strerror(errno));
+  std::vector<char*> names;
+  for (std::string& one : command) names.push_back(one.data());
+  names.push_back(nullptr);
+  ::execv(names.front(), names.data());
+  cannot_set_up(node + " cannot be started: " + std::strerror(errno));
 }
 
 }  // namespace kclxx::cli

@@ -26,8 +26,7 @@ void write_files(const fs::path& folder, const embedded::folder& what) {
 
 void expect(bool is_there, const std::string& program, const std::string& what) {
   if (is_there) return;
-  throw command_error(exit_status::cannot_be_set_up,
-                      program + " brought no " + what + ", and did not say why");
+  cannot_set_up(program + " brought no " + what + ", and did not say why");
 }
 
 }  // namespace

@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
-}
-
-[[noreturn]] void fail(const fs::path& path, const std::string& doing) {
-  fail(path.string() + " cannot be " + doing + ": " + std::strerror(errno));
-}
-
 std::string partial_prefix(const fs::path& place) { return "." + place.filename().string() + "."; }
 
 /// A folder beside its later place, locked as long as this process or a program that it started
@@ -36,11 +28,11 @@ class partial_folder {
  public:
   explicit partial_folder(const fs::path& place) {
     std::string name = (place.parent_path() / (partial_prefix(place) + "XXXXXX")).string();
-    if (::mkdtemp(name.data()) == nullptr) fail(name, "made");
+    if (::mkdtemp(name.data()) == nullptr) cannot_set_up(name, "made");
     path_ = name;
     // Inherited on purpose.
     lock_ = descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY));
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == -1) fail(path_, "locked");
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == -1) cannot_set_up(path_, "locked");
   }
   ~partial_folder() {
     std::error_code ignored;
@@ -56,7 +48,7 @@ class partial_folder {
     fs::permissions(path_, fs::perms(0755));
     if (::rename(path_.c_str(), place.c_str()) == -1) {
       if (errno == ENOTEMPTY || errno == EEXIST) return false;
-      fail(place, "made");
+      cannot_set_up(place, "made");
     }
     path_.clear();
     return true;
@@ -83,7 +75,7 @@ void remove_leftovers(const fs::path& place) {
 void write_file(const fs::path& path, std::string_view text) {
   std::ofstream out(path, std::ios::binary);
   out << text << std::flush;
-  if (!out) fail(path, "written");
+  if (!out) cannot_set_up(path, "written");
 }
 
 fs::path default_cache() {
@@ -97,7 +89,7 @@ fs::path default_cache() {
   if (const std::string home = set("HOME"); !home.empty()) {
     return fs::path(home) / ".cache" / "kclxx";
   }
-  fail("neither XDG_CACHE_HOME nor HOME is set: no place for a cache");
+  cannot_set_up("neither XDG_CACHE_HOME nor HOME is set: no place for a cache");
 }
 
 void bring(const cached_folder& folder) {
@@ -105,13 +97,13 @@ void bring(const cached_folder& folder) {
   if (folder.is_complete(place)) return;
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
-  if (error) fail(place.parent_path().string() + " cannot be made: " + error.message());
+  if (error) cannot_set_up(place.parent_path().string() + " cannot be made: " + error.message());
   remove_leftovers(place);
   partial_folder partial(place);
   folder.fill(partial.path());
   // Someone else was quicker: theirs is as good.
   if (!partial.move_to(place) && !folder.is_complete(place)) {
-    fail(place.string() + " is not complete: remove it and fetch again");
+    cannot_set_up(place.string() + " is not complete: remove it and fetch again");
   }
 }
 

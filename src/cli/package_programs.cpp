@@ -23,10 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
-}
-
 std::vector<std::string> words_of(const char* text) {
   std::istringstream words(text == nullptr ? "" : text);
   std::vector<std::string> all;
@@ -43,7 +39,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 std::string program_of(const std::string& name, const std::string& package) {
   if (const auto program = find_program(name)) return *program;
-  fail(name + " is not in PATH; on Debian: apt-get install " + package);
+  cannot_set_up(name + " is not in PATH; on Debian: apt-get install " + package);
 }
 
 /// The exit status, or 128 and the signal's number.
@@ -61,7 +57,7 @@ int run(std::vector<std::string> command) {
   const int error = ::posix_spawn(&pid, command.front().c_str(), &actions, nullptr,
                                   pointers_to(command).data(), pointers_to(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail(command.front() + " cannot be started: " + std::strerror(error));
+  if (error != 0) cannot_set_up(command.front() + " cannot be started: " + std::strerror(error));
   int status = 0;
   while (::waitpid(pid, &status, 0) == -1 && errno == EINTR) {
   }
@@ -75,8 +71,8 @@ void announce(const std::string& name, const std::string& what) {
 
 void expect_success(const std::string& name, int status, const char* offline) {
   if (status == 0) return;
-  fail(name + " failed with status " + std::to_string(status) + "; its last lines say why" +
-       offline);
+  cannot_set_up(name + " failed with status " + std::to_string(status) +
+                "; its last lines say why" + offline);
 }
 
 }  // namespace

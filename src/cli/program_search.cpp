@@ -50,10 +50,9 @@ std::string find_java() {
   if (const auto java = find_program(has_home ? std::string(home) + "/bin/java" : "java")) {
     return *java;
   }
-  throw command_error(exit_status::cannot_be_set_up,
-                      has_home ? "there is no bin/java in JAVA_HOME, " + std::string(home)
-                               : "java is not in PATH; on Debian: apt-get install "
-                                 "openjdk-17-jre-headless");
+  cannot_set_up(has_home ? "there is no bin/java in JAVA_HOME, " + std::string(home)
+                         : "java is not in PATH; on Debian: apt-get install "
+                           "openjdk-17-jre-headless");
 }
 
 }  // namespace kclxx::cli

@@ -207,7 +207,7 @@ void print_remarks(std::ostream& out, const replayed_shard& of) {
   out << "</ul>\n";
 }
 
-void print_shard(std::ostream& out, const replayed_shard& one) {
+void print_section(std::ostream& out, const replayed_shard& one) {
   const replay::summary& what = one.summary;
   out << "<section><h2>"
       << escaped(protocol::replace_invalid_utf8(what.shard.empty() ? one.file : what.shard))
@@ -233,7 +233,7 @@ void print_report(std::ostream& out, const replay_result& result) {
       << duration_label(seconds(result.took))
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
-  for (const replayed_shard& one : result.shards) print_shard(out, one);
+  for (const replayed_shard& one : result.shards) print_section(out, one);
   out << "</body>\n</html>\n";
 }
 

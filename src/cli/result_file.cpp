@@ -16,10 +16,6 @@ namespace kclxx::cli {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
-}
-
 bool begins_with(const std::string& name, std::string_view first_bytes) {
   std::ifstream in(name, std::ios::binary);
   std::string found(first_bytes.size(), '\0');
@@ -34,12 +30,12 @@ result_file::result_file(std::string name, std::string_view first_bytes)
   std::error_code ignored;
   const auto status = std::filesystem::status(name_, ignored);
   if (std::filesystem::is_regular_file(status) && !begins_with(name_, first_bytes)) {
-    refuse(name_ + " is a file of another kind, and is not replaced");
+    cannot_set_up(name_ + " is a file of another kind, and is not replaced");
   }
   // A pipe or a device has no older result that could be lost.
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) part_ = name_;
   file_ = descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file_.is_open()) refuse(name_ + " cannot be made: " + std::strerror(errno));
+  if (!file_.is_open()) cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
 }
 
 result_file::~result_file() {
@@ -49,10 +45,10 @@ result_file::~result_file() {
 void result_file::commit() {
   // By hand: a file stream does not keep the reason of a failure.
   if (const auto error = io::write_all(file_.get(), stream_.str())) {
-    refuse(name_ + " cannot be written: " + error.message());
+    cannot_set_up(name_ + " cannot be written: " + error.message());
   }
   if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
-    refuse(name_ + " cannot be made: " + std::strerror(errno));
+    cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
   }
   file_.close();
 }
