@@ -69,7 +69,7 @@ def _pinned(job, driver, child):
 
 SMALL = {"records": 10, "bytes": 100}
 THROUGHPUT = (RATE, PAYLOAD, CPU_GB, P50, P99, PEAK)
-LATENCY = (P50, P99, CPU_BATCH)
+LATENCY = (P50, P99, CPU_BATCH, RATE, PAYLOAD, CPU_GB, PEAK)
 WHOLE = (RATE, PAYLOAD, P50, CPU_GB, JVM_CPU_GB, JVM_SHARE, JVM_MEMORY)
 
 WORKLOADS = [
@@ -79,7 +79,7 @@ WORKLOADS = [
     Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY,
              cpus=2),
     Workload("D", "500 records of 20 KiB a batch", {"records": 500, "bytes": 20480, "settle_seconds": 2},
-             (RATE, PAYLOAD, CPU_GB, P50, PEAK, PEAK_LINE, SETTLED), (P10, CPU_GB, PEAK_LINE)),
+             (*THROUGHPUT, PEAK_LINE, SETTLED), (P10, CPU_GB, PEAK_LINE)),
     Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
              {"records": 500, "bytes": 20480, "write_size": 1 << 20}, (PAYLOAD, CPU_GB)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
