@@ -26,7 +26,7 @@ struct child_end {
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
 };
 
-enum class signal_name { interrupt, terminate };
+enum class signal_name { hangup, interrupt, terminate };
 
 /// The child under check, as the rules see it. The tool starts a process; the tests of the rules
 /// put a fake in its place.

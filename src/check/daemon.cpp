@@ -188,7 +188,7 @@ std::optional<child_end> daemon::leave() {
     if (came.what != heard::kind::line) break;
     if (!came.text.empty() && late.size() < most_kept) late.push_back(std::move(came.text));
   }
-  end_ = child_->wait_end(limit_);
+  end_ = child_->wait_end(until(deadline));
   return *end_;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the child leaves, and when it must not.
+#include <chrono>
+
 #include "check/rule.hpp"
 
 namespace kclxx::check {
@@ -32,14 +34,17 @@ void after_an_ending(stage& on) {
 }
 
 void with_success(stage& on) {
+  bool is_judged = false;
   for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
     daemon& with = on.start_initialized();
     if (!with.attempt(last).is_answered) continue;
+    is_judged = true;
     const auto end = with.leave();
     if (!end || !end->is_success()) {
       throw breach("after " + last.name + ": " + to_string(end, with.limit()));
     }
   }
+  if (!is_judged) throw not_applicable("it answers nothing but initialize");
 }
 
 void in_an_action(stage& on) {
@@ -59,8 +64,12 @@ void in_a_line(stage& on) {
 void while_it_waits(stage& on) {
   daemon& with = on.start_initialized();
   with.send(records(101, 3));
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + with.limit();
   for (;;) {
-    const heard came = with.peer().next_line(with.limit());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    const bool is_late = left.count() <= 0;  // it may print without end
+    const heard came = is_late ? heard{heard::kind::silence} : with.peer().next_line(left);
     if (came.what != heard::kind::line) throw breach("neither a checkpoint nor a status");
     const auto message = daemon_model::parse_child_line(came.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
@@ -101,6 +110,7 @@ void survives(stage& on, signal_name which) {
 
 void terminate(stage& on) { survives(on, signal_name::terminate); }
 void interrupt(stage& on) { survives(on, signal_name::interrupt); }
+void hangup(stage& on) { survives(on, signal_name::hangup); }
 
 constexpr std::string_view no_limit =
     "The daemon closes the child's input and then waits, without a time limit, until its output "
@@ -147,6 +157,8 @@ constexpr rule rules[] = {
      whole_group, terminate},
     {"sigint", "SIGINT does not end the child under a daemon that goes on", "What happens when",
      whole_group, interrupt},
+    {"sighup", "SIGHUP does not end the child under a daemon that goes on", "What happens when",
+     whole_group, hangup},
 };
 
 }  // namespace

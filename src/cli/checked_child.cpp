@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/interruption.hpp"
+#include "cli/poll.hpp"
 
 namespace kclxx::cli {
 
@@ -22,6 +23,18 @@ using event_kind = child_dialogue::event_kind;
 constexpr auto turn = 20ms;
 constexpr std::size_t kept_of_stderr = 2000;
 constexpr std::size_t most_ahead = 100'000;
+
+int signal_number(check::signal_name name) {
+  switch (name) {
+    case check::signal_name::hangup:
+      return SIGHUP;
+    case check::signal_name::interrupt:
+      return SIGINT;
+    case check::signal_name::terminate:
+      return SIGTERM;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -88,23 +101,23 @@ void checked_child::abandon() {
 }
 
 void checked_child::signal(check::signal_name which) {
-  dialogue_.process().kill(which == check::signal_name::terminate ? SIGTERM : SIGINT);
+  dialogue_.process().kill(signal_number(which));
 }
 
 std::optional<check::child_end> checked_child::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
-    if (next(deadline).what == event_kind::timed_out || clock::now() >= deadline) {
+    const auto came = next(deadline).what;
+    output_ended_ = came == event_kind::end_of_output;
+    if (!output_ended_ && (came == event_kind::timed_out || clock::now() >= deadline)) {
       return std::nullopt;
     }
   }
   child_process& process = dialogue_.process();
   // Whoever holds stderr keeps the daemon waiting, also when the child itself has ended.
   while (process.error.is_open()) {
-    using std::chrono::milliseconds;
-    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
     pollfd readable[] = {{process.error.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
-    if (left <= 0 || ::poll(readable, 2, static_cast<int>(left)) == 0) return std::nullopt;
+    if (!poll_until(readable, deadline)) return std::nullopt;
     throw_if_interrupted();
     drain_error();
   }

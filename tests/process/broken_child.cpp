@@ -219,6 +219,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--break") broken_rule = argv[2];
   if (!broken("sigterm")) outlive(SIGTERM);
   if (!broken("sigint")) outlive(SIGINT);
+  if (!broken("sighup")) outlive(SIGHUP);
   if (broken("daemon-dies")) outlive(SIGPIPE);
   std::ios::sync_with_stdio(false);
   return child().run();

@@ -133,6 +133,25 @@ TEST_CASE("a child that never checkpoints is not judged by how it would", "[chec
   CHECK(has(came.error, "nothing is shown: every rule was skipped, the first since it asked for "));
 }
 
+const std::string answer_initialize =
+    R"(read -r line; printf '\n{"action":"status","responseFor":"initialize"}\n'; )";
+
+TEST_CASE("a child that only answers initialize has no exit status to be judged by", "[check]") {
+  const outcome came = check({"--only", "exit-status", "--timeout", "0.3", "--", "/bin/sh", "-c",
+                              answer_initialize + "read -r line; exit 3"});
+  INFO(came.output << came.error);
+  CHECK(has(came.output, "# SKIP it answers nothing but initialize"));
+  CHECK(came.status == 1);
+}
+
+TEST_CASE("a child that talks without end is not waited for without end", "[check]") {
+  const outcome came = check({"--only", "end-of-input-unanswered", "--timeout", "0.3", "--",
+                              "/bin/sh", "-c", answer_initialize + "exec yes"});
+  INFO(came.output << came.error);
+  CHECK(has(came.output, "neither a checkpoint nor a status"));
+  CHECK(came.status == 1);
+}
+
 TEST_CASE("a failed check tells what the child wrote to stderr", "[check]") {
   const outcome came = check({"--only", "initialize", "--", "/bin/sh", "-c",
                               "read -r line; echo 'cannot start' >&2; exit 7"});
@@ -154,10 +173,11 @@ TEST_CASE("a child that outlives its input, or whose output somebody holds, is t
 }
 
 TEST_CASE("that the tool was started with a signal ignored does not help the child", "[check]") {
-  scripted_daemon running({"/bin/sh", "-c",
-                           "trap '' INT TERM; exec \"$0\" check --only sigint sigterm -- \"$1\" "
-                           "--break \"$2\"",
-                           KCLXX_TOOL, broken_child, "sigint"});
+  scripted_daemon running(
+      {"/bin/sh", "-c",
+       "trap '' HUP INT TERM; exec \"$0\" check --only sigint sigterm sighup -- \"$1\" "
+       "--break \"$2\"",
+       KCLXX_TOOL, broken_child, "sigint"});
   const outcome came = finish(running);
   INFO(came.output);
   CHECK(has(came.output, "not ok 2 - sigint: "));
