@@ -140,6 +140,23 @@ TEST_CASE("Kubernetes waits longer than the daemon", "[deployment]") {
   CHECK(std::stoi(first_match(file, "terminationGracePeriodSeconds: (\\d+)")) > grace_seconds());
 }
 
+TEST_CASE("the properties that Kubernetes sets are the daemon's", "[deployment]") {
+  const std::string file = read("docs/deployment/kubernetes.yaml");
+  const std::regex variable("- \\{?name: (KCLXX_PROPERTY_\\w+)(, value: ([^}]*))?");
+  words environment;
+  for (std::sregex_iterator at(file.begin(), file.end(), variable), end; at != end; ++at) {
+    const std::string value = (*at)[3].matched ? (*at)[3].str() : "a-pod-s-name";
+    environment.push_back((*at)[1].str() + "=" + value);
+  }
+  CHECK(environment.size() == 2);
+  const sandbox box;
+  furnish(box);
+  const auto check = box.kclxx({"daemon", "check", (box / "my.properties").string()}, environment);
+  CAPTURE(check.err);
+  CHECK(check.out == "0 errors, 0 warnings\n");
+  CHECK(check.status == 0);
+}
+
 TEST_CASE("the policy allows single actions on the stream and the application's tables",
           "[deployment]") {
   const auto policy = nlohmann::json::parse(read("docs/deployment/iam-policy.json"));

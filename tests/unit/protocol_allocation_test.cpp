@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoding a batch allocates nothing once its buffers are as large as they have to be. The whole
+// program's operator new counts.
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <kclxx/record.hpp>
+
+#include "protocol/daemon_form.hpp"
+#include "protocol/decoder.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+std::atomic<std::size_t> allocations{0};
+
+void* counted(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size > 0 ? size : 1);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const memory = counted(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+using namespace kclxx;
+
+namespace {
+
+std::string batch_of(int records, bool is_spaced) {
+  std::string line(is_spaced ? R"( {"action":"processRecords","records":[)"
+                             : std::string(protocol::daemon_form::beginning));
+  for (int i = 0; i < records; ++i) {
+    if (i > 0) line += ',';
+    line += R"({"data":"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5eg==",)"
+            R"("partitionKey":"a key that is longer than a small string","sequenceNumber":")" +
+            std::to_string(1000 + i) +
+            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0,)"
+            R"("action":"record"})";
+  }
+  return line + R"(],"millisBehindLatest":12})";
+}
+
+/// Decodes lines with what it had for the ones before.
+class reader {
+ public:
+  /// How often it allocated.
+  std::size_t decode(const std::string& line, std::size_t records) {
+    if (capacity_ < line.size()) {
+      memory_ = std::make_unique<char[]>(line.size() + protocol::decoder::padding);
+      capacity_ = line.size();
+    }
+    std::memcpy(memory_.get(), line.data(), line.size());
+    const std::size_t before = allocations;
+    const auto came = decoder_.decode(memory_.get(), line.size(), records_, arena_, replaced_);
+    const std::size_t made = allocations - before;
+    CHECK(std::holds_alternative<protocol::message>(came));
+    CHECK(records_.size() == records);
+    return made;
+  }
+
+ private:
+  protocol::decoder decoder_;
+  std::unique_ptr<char[]> memory_;
+  std::size_t capacity_ = 0;
+  std::vector<record> records_;
+  std::deque<std::string> arena_;
+  bool replaced_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("a batch that is no larger than an earlier one is decoded without an allocation",
+          "[protocol]") {
+  const bool is_spaced = GENERATE(false, true);  // by the daemon form's reader, and by simdjson
+  CAPTURE(is_spaced);
+  reader with;
+  CHECK(with.decode(batch_of(1000, is_spaced), 1000) > 0);
+  CHECK(with.decode(batch_of(1000, is_spaced), 1000) == 0);
+  CHECK(with.decode(batch_of(1, is_spaced), 1) == 0);
+}
+
+TEST_CASE("a first batch allocates for the list of records, not for each", "[protocol]") {
+  const bool is_spaced = GENERATE(false, true);
+  CAPTURE(is_spaced);
+  CHECK(reader().decode(batch_of(10'000, is_spaced), 10'000) < 40);
+}
