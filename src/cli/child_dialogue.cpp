@@ -7,14 +7,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
-#include <limits>
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 
 #include "cli/interruption.hpp"
+#include "cli/poll.hpp"
 
 namespace kclxx::cli {
 
@@ -22,10 +21,6 @@ namespace {
 
 constexpr std::size_t read_size = std::size_t{64} << 10;
 constexpr std::string_view newline = "\n";
-
-void set_non_blocking(const descriptor& fd) {
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-}
 
 // A handler and not SIG_IGN, which a child would inherit.
 void survive_broken_pipes() {
@@ -114,14 +109,7 @@ bool child_dialogue::wait(clock::time_point deadline, bool reads) {
   ends[0] = {reads ? process_.output.get() : -1, POLLIN, 0};
   ends[1] = {unsent_.empty() ? -1 : process_.input.get(), POLLOUT, 0};
   ends[2] = {interruption_descriptor(), POLLIN, 0};
-  for (;;) {
-    using std::chrono::milliseconds;
-    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
-    const auto timeout = std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max());
-    const int ready = ::poll(ends.data(), ends.size(), static_cast<int>(timeout));
-    if (ready > 0) break;
-    if (ready == 0 && left <= 0) return false;
-  }
+  if (!poll_until(ends, deadline)) return false;
   throw_if_interrupted();
   if (ends[0].revents != 0) read_some();
   return true;

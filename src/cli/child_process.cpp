@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/child_process.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
-#include <limits>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
+#include "cli/exec.hpp"
 #include "cli/interruption.hpp"
+#include "cli/poll.hpp"
 
 namespace kclxx::cli {
 
@@ -68,9 +69,7 @@ class spawn_actions {
 };
 
 int spawn(pid_t& pid, std::vector<std::string> command, const spawn_actions& actions) {
-  std::vector<char*> arguments;
-  for (std::string& one : command) arguments.push_back(one.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = pointers_to(command);
   return ::posix_spawnp(&pid, arguments[0], actions.get(), nullptr, arguments.data(), environ);
 }
 
@@ -142,7 +141,8 @@ void child_process::kill(int signal) const noexcept {
 child_exit child_process::wait() {
   if (!exit_) {
     siginfo_t info{};
-    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) == -1 && errno == EINTR) {
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) == -1) {
+      if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
     }
     exit_ =
         info.si_code == CLD_EXITED ? child_exit{info.si_status, 0} : child_exit{0, info.si_status};
@@ -157,14 +157,10 @@ std::optional<child_exit> child_process::wait_until(clock::time_point deadline) 
 // `other`: a descriptor that ends the waiting, too.
 std::optional<child_exit> child_process::wait_until(clock::time_point deadline, int other) {
   while (!exit_) {
-    using std::chrono::milliseconds;
-    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
     pollfd ended[] = {{pidfd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
-    const auto timeout = std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max());
-    const int ready = ::poll(ended, 2, static_cast<int>(timeout));
-    if (ready > 0 && ended[0].revents != 0) return wait();
-    if (ready > 0) throw_if_interrupted();
-    if (ready == 0 && left <= 0) return std::nullopt;
+    if (!poll_until(ended, deadline)) return std::nullopt;
+    if (ended[0].revents != 0) return wait();
+    throw_if_interrupted();
   }
   return exit_;
 }

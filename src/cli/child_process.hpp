@@ -57,7 +57,6 @@ class child_process {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Readable for poll(2) once the child has ended; stays this object's.
-  [[nodiscard]] int exit_descriptor() const noexcept { return pidfd_.get(); }
 
   /// Sends a signal; nothing when the child is known to have ended.
   void kill(int signal) const noexcept;

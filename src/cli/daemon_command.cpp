@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/daemon_command.hpp"
 
-#include <cctype>
 #include <iostream>
 #include <memory>
 #include <string>

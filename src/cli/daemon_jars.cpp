@@ -22,14 +22,14 @@ bool has_jars(const fs::path& folder, launcher::generation which) {
 fs::path fetch_jars(const fs::path& cache, launcher::generation which, bool is_offline) {
   const fs::path place = place_of_jars(cache, which);
   const auto fill = [&](const fs::path& folder) {
-    bring_jars(folder, launcher::jars_of(which).pom,
-               "the daemon of " + std::string(launcher::name_of(which)), is_offline);
+    fetch_with_maven(folder, launcher::jars_of(which).pom,
+                     "the daemon of " + std::string(launcher::name_of(which)), is_offline);
     if (!has_jars(folder, which)) {
       cannot_set_up("mvn brought no " + std::string(launcher::main_jar(which)) +
                     "*.jar, and did not say why");
     }
   };
-  bring({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});
+  fetch_folder({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});
   return place;
 }
 

@@ -13,10 +13,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/daemon_jars.hpp"
 #include "cli/descriptor.hpp"
+#include "cli/exec.hpp"
 #include "cli/package_cache.hpp"
 #include "cli/program_search.hpp"
 #include "cli/transcript_file.hpp"
@@ -54,7 +56,7 @@ std::string folder_of_jars(const daemon_options& options) {
                           options.which());
   if (!has_jars(folder, options.which())) {
     cannot_set_up("the jars of " + name + " are not in " + folder.string() +
-                  "; this brings them: " + fetch);
+                  "; this fetches them: " + fetch);
   }
   if (folder.string().find(':') != std::string::npos) {
     cannot_set_up(folder.string() +
@@ -142,12 +144,8 @@ void run_daemon(const daemon_options& options) {
   }
   launcher::launch made = launcher::compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  for (std::string& one : made.command) arguments.push_back(one.data());
-  arguments.push_back(nullptr);
   listen_to_sigterm();
-  ::execv(arguments.front(), arguments.data());
-  cannot_set_up(made.command.front() + " cannot be started: " + std::strerror(errno));
+  become(std::move(made.command));
 }
 
 void print_daemon_command(const daemon_options& options) {

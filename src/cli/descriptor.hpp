@@ -20,9 +20,8 @@ class descriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] bool is_open() const noexcept { return fd_ != -1; }
-  void close() noexcept {
-    if (is_open()) ::close(std::exchange(fd_, -1));
-  }
+  /// False: the system says in errno what of the writing failed after all.
+  bool close() noexcept { return !is_open() || ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_ = -1;

@@ -2,6 +2,9 @@
 #include "cli/dialogue_file.hpp"
 
 #include <algorithm>
+#include <iomanip>
+#include <random>
+#include <sstream>
 #include <stdexcept>
 #include <unistd.h>
 #include <utility>
@@ -41,6 +44,13 @@ std::string as_file_name(std::string shard) {
   return shard.substr(0, 200);
 }
 
+/// Containers that share the directory share process ids, too.
+std::string random_hex() {
+  std::ostringstream out;
+  out << std::hex << std::setw(8) << std::setfill('0') << (std::random_device()() & 0xffffffffU);
+  return out.str();
+}
+
 void check_length(std::size_t line) {
   if (line > max_line) throw std::length_error("a line is longer than 1 GiB");
 }
@@ -51,8 +61,8 @@ dialogue_file::dialogue_file(const std::string& directory, std::vector<std::stri
     : header_{std::nullopt, transcript::format_time(std::chrono::system_clock::now()),
               std::move(command)},
       // Not with a literal in front: g++ 12 warns of that wrongly at -O3 (its bug 105329).
-      suffix_(std::string(".") + compact(header_.started) + "-" + std::to_string(::getpid()) +
-              ".jsonl"),
+      suffix_(std::string(".") + compact(header_.started) + "-" + std::to_string(::getpid()) + "-" +
+              random_hex() + ".jsonl"),
       directory_(existing(directory)),
       file_(directory_ + "/starting" + suffix_),
       writer_(file_) {}

@@ -2,7 +2,6 @@
 #include "cli/generate_command.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>

@@ -18,10 +18,15 @@ static_assert(std::atomic<int>::is_always_lock_free);  // for the handler
 // A pipe whose write end is closed by the handler: readable for all who look, without being read.
 int read_end = -1;
 int write_end = -1;
+constexpr int the_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 void on_signal(int number) {
   const int before = errno;
-  std::signal(number, SIG_DFL);
+  for (const int other : the_signals) {
+    struct sigaction action {};
+    ::sigaction(other, nullptr, &action);
+    if (action.sa_handler == on_signal) std::signal(other, SIG_DFL);
+  }
   int none = 0;
   if (the_signal.compare_exchange_strong(none, number)) ::close(write_end);
   errno = before;
@@ -36,7 +41,7 @@ void take_interruptions(ignored_signals those) {
   }
   read_end = ends[0];
   write_end = ends[1];
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : the_signals) {
     struct sigaction action {};
     ::sigaction(number, nullptr, &action);
     if (action.sa_handler == SIG_IGN && those == ignored_signals::stay_ignored) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT or SIGTERM to a command that plays the daemon: its children get the end of their input,
-// and those that do not leave are killed, which nobody else would do.
+// SIGINT, SIGTERM or SIGHUP to a command that plays the daemon: its children get the end of their
+// input, and those that do not leave are killed, which nobody else would do.
 #pragma once
 
 #include <chrono>

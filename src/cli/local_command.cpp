@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/local_command.hpp"
 
-#include <cstdlib>
 #include <iostream>
 #include <list>
 #include <memory>
@@ -23,7 +22,8 @@ class passed_on_command {
     call_->command = text.name;
     call_->needs = needs;
     app_.add_option("--directory", call_->directory,
-                    "Where its state and its logs are  [~/.local/state/kclxx/local]")
+                    "Where its state and its logs are\n"
+                    "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
         ->type_name("DIR")
         ->envname("KCLXX_LOCAL_DIRECTORY");
     app_.callback([call = call_, values = values_] {

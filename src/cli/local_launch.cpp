@@ -10,9 +10,11 @@
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/descriptor.hpp"
+#include "cli/exec.hpp"
 #include "cli/local_packages.hpp"
 #include "cli/package_cache.hpp"
 #include "cli/program_search.hpp"
@@ -103,11 +105,7 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) close_inherited();
   descriptor lock;
   if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
-  std::vector<char*> names;
-  for (std::string& one : command) names.push_back(one.data());
-  names.push_back(nullptr);
-  ::execv(names.front(), names.data());
-  cannot_set_up(node + " cannot be started: " + std::strerror(errno));
+  become(std::move(command));
 }
 
 }  // namespace kclxx::cli

@@ -37,8 +37,8 @@ fs::path local_program(const fs::path& cache) {
     std::error_code error;
     return fs::exists(folder / "local.js", error);
   };
-  bring({place, is_complete,
-         [](const fs::path& folder) { write_files(folder, embedded::local_program); }});
+  fetch_folder({place, is_complete,
+                [](const fs::path& folder) { write_files(folder, embedded::local_program); }});
   return place;
 }
 
@@ -51,10 +51,10 @@ fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
   };
   const auto fill = [&](const fs::path& folder) {
     write_files(folder, embedded::local_packages);
-    bring_node_modules(folder, "a local Kinesis and the AWS clients", is_offline);
+    fetch_with_npm(folder, "a local Kinesis and the AWS clients", is_offline);
     expect(is_complete(folder), "npm", proof);
   };
-  bring({place, is_complete, fill});
+  fetch_folder({place, is_complete, fill});
   return place / "node_modules";
 }
 
@@ -62,10 +62,10 @@ fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
   const fs::path place = place_in(cache, embedded::dynamodb_local.folder);
   const auto is_complete = [](const fs::path& folder) { return has_jar(folder, "DynamoDBLocal-"); };
   const auto fill = [&](const fs::path& folder) {
-    bring_jars(folder, embedded::dynamodb_local.pom, "DynamoDB Local", is_offline);
+    fetch_with_maven(folder, embedded::dynamodb_local.pom, "DynamoDB Local", is_offline);
     expect(is_complete(folder), "mvn", "DynamoDBLocal-*.jar");
   };
-  bring({place, is_complete, fill});
+  fetch_folder({place, is_complete, fill});
   return place;
 }
 

@@ -24,7 +24,7 @@ struct cached_folder {
 /// complete, so that a process that is killed leaves nothing half done; what it leaves is removed
 /// by the next one. Several may be at it at once. Blocking: until it is filled. Errors:
 /// command_error.
-void bring(const cached_folder& folder);
+void fetch_folder(const cached_folder& folder);
 
 /// Writes a whole file.
 /// Errors: command_error.

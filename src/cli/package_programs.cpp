@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/exec.hpp"
 #include "cli/package_cache.hpp"
 #include "cli/program_search.hpp"
 
@@ -28,13 +29,6 @@ std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> all;
   for (std::string word; words >> word;) all.push_back(word);
   return all;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& one : texts) pointers.push_back(one.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::string program_of(const std::string& name, const std::string& package) {
@@ -59,13 +53,14 @@ int run(std::vector<std::string> command) {
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) cannot_set_up(command.front() + " cannot be started: " + std::strerror(error));
   int status = 0;
-  while (::waitpid(pid, &status, 0) == -1 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) == -1) {
+    if (errno != EINTR) cannot_set_up(command.front(), "waited for");
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void announce(const std::string& name, const std::string& what) {
-  std::cerr << name << " brings " << what << "; the first time this takes about a minute."
+  std::cerr << name << " fetches " << what << "; the first time this takes about a minute."
             << std::endl;
 }
 
@@ -77,8 +72,8 @@ void expect_success(const std::string& name, int status, const char* offline) {
 
 }  // namespace
 
-void bring_jars(const fs::path& folder, std::string_view pom, const std::string& what,
-                bool is_offline) {
+void fetch_with_maven(const fs::path& folder, std::string_view pom, const std::string& what,
+                      bool is_offline) {
   std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B"};
   for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
   if (is_offline) command.emplace_back("-o");
@@ -101,7 +96,7 @@ bool has_jar(const fs::path& folder, std::string_view beginning) {
   return false;
 }
 
-void bring_node_modules(const fs::path& folder, const std::string& what, bool is_offline) {
+void fetch_with_npm(const fs::path& folder, const std::string& what, bool is_offline) {
   // No script of a package runs: none of them needs one.
   std::vector<std::string> command{
       program_of("npm", "npm"), "ci",         "--prefix",  folder.string(),

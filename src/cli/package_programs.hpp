@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs that know how to bring packages.
+// The programs that know how to fetch packages.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace kclxx::cli {
 /// Brings the jars of a pom into a folder, in which the pom is put, too.
 /// Blocking: until Maven is done.
 /// Errors: command_error that says how to get Maven, or that it failed.
-void bring_jars(const std::filesystem::path& folder, std::string_view pom, const std::string& what,
-                bool is_offline);
+void fetch_with_maven(const std::filesystem::path& folder, std::string_view pom,
+                      const std::string& what, bool is_offline);
 
 /// The folder has a jar whose name begins so.
 bool has_jar(const std::filesystem::path& folder, std::string_view beginning);
@@ -23,7 +23,6 @@ bool has_jar(const std::filesystem::path& folder, std::string_view beginning);
 /// Brings node_modules beside the package.json and package-lock.json that are in a folder.
 /// Blocking: until npm is done.
 /// Errors: command_error that says how to get npm, or that it failed.
-void bring_node_modules(const std::filesystem::path& folder, const std::string& what,
-                        bool is_offline);
+void fetch_with_npm(const std::filesystem::path& folder, const std::string& what, bool is_offline);
 
 }  // namespace kclxx::cli

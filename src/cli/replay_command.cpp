@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -72,7 +70,11 @@ replay_result replay_of_files::run() {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
   const std::size_t count = std::min<std::size_t>(what_.parallel, what_.files.size());
-  for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
+  try {
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads.empty()) throw;  // fewer only take longer
+  }
   watch();
   for (std::thread& one : threads) one.join();
   throw_if_interrupted();

@@ -22,12 +22,15 @@ constexpr std::string_view page_begin = R"(<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>kclxx replay</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa; margin: 0 auto; max-width: 1040px; padding: 24px; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa;
+  margin: 0 auto; max-width: 1040px; padding: 24px; }
 h1 { font-size: 24px; margin: 0 0 4px; }
 h2 { font-size: 18px; margin: 0 0 8px; overflow-wrap: anywhere; }
-section { background: #fff; border: 1px solid #e1e6ec; border-radius: 8px; padding: 20px; margin: 20px 0; }
+section { background: #fff; border: 1px solid #e1e6ec; border-radius: 8px;
+  padding: 20px; margin: 20px 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #e8ecf1; white-space: nowrap; }
+th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #e8ecf1;
+  white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { font-weight: 600; color: #52606d; }
 .scroll { overflow-x: auto; }
@@ -104,7 +107,7 @@ void print_table(std::ostream& out, const replay_result& result) {
 }
 
 plot_axis time_axis(const replay::summary& what) {
-  const auto& moments = what.course.moments();
+  const auto& moments = what.timeline.moments();
   return {0, std::max(seconds(moments.back().end), 1e-6), false, duration_label};
 }
 
@@ -120,7 +123,7 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
       time_axis(what),
       {},
       {}};
-  for (const moment& one : what.course.moments()) {
+  for (const moment& one : what.timeline.moments()) {
     picture.bars.push_back(
         {seconds(one.begin), seconds(one.end), color_of(one),
          (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
@@ -138,7 +141,7 @@ void print_latency(std::ostream& out, const replay::summary& what) {
   plot_series dots{"callback", "blue", plot_style::dots, {}};
   double least = 1;
   double most = 1e-6;
-  for (const moment& one : what.course.moments()) {
+  for (const moment& one : what.timeline.moments()) {
     if (!one.repeats) continue;
     const double value = std::max(seconds(one.callback), 1e-7);
     dots.points.push_back({seconds(one.end), value});
@@ -157,7 +160,7 @@ void print_latency(std::ostream& out, const replay::summary& what) {
 void print_lag(std::ostream& out, const replay::summary& what) {
   plot_series lag{"millisBehindLatest", "orange", plot_style::steps, {}};
   double most = 0.001;
-  for (const moment& one : what.course.moments()) {
+  for (const moment& one : what.timeline.moments()) {
     if (!one.behind) continue;
     lag.points.push_back({seconds(one.end), std::max(seconds(*one.behind), 0.0)});
     most = std::max(most, lag.points.back().y);
@@ -172,7 +175,7 @@ void print_lag(std::ostream& out, const replay::summary& what) {
 void print_positions(std::ostream& out, const replay::summary& what) {
   plot_series delivered{"delivered", "grey", plot_style::steps, {{0, 0}}};
   plot_series persisted{"checkpointed", "green", plot_style::steps, {{0, 0}}};
-  for (const moment& one : what.course.moments()) {
+  for (const moment& one : what.timeline.moments()) {
     delivered.points.push_back({seconds(one.end), static_cast<double>(one.delivered)});
     persisted.points.push_back({seconds(one.end), static_cast<double>(one.persisted)});
   }
@@ -194,14 +197,22 @@ void print_remark(std::ostream& out, const char* kind, const replayed_shard& of,
   out << "</li>\n";
 }
 
+void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
+                 const replay::remarks& all) {
+  for (const auto& one : all.first()) print_remark(out, kind, of, one);
+  if (const auto more = all.count() - all.first().size(); more > 0) {
+    out << "<li><span class=\"bad\">" << kind << "</span> and " << more << " more</li>\n";
+  }
+}
+
 void print_remarks(std::ostream& out, const replayed_shard& of) {
   const replay::summary& what = of.summary;
   if (status_of(of) == exit_status::fine && what.notes.empty()) return;
   out << "<ul>\n";
   if (!of.setup_error.empty()) out << "<li>" << escaped(of.setup_error) << "</li>\n";
   for (const std::string& note : what.notes) out << "<li>" << escaped(note) << "</li>\n";
-  for (const auto& one : what.breaches.first()) print_remark(out, "breach", of, one);
-  for (const auto& one : what.differences.first()) print_remark(out, "difference", of, one);
+  print_first(out, "breach", of, what.breaches);
+  print_first(out, "difference", of, what.differences);
   if (what.failure) print_remark(out, "child failed", of, *what.failure);
   if (what.damage) print_remark(out, "transcript", of, *what.damage);
   out << "</ul>\n";
@@ -216,7 +227,7 @@ void print_section(std::ostream& out, const replayed_shard& one) {
   if (what.resume) out << "; resumes behind " << escaped(to_string(*what.resume));
   out << "</div>\n";
   print_remarks(out, one);
-  if (!what.course.moments().empty()) {
+  if (!what.timeline.moments().empty()) {
     print_dialogue(out, what);
     print_latency(out, what);
     print_lag(out, what);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/replay_shard.hpp"
 
-#include <algorithm>
 #include <csignal>
-#include <cstdint>
 #include <optional>
 #include <poll.h>
 #include <variant>
 
 #include "cli/child_dialogue.hpp"
 #include "cli/interruption.hpp"
+#include "cli/poll.hpp"
 #include "cli/transcript_file.hpp"
 #include "replay/shard_replay.hpp"
 #include "transcript/reader.hpp"
@@ -37,23 +36,10 @@ class watched_file : public transcript::byte_source {
   shard_progress& progress_;
 };
 
-/// The message without the file and the line in front.
-std::string problem_of(const transcript::transcript_error& error) {
-  const std::string text = error.what();
-  const std::string line = ":" + std::to_string(error.line_number()) + ": ";
-  const std::size_t at = text.find(line);
-  return at == std::string::npos ? text : text.substr(at + line.size());
-}
-
 /// Errors: interrupted.
 void sleep_until(clock::time_point deadline) {
-  using std::chrono::milliseconds;
-  for (auto now = clock::now(); now < deadline; now = clock::now()) {
-    pollfd interruption{interruption_descriptor(), POLLIN, 0};
-    const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
-    ::poll(&interruption, 1, static_cast<int>(std::min<std::int64_t>(left, 1 << 30)));
-    throw_if_interrupted();
-  }
+  pollfd interruption[] = {{interruption_descriptor(), POLLIN, 0}};
+  if (poll_until(interruption, deadline)) throw_if_interrupted();
 }
 
 /// The effects of one shard's replay.
@@ -132,7 +118,7 @@ void shard_run::read_entry() {
       plan_.on_end_of_transcript(now, effects_);
     }
   } catch (const transcript::transcript_error& error) {
-    plan_.on_damage(error.line_number(), problem_of(error), clock::now(), effects_);
+    plan_.on_damage(error.line_number(), error.problem(), clock::now(), effects_);
   }
 }
 
@@ -207,7 +193,7 @@ replay::summary replay_shard(const std::string& file, const std::vector<std::str
   try {
     reader.emplace(source, file);
   } catch (const transcript::transcript_error& error) {
-    return damaged(error.line_number(), problem_of(error));
+    return damaged(error.line_number(), error.problem());
   }
   if (how.expected == replay::expectation::answers && !reader->head()) {
     return damaged(1,

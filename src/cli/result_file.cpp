@@ -18,6 +18,7 @@ namespace {
 
 bool begins_with(const std::string& name, std::string_view first_bytes) {
   std::ifstream in(name, std::ios::binary);
+  if (!in.is_open()) cannot_set_up(name + " is there and cannot be read, so it is not replaced");
   std::string found(first_bytes.size(), '\0');
   in.read(found.data(), static_cast<std::streamsize>(found.size()));
   return in.gcount() == 0 || found == first_bytes;
@@ -47,10 +48,13 @@ void result_file::commit() {
   if (const auto error = io::write_all(file_.get(), stream_.str())) {
     cannot_set_up(name_ + " cannot be written: " + error.message());
   }
+  // Some file systems say only now that the disk is full.
+  if (!file_.close()) cannot_set_up(name_ + " cannot be written: " + std::strerror(errno));
   if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
-    cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
+    const int error = errno;
+    std::remove(part_.c_str());
+    cannot_set_up(name_ + " cannot be made: " + std::strerror(error));
   }
-  file_.close();
 }
 
 }  // namespace kclxx::cli

@@ -44,9 +44,9 @@ input_file::input_file(std::string name)
 
 std::size_t input_file::read(char* to, std::size_t size) {
   for (;;) {
-    // A pipe may make us wait for ever.
+    // A pipe may make us wait for ever; a file is always ready.
     pollfd either[] = {{file_.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
-    if (name_ == "-") ::poll(either, 2, -1);
+    ::poll(either, 2, -1);
     throw_if_interrupted();
     const ssize_t n = ::read(file_.get(), to, size);
     if (n >= 0) return static_cast<std::size_t>(n);

@@ -123,8 +123,8 @@ void shard_replay::on_answered(const dm::answered& one, std::string_view line, e
         "the daemon refuses this checkpoint in " + current_.name + ": " + *one.error, line);
   }
   if (how_.keeps_timeline) {
-    summary_.course.add_checkpoint(one.error.has_value());
-    summary_.course.persist(lease_->checkpoint());
+    summary_.timeline.add_checkpoint(one.error.has_value());
+    summary_.timeline.persist(lease_->checkpoint());
   }
   out.emplace_back(write_line{one.line});
 }
@@ -161,7 +161,7 @@ void shard_replay::add_moment(time now) {
   one.end = now - *began_;
   if (one.repeats && !is_sending_) one.callback = now - sent_at_;
   one.behind = current_.content.millis_behind_latest;
-  summary_.course.add(std::move(one));
+  summary_.timeline.add(std::move(one));
 }
 
 void shard_replay::on_worker_ended(const std::string& why, std::string_view line) {

@@ -210,7 +210,7 @@ void shard_replay::start(action next, time now, effects& out) {
   }
   if (how_.keeps_timeline && current_.content.position &&
       current_.what == call_kind::process_records) {
-    summary_.course.deliver(*current_.content.position, records_started_);
+    summary_.timeline.deliver(*current_.content.position, records_started_);
   }
   const bool has_records = current_.content.kind == line_kind::process_records;
   dm::happenings happened;

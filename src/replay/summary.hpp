@@ -60,7 +60,7 @@ struct summary {
   std::chrono::nanoseconds took{};
   /// Where a successor would begin, behind this one; std::nullopt before initialize.
   std::optional<sequence_position> resume;
-  timeline course;  ///< only when options asked for it
+  replay::timeline timeline;  ///< only when options asked for it
   remarks breaches;
   remarks differences;
   /// Faults that were asked for and found no place, and the like.

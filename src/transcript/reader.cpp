@@ -12,7 +12,8 @@ namespace kclxx::transcript {
 transcript_error::transcript_error(const std::string& name, std::size_t line_number,
                                    const std::string& what)
     : std::runtime_error(name + ":" + std::to_string(line_number) + ": " + what),
-      line_number_(line_number) {}
+      line_number_(line_number),
+      problem_at_(std::string_view(this->what()).size() - what.size()) {}
 
 reader::reader(byte_source& source, std::string name, std::size_t max_line)
     : name_(std::move(name)), lines_(source, max_line) {

@@ -19,9 +19,12 @@ class transcript_error : public std::runtime_error {
  public:
   transcript_error(const std::string& name, std::size_t line_number, const std::string& what);
   [[nodiscard]] std::size_t line_number() const noexcept { return line_number_; }
+  /// The message without the file and the line in front.
+  [[nodiscard]] const char* problem() const noexcept { return what() + problem_at_; }
 
  private:
   std::size_t line_number_;
+  std::size_t problem_at_;
 };
 
 /// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines. It

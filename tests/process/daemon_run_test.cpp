@@ -154,7 +154,7 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
   refused({"daemon", "run", "absent", "--jars", "jars"}, {},
           "kclxx daemon run: absent cannot be read: No such file or directory");
   refused({"daemon", "run", "bin", "--jars", "jars"}, {}, "bin cannot be read: Is a directory");
-  refused({"daemon", "run", "a.properties"}, {}, "this brings them: kclxx daemon fetch --kcl 3");
+  refused({"daemon", "run", "a.properties"}, {}, "this fetches them: kclxx daemon fetch --kcl 3");
   refused({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"}, {}, "of KCL 1.x");
   refused({"daemon", "run", "a.properties", "--jars", "jars", "--logback", "no.xml"}, {},
           "no.xml cannot be read");

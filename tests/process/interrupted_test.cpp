@@ -60,13 +60,20 @@ ending interrupt(const words& arguments, const std::string& child, int signal) {
 TEST_CASE("a child that ignores the end of its input is killed when the tool is interrupted",
           "[replay][check]") {
   const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
-  const int signal = GENERATE(SIGINT, SIGTERM);
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
   const ending came = interrupt(arguments, "exec sleep 1000", signal);
   CHECK(came.how == child_exit{0, signal});
   CHECK(came.error == "kclxx: /bin/sh, process " + std::to_string(came.child) +
                           ", went on after the end of its input, and is killed\n");
   CHECK(::kill(came.child, 0) == -1);
   CHECK(errno == ESRCH);
+}
+
+TEST_CASE("a second signal of another kind ends the tool at once", "[replay]") {
+  const ending came = interrupt(
+      {"replay"}, "cat >/dev/null; kill -TERM $PPID; exec sleep 1000 2>/dev/null", SIGINT);
+  ::kill(came.child, SIGKILL);
+  CHECK(came.how == child_exit{0, SIGTERM});
 }
 
 TEST_CASE(

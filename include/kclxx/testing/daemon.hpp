@@ -71,6 +71,7 @@ class daemon {
                   daemon_options with = {});
   explicit daemon(std::function<void(record_batch)> process_records,
                   const run_options& options = {}, daemon_options with = {});
+  /// What was moved from can be destroyed and assigned to, nothing else.
   daemon(daemon&&) noexcept;
   daemon& operator=(daemon&&) noexcept;
   ~daemon();
@@ -128,7 +129,9 @@ class daemon {
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
   /// What a callback or the factory threw last; null when none did.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
+  /// Of the present child's stop token; true once the child was killed.
   [[nodiscard]] bool stop_requested() const noexcept;
+  /// The virtual clock.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor. Errors: std::logic_error when there is none, std::bad_cast.
   template <class Processor = record_processor>
