@@ -89,11 +89,13 @@ def main():
         signal.signal(number, lambda *_: sys.exit(143))  # so that cleanups run
     succeeded = False
     try:
-        program = unittest.main(module="__main__", exit=False, verbosity=2)
+        try:
+            program = unittest.main(module="__main__", exit=False, verbosity=2)
+        finally:
+            if DaemonCase._emulators:
+                DaemonCase._emulators.end()
         succeeded = program.result.wasSuccessful()
     finally:
-        if DaemonCase._emulators:
-            DaemonCase._emulators.end()
         if succeeded:
             shutil.rmtree(DaemonCase.folder)
         else:

@@ -36,8 +36,9 @@ class Services:
 
 
 def _local(command, directory):
-    return subprocess.run([settings.TOOL, "local", command, "--directory", directory], text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.run([settings.TOOL, "local", command, "--directory", directory],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
 
 
 def keep(directory, caller):
@@ -59,9 +60,10 @@ def keep(directory, caller):
             time.sleep(0.2)
     finally:
         ended = _local("stop", directory)
-        (directory / "addresses").unlink(missing_ok=True)
         print(ended.stdout)
-        sys.exit(ended.returncode)
+        if ended.returncode == 0:  # `stop` takes the file for a sign that they run
+            (directory / "addresses").unlink(missing_ok=True)
+    sys.exit(ended.returncode)
 
 
 class Emulators:
@@ -71,8 +73,9 @@ class Emulators:
         self._directory = pathlib.Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._directory / "addresses").unlink(missing_ok=True)
-        log = self._directory / "keeper.log"
-        with open(log, "wb") as output:  # in a session of its own: it outlives a Ctrl-C to end them
+        self._log = self._directory / "keeper.log"
+        with open(self._log, "wb") as output:
+            # In a session of its own: it outlives a Ctrl-C to end them.
             self._keeper = subprocess.Popen(
                 [sys.executable, "-B", __file__, "keep", self._directory, str(caller)],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -81,18 +84,22 @@ class Emulators:
 
         def ready():
             if self._keeper.poll() is not None:
-                raise AssertionError("the emulators did not start: " + log.read_text())
+                raise AssertionError("the emulators did not start: " + self._log.read_text())
             return (self._directory / "addresses").exists()
         try:
             wait_for("the emulators", ready, 180)
         except BaseException:
-            self.end()
+            self._end_keeper()  # its status says no more than what is raised here
             raise
         self.services = Services.at(self._directory)
 
-    def end(self):
+    def _end_keeper(self):
         self._keeper.terminate()
-        self._keeper.wait(60)
+        return self._keeper.wait(60)
+
+    def end(self):
+        status = self._end_keeper()
+        assert status == 0, f"the emulators' keeper: status {status}: {self._log.read_text()}"
 
 
 def stop(directory):
@@ -101,7 +108,8 @@ def stop(directory):
         os.kill(int((directory / "keeper").read_text()), signal.SIGTERM)
     except ProcessLookupError:
         sys.exit(f"the emulators had ended before; see {directory}/keeper.log")
-    wait_for("the end of the emulators", lambda: not (directory / "addresses").exists(), 60)
+    wait_for("the end of the emulators", lambda: not (directory / "addresses").exists(), 60,
+             (directory / "keeper.log").read_text)
 
 
 if __name__ == "__main__":
