@@ -4,6 +4,7 @@
 import http.client
 import http.server
 import json
+import socket
 import threading
 import unittest
 import zlib
@@ -125,6 +126,24 @@ class ProxyInFrontOfDynamoDB(unittest.TestCase):
         self.proxy.throttle(1, checkpoints_only=False)
         self.assertEqual(self.ask(b"x", operation="Scan")[0].status, 400)
         self.assertEqual(self.upstream.asked, [])
+
+    def test_a_failure_of_its_own_is_kept(self):
+        with self.assertRaises(ConnectionError):
+            self.ask(b"{")  # no JSON
+        [failure] = self.proxy.failures
+        self.assertIn("JSONDecodeError", failure)
+
+    def test_a_worker_that_is_killed_within_a_request_is_no_failure_of_the_proxy(self):
+        request = (b"POST / HTTP/1.1\r\nContent-Length: 150\r\n"
+                   b"X-Amz-Target: DynamoDB_20120810.UpdateItem\r\n\r\n" + checkpoint())
+        address = self.proxy.url.removeprefix("http://").split(":")
+        for length in range(len(request)):
+            with socket.create_connection(address) as worker:
+                worker.sendall(request[:length])
+                worker.shutdown(socket.SHUT_WR)
+                while worker.recv(4096):  # until the proxy has done with it
+                    pass
+        self.assertEqual((self.proxy.failures, self.upstream.asked), ([], []))
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ class DaemonCase(unittest.TestCase):
         self.assert_none("steps back within a child", verdict.backward_steps(journals))
         self.assert_none("wrong starts", verdict.wrong_starts(journals))
         if application.proxy:
+            self.assert_none("failures of the proxy", application.proxy.failures)
             self.assert_none("children of a reshard that began too early", verdict.early_children(
                 journals, application.stream.parents(), application.proxy.ends(application.name)))
         duplicates = verdict.duplicates(journals)

@@ -13,8 +13,10 @@ import http.client
 import http.server
 import json
 import random
+import sys
 import threading
 import time
+import traceback
 import typing
 import uuid
 import zlib
@@ -60,6 +62,7 @@ class Proxy:
         self.calls = {}  # checkpoints: {amz-sdk-invocation-id: Call}
         self.requests = 0
         self.throttled = 0  # of them
+        self.failures = []  # of the proxy itself, with their traces; only grows
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self._share, self._share_of_calls, self._checkpoints_only = 0.0, 0.0, True
@@ -69,6 +72,7 @@ class Proxy:
             def do_POST(self):
                 self.forward(proxy)
         self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.failures = self.failures
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -127,7 +131,8 @@ class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request, client_address):
-        pass  # a worker that was killed
+        if not isinstance(sys.exception(), ConnectionError):  # a worker that was killed
+            self.failures.append(traceback.format_exc().rstrip())
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -148,7 +153,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def forward(self, proxy):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.body()
         stored = _checkpoint_in(self.headers.get("X-Amz-Target", ""), body)
         call_id = self.headers.get("amz-sdk-invocation-id") or str(uuid.uuid4())
         if proxy.refuses(stored, call_id):
@@ -163,6 +168,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                                     if name.lower() not in ("transfer-encoding", "connection",
                                                             "content-length", "date", "server")],
                     content)
+
+    def body(self):
+        length = self.headers.get("Content-Length", "")
+        body = self.rfile.read(int(length)) if length.isdigit() else b""
+        if not length.isdigit() or len(body) < int(length):
+            raise ConnectionResetError("the worker was killed within a request")
+        return body
 
     def ask(self, address, body):
         """The answer of DynamoDB, and its body."""
