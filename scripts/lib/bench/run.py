@@ -40,17 +40,18 @@ def drive(job, client):
     words = {key: value for key, value in job.items() if key != "jvm"}
     # Where a client panics at its end, the time of its backtrace is nobody's concern.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
-    # A group of its own, so that a client that hangs can be ended with its driver.
-    process = subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
-    try:
-        out, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise ClientFailed(f"no result within {limit:.0f} s") from None
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    # A group of its own, so that a client that hangs can be ended with its driver, or behind it.
+    with subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True) as process:
+        try:
+            out, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise ClientFailed(f"no result within {limit:.0f} s") from None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # nothing is left of it
     if process.returncode != 0:
         raise ClientFailed(errors.strip() or f"the driver ended with {process.returncode}")
     return json.loads(out)
@@ -120,7 +121,7 @@ def summary(workload, runs):
 
 
 def series_summary(runs):
-    """{client: [{"records", "bytes", "cpu_us", "p50_us"}, ...]}, in the order of the runs."""
+    """{client: [{"records", "payload", "cpu_us", "p50_us"}, ...]}, in the order of the runs."""
     result = {}
     for per_client in runs.values():
         for name, measured in per_client.items():
