@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from harness import settings, verdict
+from harness import settings
 from harness.case import DaemonCase, main
 
 SHARDS = 4
@@ -147,22 +147,10 @@ class Crash(DaemonCase):
                              lambda: f"{sorted(shards - set(seconds))} do not flow")
         return seconds
 
-    def settle(self, application):
-        """Until all was processed, and the table has the last positions."""
-        application.producer.stop()
-        application.wait_until_processed(SECONDS)
-
-        def unsettled():
-            return verdict.unsettled(application.journals(), application.leases.read())
-        application.wait_for("the last positions", lambda: not unsettled(), SECONDS,
-                             lambda: "; ".join(unsettled()))
-
     def verdicts(self, application, at, killed):
-        journals = application.journals()
-        stored = [one for one in application.proxy.stored if one.table == application.name]
-        self.assert_none("starts elsewhere than at the stored position",
-                         verdict.starts_elsewhere(journals, stored))
+        self.check_starts(application)
         duplicates, bound = self.check(application)
+        journals = application.journals()
         later = {record.id for j in journals if j.started > at for record in j.records}
         repeated = sum(record.id in later for j in killed for record in j.records)
         self.assertGreater(repeated, 0, "the kill did not come in mid-stream")

@@ -45,9 +45,9 @@ class Throttling(DaemonCase):
         duplicates, _ = self.check(application)
         self.assertEqual(duplicates, 0)
         self.figures(f"{len(application.producer.put)} records, {SHARDS} shards; "
-                     f"{self.layers(proxy)}; the children were told of {len(failures)} ({self.listed(errors)}) and tried "
-                     f"again after {self.waits(failures)}; all were stored in the end, 0 lost, "
-                     f"{duplicates} duplicates")
+                     f"{self.layers(proxy)}; the children were told of {len(failures)} "
+                     f"({self.listed(errors)}) and tried again after {self.waits(failures)}; all "
+                     f"were stored in the end, 0 lost, {duplicates} duplicates")
 
     def test_a_lease_that_expires_while_a_checkpoint_is_throttled_loses_nothing(self):
         # Less than a refused checkpoint takes. 10000 is the default.
@@ -65,16 +65,14 @@ class Throttling(DaemonCase):
         self.settle(application)
         for failure in lost():
             self.assertIsNone(failure.retry_after, failure)
-        stored = [one for one in proxy.stored if one.table == application.name]
-        self.assert_none("starts elsewhere than at the stored position",
-                         verdict.starts_elsewhere(application.journals(), stored))
+        self.check_starts(application)
         duplicates, bound = self.check(application)
         errors = collections.Counter(failure.error for failure in self.failures(application))
         self.figures(f"{len(application.producer.put)} records, 4 shards, 2 workers, "
-                     f"failoverTimeMillis {failover}; {self.layers(proxy)}; the children were told: {self.listed(errors)}; shards "
-                     f"were begun {len(application.journals()) - 4} times more, each exactly at "
-                     f"the stored position; 0 lost, {duplicates} duplicates (at most {bound} "
-                     "possible)")
+                     f"failoverTimeMillis {failover}; {self.layers(proxy)}; the children were "
+                     f"told: {self.listed(errors)}; shards were begun "
+                     f"{len(application.journals()) - 4} times more, each exactly at the stored "
+                     f"position; 0 lost, {duplicates} duplicates (at most {bound} possible)")
 
     def start(self, shards, workers, failover):
         """An application in mid-stream: each worker has had confirmed checkpoints."""
@@ -90,16 +88,6 @@ class Throttling(DaemonCase):
                     and len({j.shard for j in confirmed}) == shards)
         application.wait_for("checkpoints of each shard", flows, 180)
         return application
-
-    def settle(self, application):
-        """Until all was processed, and the table has the last positions."""
-        application.producer.stop()
-        application.wait_until_processed(240)
-
-        def unsettled():
-            return verdict.unsettled(application.journals(), application.leases.read())
-        application.wait_for("the last positions", lambda: not unsettled(), 120,
-                             lambda: "; ".join(unsettled()))
 
     def failures(self, application):
         return [failure for worker in application.workers

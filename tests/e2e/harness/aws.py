@@ -16,7 +16,7 @@ import boto3  # noqa: E402
 import botocore.config  # noqa: E402
 import botocore.exceptions  # noqa: E402
 
-from .journal import Position  # noqa: E402
+from .journal import SHARD_END, Position  # noqa: E402
 from .waiting import wait_for  # noqa: E402
 
 
@@ -128,7 +128,7 @@ class LeaseTable:
         """{worker: number of its shards}, of those that are not at their end."""
         shares = {}
         for lease in self.read().values():
-            if lease.owner and lease.checkpoint.sequence != Position.parse("SHARD_END", 0).sequence:
+            if lease.owner and lease.checkpoint.sequence != SHARD_END.sequence:
                 shares[lease.owner] = shares.get(lease.owner, 0) + 1
         return shares
 

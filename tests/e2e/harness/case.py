@@ -69,6 +69,24 @@ class DaemonCase(unittest.TestCase):
                              verdict.excess_duplicates(journals))
         return duplicates, bound
 
+    def settle(self, application):
+        """Until all was processed, and the table has the last positions; no more records come."""
+        application.producer.stop()
+        application.wait_until_processed(240)
+
+        def unsettled():
+            return verdict.unsettled(application.journals(), application.leases.read())
+        application.wait_for("the last positions", lambda: not unsettled(), 240,
+                             lambda: "; ".join(unsettled()))
+
+    def check_starts(self, application):
+        """Each child began exactly at the position that was stored; needs the proxy."""
+        # First the journals: what was stored before one of their starts is then in `stored`.
+        journals = application.journals()
+        stored = [one for one in application.proxy.stored if one.table == application.name]
+        self.assert_none("starts elsewhere than at the stored position",
+                         verdict.starts_elsewhere(journals, stored))
+
     def assert_none(self, what, findings):
         if findings:
             lines = "\n  ".join(map(str, findings[:10]))

@@ -21,7 +21,7 @@ import typing
 import uuid
 import zlib
 
-from .journal import Position
+from .journal import SHARD_END, Position
 
 
 class Stored(typing.NamedTuple):
@@ -117,7 +117,7 @@ class Proxy:
         """{shard: when the request came in that stored its end}."""
         ends = {}
         for one in self.stored:
-            if one.table == table and one.position.sequence == Position.parse("SHARD_END", 0).sequence:
+            if one.table == table and one.position.sequence == SHARD_END.sequence:
                 ends.setdefault(one.shard, one.time)
         return ends
 
