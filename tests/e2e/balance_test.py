@@ -59,14 +59,15 @@ class Balance(DaemonCase):
         return since - started, "/".join(str(share) for _, share in sorted(shares.items()))
 
     def heartbeat(self):
-        """Waits until each lease was renewed four times, by the same owner. Returns the interval."""
+        """Until each lease was renewed four times, by the same owner. Returns the interval."""
         started, before = time.monotonic(), self.app.leases.read()
 
         def renewed():
             now = self.app.leases.read()
             rose = all(now[shard].counter >= lease.counter + 4 for shard, lease in before.items())
             return rose and now
-        after = self.app.wait_for("renewed leases", renewed, 60, lambda: str(self.app.leases.read()))
+        after = self.app.wait_for("renewed leases", renewed, 60,
+                                  lambda: str(self.app.leases.read()))
         self.assertEqual({lease.owner for lease in after.values()}, {"one"})
         renewals = sum(after[shard].counter - lease.counter for shard, lease in before.items())
         return (time.monotonic() - started) * len(before) / renewals
@@ -79,7 +80,8 @@ class Balance(DaemonCase):
                 and min(shares.values()) >= least)
 
     def processed_lately(self, shares):
-        """Whether each worker has processed something of as many shards as it has, in the last 3 s."""
+        """Whether each worker has, in the last 3 s, processed something of as many shards as it
+        has."""
         now = time.monotonic_ns()
         flowing = {}
         for journal in self.app.journals():

@@ -46,8 +46,8 @@ class Chaos(DaemonCase):
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
                          for name in [*ACTIONS, "left by itself"])
         throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
-        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of them "
-                     f"aggregated; {done}; {throttled} DynamoDB requests throttled; "
+        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
+                     f"them aggregated; {done}; {throttled} DynamoDB requests throttled; "
                      f"{len(self.app.journals())} children; all processed {calm:.0f} s after the "
                      f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
                      f"duplicates (at most {bound} possible)")

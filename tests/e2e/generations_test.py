@@ -33,7 +33,7 @@ class Generations(DaemonCase):
         self.assertEqual(duplicates, 0)
         one, two, three = counts
         self.figures(f"{len(producer.put)} records: {one} by a 1.x daemon, {two} by a 2.x, {three} "
-                     f"by a 3.x, each in place of the one before, with its lease table and the same "
+                     "by a 3.x, each in place of the one before, with its lease table and the same "
                      f"program; 0 lost, {duplicates} duplicates", daemons="KCL 1, 2, 3")
 
     def wait_until_flowing(self, application, journals):

@@ -46,7 +46,8 @@ class Shutdown(DaemonCase):
         def flows():
             found = application.journals()
             return len(found) >= journals and all(
-                len({record.time for record in j.records}) > 5 and len(j.records) > 50 for j in found)
+                len({record.time for record in j.records}) > 5 and len(j.records) > 50
+                for j in found)
 
         def seen():
             return "; ".join(f"{j}: {len(j.records)} records" for j in application.journals())

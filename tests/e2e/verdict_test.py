@@ -60,7 +60,8 @@ class Verdicts(unittest.TestCase):
         last = journal("", started=45, start=("103", 0))
         self.assertEqual(verdict.duplicate_bound([journal(ALL)]), 0, "nobody came after it")
         self.assertEqual(verdict.duplicate_bound([journal(ALL), last]), 4)
-        refused = journal(ALL.replace("21 checkpointed 103 0", "21 refused 103 0 ShutdownException"))
+        refused = journal(ALL.replace("21 checkpointed 103 0",
+                                      "21 refused 103 0 ShutdownException"))
         self.assertEqual(verdict.duplicate_bound([refused, last]), 8)
         all_of_it = journal(ALL + "41 checkpointed 107 0")
         self.assertEqual(verdict.duplicate_bound([all_of_it, last]), 0)
@@ -94,8 +95,10 @@ class Verdicts(unittest.TestCase):
 
     def test_a_child_must_not_begin_in_front_of_a_confirmed_checkpoint(self):
         first = journal(ALL)
-        self.assertEqual(verdict.wrong_starts([first, journal("", started=45, start=("103", 0))]), [])
-        early = journal("50 record 103 0 b b:1\n51 checkpointed 103 0", started=45, start=("102", 0))
+        right = journal("", started=45, start=("103", 0))
+        self.assertEqual(verdict.wrong_starts([first, right]), [])
+        early = journal("50 record 103 0 b b:1\n51 checkpointed 103 0", started=45,
+                        start=("102", 0))
         self.assertEqual(len(verdict.wrong_starts([first, early])), 1)
         stale = journal("50 record 103 0 b b:1\n51 refused 103 0 ShutdownException", started=45,
                         start=("102", 0))
@@ -112,7 +115,8 @@ class Verdicts(unittest.TestCase):
         same_time = journal("10 record 101 0 a a:1\n10 record 102 0 a a:0")
         self.assertEqual(len(verdict.order_breaches(PUT, [same_time])), 1)
         again = journal("50 record 102 0 a a:1\n50 record 104 0 a a:2", started=45)
-        self.assertEqual(verdict.order_breaches(PUT, [journal(ALL), again]), [], "a duplicate is none")
+        self.assertEqual(verdict.order_breaches(PUT, [journal(ALL), again]), [],
+                         "a duplicate is none")
 
     def test_positions_rise_within_a_child(self):
         self.assertEqual(verdict.backward_steps([journal(ALL)]), [])
@@ -135,12 +139,13 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict.early_children([parent, zombie, child], parents, {"s": 50}), [])
 
     def test_the_last_position_must_be_the_one_that_is_stored(self):
-        self.assertEqual(verdict.unsettled([journal(ALL)], {"s": Lease("", 1, Position(107, 0))}), [])
+        last = {"s": Lease("", 1, Position(107, 0))}
+        self.assertEqual(verdict.unsettled([journal(ALL)], last), [])
         for stored in ({"s": Lease("", 1, Position(106, 0))}, {}):
             self.assertEqual(len(verdict.unsettled([journal(ALL)], stored)), 1)
         ended = journal(ALL + "41 shard_ended")
         self.assertEqual(verdict.unsettled([ended], {"s": Lease("", 1, SHARD_END)}), [])
-        self.assertEqual(len(verdict.unsettled([ended], {"s": Lease("", 1, Position(107, 0))})), 1)
+        self.assertEqual(len(verdict.unsettled([ended], last)), 1)
 
 
 def call(position, refused, requests=9, shard="s"):
@@ -159,7 +164,8 @@ kclxx s warning: the daemon did not answer the checkpoint at 103/2
     def test_what_kclxx_says_of_a_failed_checkpoint_is_found_in_the_log(self):
         at = Position(103, 2)
         self.assertEqual(child_log.failures(self.LOG), [
-            Failure("s", at, "ThrottlingException", 59), Failure("s", at, "ShutdownException", None),
+            Failure("s", at, "ThrottlingException", 59),
+            Failure("s", at, "ShutdownException", None),
             Failure("s", at, "IllegalArgumentException", None)])
 
     def test_each_refusal_to_the_end_must_be_told_and_no_other(self):

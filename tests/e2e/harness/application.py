@@ -12,8 +12,9 @@ from .producer import Producer
 from .waiting import TimedOut, wait_for
 
 # What makes workers share faster than in production, beside what is in properties/local.properties.
-# 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks every
-# second, leases wander for ever: a worker that has just got one has not yet had its throughput.
+# 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks
+# every second, leases wander for ever: a worker that has just got one has not yet had its
+# throughput.
 _properties = {
     "varianceBalancingFrequency": "5", "dampeningPercentage": "80",
     "reBalanceThresholdPercentage": "40", "workerMetricsReporterFreqInMillis": "2000",

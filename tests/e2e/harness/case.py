@@ -38,7 +38,7 @@ class DaemonCase(unittest.TestCase):
         return proxy
 
     def application(self, shards, **options):
-        """A stream and a lease table of its own, also beside other tests with the same emulators."""
+        """A stream and a lease table of its own, also beside other tests on the same emulators."""
         DaemonCase._count += 1
         kcl = options.get("kcl", settings.KCL)
         name = f"{type(self).__name__}-{kcl}-{os.getpid()}-{self._count}".replace("_", "-")

@@ -2,7 +2,10 @@
 """Aggregated records, in the format of the Kinesis Producer Library: a magic number, a protobuf
 message, and the message's MD5. The daemon takes them apart.
 
-    message AggregatedRecord { repeated string partition_key_table = 1; repeated Record records = 3; }
+    message AggregatedRecord {
+      repeated string partition_key_table = 1;
+      repeated Record records = 3;
+    }
     message Record { required uint64 partition_key_index = 1; required bytes data = 3; }
 """
 import hashlib

@@ -52,7 +52,8 @@ class Call:
 
 _THROTTLED = json.dumps({
     "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-    "message": "The level of configured provisioned throughput for the table was exceeded."}).encode()
+    "message": "The level of configured provisioned throughput for the table was exceeded.",
+}).encode()
 
 
 class Proxy:
