@@ -8,7 +8,8 @@
 namespace kclxx::bench {
 
 /// What no reader of lines is below: the bytes are copied once, as read(2) does, and searched for
-/// their newline. A benchmark `x/1/2` is compared with `floor_of_x/1/2` of the same run.
+/// their newline; 4 KiB at least, with the text over and over. A benchmark `x/1/2` is compared with
+/// `floor_of_x/1/2` of the same run.
 void copy_and_search(benchmark::State& state, std::string_view text);
 
 /// Bytes per second, for both alike.

@@ -18,7 +18,7 @@ std::string text_of(const Value& value) {
   return out.str();
 }
 
-bool is_message(const dm::child_line& line) {
+bool is_compared(const dm::child_line& line) {
   return std::holds_alternative<dm::child_status>(line) ||
          std::holds_alternative<dm::child_checkpoint>(line);
 }
@@ -48,7 +48,7 @@ void recorded_side::begin(dm::call_kind what, const std::optional<sequence_posit
 void recorded_side::on_child_line(std::string_view line, std::size_t line_number) {
   if (expected_ != expectation::answers) return;
   dm::child_line content = normal(dm::parse_child_line(line));
-  if (is_message(content)) messages_.push_back({std::move(content), line_number});
+  if (is_compared(content)) messages_.push_back({std::move(content), line_number});
 }
 
 void recorded_side::on_answer(const protocol::outline& from) {
@@ -75,7 +75,7 @@ bool recorded_side::has_lost_lease() const noexcept {
 
 void recorded_side::compare(const dm::child_line& said, std::string_view line,
                             remarks& differences) {
-  if (expected_ != expectation::answers || !is_message(said)) return;
+  if (expected_ != expectation::answers || !is_compared(said)) return;
   const dm::child_line got = normal(said);
   const bool is_status = std::holds_alternative<dm::child_status>(got);
   // An action ends with its status; where that is missing, the recording ended before it.

@@ -76,10 +76,11 @@ class Crash(DaemonCase):
                                          for j in application.journals()), SECONDS)
         back = time.monotonic() - begun
         self.settle(application)
+        rest = (f", the worker's {len(others)} others after "
+                f"{self.span([seconds[shard] for shard in others])}" if others else "")
         self.figures(f"kill -9 of a child: its worker leaves with status {status} after "
                      f"{left:.1f} s; the child's shard flows again after "
-                     f"{seconds[victim.shard]:.1f} s, the worker's {len(others)} others after "
-                     f"{self.span([seconds[shard] for shard in others])}; started again, it has "
+                     f"{seconds[victim.shard]:.1f} s{rest}; started again, it has "
                      f"shards {back:.1f} s later; {self.verdicts(application, at, [victim])}")
 
     OPTIONS = ("--checkpoint-every", str(CHECKPOINT_EVERY * 1000))
@@ -161,7 +162,7 @@ class Crash(DaemonCase):
 
     def span(self, seconds):
         seconds = sorted(seconds)
-        return f"{seconds[0]:.1f} to {seconds[-1]:.1f} s" if seconds else "- s"
+        return f"{seconds[0]:.1f} to {seconds[-1]:.1f} s"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <optional>

@@ -35,7 +35,8 @@ def load():
 
 
 def save(results):
-    known = load() if PATH.exists() else {}
+    names = {name for name, _ in guarded()}
+    known = {name: one for name, one in (load() if PATH.exists() else {}).items() if name in names}
     known.update(of(results))  # a run of some workloads leaves the others as they are
     PATH.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
