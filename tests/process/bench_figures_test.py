@@ -24,8 +24,8 @@ def driven(cpu_seconds, seconds=1.0):
             "round_trip_us": {"p10": 5, "p50": 10, "p99": 20}, "peak_bytes": 10**6, "line_bytes": 10**6}
 
 
-def results(cpu_seconds):
-    return {"workloads": {"A": run.summary(A, {"floor": [driven(1.0)], "kclxx": [driven(cpu_seconds)]})}}
+def results(cpu_seconds, workload="A1"):
+    return {"workloads": {workload: run.summary(A, {"floor": [driven(1.0)], "kclxx": [driven(cpu_seconds)]})}}
 
 
 class Figures(unittest.TestCase):
@@ -38,7 +38,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(RATE.of(driven(1.0, seconds=0.5)), 2000)
 
     def test_every_plot_is_well_formed(self):
-        whole = results(2.0)
+        whole = results(2.0, "A")
         whole["series"] = {"records": {"kclxx": [{"records": n, "payload": 100 * n, "cpu_us": n} for n in (1, 10)]},
                            "bytes": {"kclxx": [{"records": 10, "payload": 100 * n, "cpu_us": n} for n in (1, 10)]}}
         with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,6 @@ class Figures(unittest.TestCase):
             self.assertEqual([path.name for path in paths], ["cpu.svg", "rate.svg", "linear.svg"])
             for path in paths:
                 xml.etree.ElementTree.parse(path)
-
 
     def test_a_micro_benchmark_is_compared_with_a_floor_of_its_own(self):
         def timed(name, *times):
@@ -82,7 +81,7 @@ class Baseline(unittest.TestCase):
         return [(name, client, figure.key) for name, client, figure, *_ in baseline.worse(results(cpu_seconds))]
 
     def test_a_ratio_that_got_16_percent_worse_is_found(self):
-        self.assertEqual(self.worse(2.0 * 1.16), [("A", "kclxx", CPU_GB.key)])
+        self.assertEqual(self.worse(2.0 * 1.16), [("A1", "kclxx", CPU_GB.key)])
 
     def test_a_ratio_that_got_14_percent_worse_is_noise(self):
         self.assertEqual(self.worse(2.0 * 1.14), [])
@@ -93,7 +92,7 @@ class Baseline(unittest.TestCase):
     def test_a_guarded_figure_without_a_baseline_is_told(self):
         self.assertEqual(baseline.missing(results(2.0)), [])
         baseline.PATH.write_text("{}")
-        self.assertIn(("A", "kclxx", CPU_GB), baseline.missing(results(2.0)))
+        self.assertIn(("A1", "kclxx", CPU_GB), baseline.missing(results(2.0)))
 
     def test_a_micro_benchmark_that_got_worse_is_found(self):
         def run_with(ratio):
@@ -103,9 +102,14 @@ class Baseline(unittest.TestCase):
         self.assertEqual(baseline.worse(run_with(2.2)), [])
 
     def test_a_run_of_some_workloads_leaves_the_rest_of_the_baseline_alone(self):
-        baseline.PATH.write_text(json.dumps({"B": {"kclxx": {}}}))
+        baseline.PATH.write_text(json.dumps({"B1": {"kclxx": {}}, "not guarded any more": {}}))
         baseline.save(results(2.0))
-        self.assertEqual(sorted(baseline.load()), ["A", "B"])
+        self.assertEqual(sorted(baseline.load()), ["A1", "B1"])
+
+
+class CommittedBaseline(unittest.TestCase):
+    def test_it_has_all_that_is_guarded(self):
+        self.assertEqual(sorted(baseline.load()), sorted(name for name, _ in baseline.guarded()))
 
 
 if __name__ == "__main__":
