@@ -2,6 +2,7 @@
 """A stream, its consumers' lease table, and workers: daemons that run recorded_child."""
 import os
 import signal
+import subprocess
 import time
 
 from . import settings
@@ -96,6 +97,9 @@ class Application:
             # down which version is at work. The other fails at that, all its further attempts
             # fail with "AssignmentMode is not initialized", and it leaves, with status 0.
             self.wait_for("the first worker's version", self.leases.has_version, 120)
+        if not settings.SERVICES:  # else the test e2e.fetch has done it, for all
+            subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)],
+                           stdin=subprocess.DEVNULL, check=True)
         worker = Worker(self, name, child_options, properties)
         self.workers.append(worker)
         self._expected.add(worker)
