@@ -23,6 +23,8 @@ class Aggregate(DaemonCase):
         target = f"aggregated-1:{CHECKPOINT}"
         worker = application.start_worker("first", "--only", target)
         application.wait_until_processed()
+        # The record is in the journal before its checkpoint is confirmed.
+        application.wait_for("the checkpoint", lambda: application.journals()[0].checkpoints, 60)
         [first] = application.journals()
         self.assert_taken_apart(first)
         [checkpoint] = first.checkpoints
