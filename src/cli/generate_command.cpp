@@ -14,9 +14,9 @@
 
 #include "cli/generated_records.hpp"
 #include "cli/generated_shards.hpp"
-#include "cli/random_numbers.hpp"
 #include "cli/transcript_file.hpp"
 #include "daemon_model/lines.hpp"
+#include "replay/random_numbers.hpp"
 #include "transcript/header.hpp"
 #include "transcript/writer.hpp"
 
@@ -158,11 +158,11 @@ void check_names(const generate_options& options, const std::vector<generated_sh
 }
 
 void write_files(const generate_options& options, const std::vector<generated_shard>& shards,
-                 const record_texts& texts, random_numbers& random) {
+                 const record_texts& texts, replay::random_numbers& random) {
   std::vector<std::string> made;
   try {
     for (const generated_shard& shard : shards) {
-      generated_records records(shard, texts, random_numbers(random.next()));
+      generated_records records(shard, texts, replay::random_numbers(random.next()));
       shard_writer(options, shard).write(records);
       made.push_back(file_of(options, shard));
     }
@@ -174,7 +174,7 @@ void write_files(const generate_options& options, const std::vector<generated_sh
 }
 
 void generate(const generate_options& options) {
-  random_numbers random(options.seed);
+  replay::random_numbers random(options.seed);
   std::vector<generated_shard> shards;
   try {
     shards = generate_shards(options.stream, random);

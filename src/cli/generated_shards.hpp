@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/random_numbers.hpp"
+#include "replay/random_numbers.hpp"
 
 namespace kclxx::cli {
 
@@ -36,6 +36,7 @@ struct stream_shape {
 /// in halves, or two neighbours are merged; the records are spread evenly over the time between
 /// and the shards that are open then.
 /// Errors: std::invalid_argument when there are fewer keys than shards need.
-std::vector<generated_shard> generate_shards(const stream_shape& shape, random_numbers& random);
+std::vector<generated_shard> generate_shards(const stream_shape& shape,
+                                             replay::random_numbers& random);
 
 }  // namespace kclxx::cli

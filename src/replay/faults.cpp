@@ -66,10 +66,12 @@ void set(faults& to, std::string_view name, std::string_view value) {
   }
 }
 
-std::uint64_t mixed(std::uint64_t value) noexcept {  // the finalizer of splitmix64
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31);
+std::uint64_t seed_of(std::uint64_t seed, std::string_view shard) noexcept {
+  std::uint64_t result = random_numbers::mix(seed + 1);
+  for (const char c : shard) {
+    result = random_numbers::mix(result ^ static_cast<unsigned char>(c));
+  }
+  return result;
 }
 
 }  // namespace
@@ -94,15 +96,8 @@ faults parse_faults(std::string_view text) {
   }
 }
 
-dice::dice(std::uint64_t seed, std::string_view shard) noexcept : state_(mixed(seed + 1)) {
-  for (const char c : shard) state_ = mixed(state_ ^ static_cast<unsigned char>(c));
-}
+dice::dice(std::uint64_t seed, std::string_view shard) noexcept : random_(seed_of(seed, shard)) {}
 
-// The standard library's distributions differ between implementations.
-bool dice::says(double probability) noexcept {
-  state_ += 0x9e3779b97f4a7c15U;
-  const std::uint64_t bits = mixed(state_) >> 11;  // 53, what a double has
-  return static_cast<double>(bits) * 0x1p-53 < probability;
-}
+bool dice::says(double probability) noexcept { return random_.fraction() < probability; }
 
 }  // namespace kclxx::replay

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "replay/random_numbers.hpp"
+
 namespace kclxx::replay {
 
 /// A batch of a shard, by its number or by the number of a record in it. Both count from 1.
@@ -44,7 +46,7 @@ class dice {
   bool says(double probability) noexcept;
 
  private:
-  std::uint64_t state_;
+  random_numbers random_;
 };
 
 }  // namespace kclxx::replay
