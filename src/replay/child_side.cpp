@@ -129,12 +129,6 @@ void shard_replay::on_answered(const dm::answered& one, std::string_view line, e
   out.emplace_back(write_line{one.line});
 }
 
-std::optional<std::string> shard_replay::checkpoint_fault() {
-  if (throttle_dice_->says(how_.inject.throttle)) return "ThrottlingException";
-  if (dependency_dice_->says(how_.inject.dependency)) return "KinesisClientLibDependencyException";
-  return recorded_failure_;
-}
-
 void shard_replay::on_returned(time now, std::string_view line, effects& out) {
   summary_.took = now - *began_;
   if (current_.content.kind == line_kind::process_records) {
@@ -232,7 +226,7 @@ void shard_replay::on_exit(int status, int signal) {
   } else if (!is_fine && !is_deliberate_ && !worker_ended_ && !was_killed_) {
     fail("the child left with " + ending(status, signal));
   }
-  note_unmet_faults();
+  for (std::string& note : faults_.unmet()) summary_.notes.push_back(std::move(note));
   if (!lease_) return damage(1, "there is no dialogue in it: no line of the daemon");
   summary_.resume = lease_->checkpoint();
   recorded_->compare_final(*summary_.resume, current_.line_number, summary_.differences);

@@ -35,7 +35,7 @@ call_kind kind_of(line_kind what) {
 
 }  // namespace
 
-shard_replay::shard_replay(const options& how) : how_(how) {}
+shard_replay::shard_replay(const options& how) : how_(how), faults_(how.inject) {}
 
 shard_replay::want shard_replay::wants() const noexcept {
   switch (phase_) {
@@ -92,7 +92,6 @@ void shard_replay::take_daemon_line(const transcript::entry& one, time now, effe
                      out);
   }
   ahead_ = std::move(next);
-  asked_for_unknown_ = false;
   go_on(now, out);
 }
 
@@ -135,14 +134,12 @@ void shard_replay::go_on(time now, effects& out) {
 // That of the transcript, or what the faults put before it.
 std::optional<shard_replay::action> shard_replay::next_action() {
   if (current_.is_last) return std::nullopt;
-  if (lease_loss_was_met_) return injected(call_kind::lease_lost, "leaseLost", true);
+  if (faults_.is_lease_lost()) return injected(call_kind::lease_lost, "leaseLost", true);
   if (ahead_ && ahead_->content.kind == line_kind::process_records) {
-    shutdown_was_met_ = is_at(how_.inject.shutdown_at, *ahead_);
-    if (shutdown_was_met_) {
+    if (faults_.shutdown_takes_the_place(ahead_->content.records)) {
       return injected(call_kind::shutdown_requested, "shutdownRequested", true);
     }
-    const bool was_asked = std::exchange(asked_for_unknown_, true);
-    if (!was_asked && action_dice_ && action_dice_->says(how_.inject.unknown_action)) {
+    if (faults_.unknown_action_comes_first()) {
       return injected(call_kind::process_records, unknown_action, false);
     }
   }
@@ -157,26 +154,19 @@ shard_replay::action shard_replay::injected(call_kind what, std::string name, bo
   return made;
 }
 
-// Whether the place lies in this batch, which comes next.
-bool shard_replay::is_at(const std::optional<place>& where, const action& batch) const noexcept {
-  if (!where) return false;
-  if (where->in == place::unit::batch) return where->number == batches_started_ + 1;
-  return where->number > records_started_ &&
-         where->number <= records_started_ + batch.content.records;
-}
-
 void shard_replay::begin_shard(const action& first, time now) {
   const std::string id = first.content.shard_id.value_or("");
   summary_.shard = id;
   began_ = now;
   first_at_ = first.at.value_or(std::chrono::microseconds(0));
   lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
-  lease_->set_fault([this](const sequence_position&) { return checkpoint_fault(); });
+  lease_->set_fault([this](const sequence_position&) {
+    auto failure = faults_.checkpoint_failure();
+    return failure ? failure : recorded_failure_;
+  });
   consumer_.emplace(dm::generation::v3, *lease_);
   recorded_.emplace(how_.expected, first.content.position);
-  throttle_dice_.emplace(how_.inject.seed, id + "/throttle");
-  dependency_dice_.emplace(how_.inject.seed, id + "/dependency");
-  action_dice_.emplace(how_.inject.seed, id + "/unknown-action");
+  faults_.begin_shard(id);
 }
 
 void shard_replay::start(action next, time now, effects& out) {
@@ -190,12 +180,8 @@ void shard_replay::start(action next, time now, effects& out) {
     return end_dialogue(now, out);
   }
   if (next.content.kind == line_kind::process_records) {
-    lease_loss_was_met_ = is_at(how_.inject.lease_lost_at, next);
-    kill_is_due_ = is_at(how_.inject.kill_at, next);
-    end_of_input_is_due_ = is_at(how_.inject.end_of_input_at, next);
-    ++batches_started_;
-    records_started_ += next.content.records;
-    if (lease_loss_was_met_) lease_->lose();
+    faults_.begin_batch(next.content.records);
+    if (faults_.is_lease_lost()) lease_->lose();
   }
   current_ = std::move(next);
   is_sending_ = true;
@@ -210,7 +196,7 @@ void shard_replay::start(action next, time now, effects& out) {
   }
   if (how_.keeps_timeline && current_.content.position &&
       current_.what == call_kind::process_records) {
-    summary_.timeline.deliver(*current_.content.position, records_started_);
+    summary_.timeline.deliver(*current_.content.position, faults_.records());
   }
   const bool has_records = current_.content.kind == line_kind::process_records;
   dm::happenings happened;
@@ -238,28 +224,18 @@ void shard_replay::close(time now, effects& out) {
 }
 
 void shard_replay::meet_faults_behind_line(time now, effects& out) {
-  if (std::exchange(kill_is_due_, false)) {
-    kill_was_met_ = is_deliberate_ = true;
-    kill(now, out);
-  } else if (std::exchange(end_of_input_is_due_, false)) {
-    end_of_input_was_met_ = is_deliberate_ = true;
-    end_dialogue(now, out);
+  switch (faults_.take_what_follows_line()) {
+    case fault_schedule::behind_line::nothing:
+      break;
+    case fault_schedule::behind_line::kill:
+      is_deliberate_ = true;
+      kill(now, out);
+      break;
+    case fault_schedule::behind_line::end_of_input:
+      is_deliberate_ = true;
+      end_dialogue(now, out);
+      break;
   }
-}
-
-void shard_replay::note_unmet_faults() {
-  const auto note = [this](const char* name, const std::optional<place>& where, bool was_met) {
-    if (!where || was_met) return;
-    const bool is_record = where->in == place::unit::record;
-    summary_.notes.push_back(
-        std::string(name) + "=" + (is_record ? "record:" : "") + std::to_string(where->number) +
-        " was not reached: " + std::to_string(is_record ? records_started_ : batches_started_) +
-        (is_record ? " records" : " batches") + " were sent");
-  };
-  note("shutdown-at", how_.inject.shutdown_at, shutdown_was_met_);
-  note("lease-lost-at", how_.inject.lease_lost_at, lease_loss_was_met_);
-  note("end-of-input-at", how_.inject.end_of_input_at, end_of_input_was_met_);
-  note("kill-at", how_.inject.kill_at, kill_was_met_);
 }
 
 }  // namespace kclxx::replay

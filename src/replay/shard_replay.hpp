@@ -15,7 +15,7 @@
 #include "daemon_model/lease.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "protocol/decoder_outline.hpp"
-#include "replay/faults.hpp"
+#include "replay/fault_schedule.hpp"
 #include "replay/options.hpp"
 #include "replay/recorded_side.hpp"
 #include "replay/summary.hpp"
@@ -105,9 +105,7 @@ class shard_replay {
   void end_dialogue(time now, effects& out);
   void close(time now, effects& out);
   void meet_faults_behind_line(time now, effects& out);
-  [[nodiscard]] bool is_at(const std::optional<place>& where, const action& batch) const noexcept;
   void damage(std::size_t line_number, std::string what);
-  void note_unmet_faults();
 
   // The child's side: child_side.cpp
   void take_held_line(time now, effects& out);
@@ -120,19 +118,16 @@ class shard_replay {
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
   void fail(std::string why);
-  [[nodiscard]] std::optional<std::string> checkpoint_fault();
   [[nodiscard]] bool is_looked_ahead() const noexcept { return ahead_ || transcript_ended_; }
   [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
 
   options how_;
+  fault_schedule faults_;
   summary summary_;
   protocol::outliner outliner_;
   std::optional<daemon_model::lease> lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
   std::optional<recorded_side> recorded_;
-  std::optional<dice> throttle_dice_;
-  std::optional<dice> dependency_dice_;
-  std::optional<dice> action_dice_;
   std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
   std::optional<transcript::entry> recorded_exit_;
 
@@ -143,7 +138,6 @@ class shard_replay {
   bool is_sending_ = false;
   bool input_broke_ = false;
   bool is_paused_ = false;
-  bool asked_for_unknown_ = false;  // the dice were asked before the action that is ahead
   bool is_deliberate_ = false;  // a fault ended the dialogue; how the child leaves is no failure
   bool worker_ended_ = false;
   bool output_ended_ = false;
@@ -154,15 +148,6 @@ class shard_replay {
     time at;
   };
   std::optional<held_line> held_;
-
-  std::uint64_t batches_started_ = 0;
-  std::uint64_t records_started_ = 0;
-  bool kill_is_due_ = false;
-  bool kill_was_met_ = false;
-  bool end_of_input_is_due_ = false;
-  bool end_of_input_was_met_ = false;
-  bool shutdown_was_met_ = false;
-  bool lease_loss_was_met_ = false;
 
   time deadline_{};
   std::optional<time> began_;

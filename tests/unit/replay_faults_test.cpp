@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/faults.hpp"
+#include "replay/fault_schedule.hpp"
 #include "support/catch.hpp"
 
 using namespace kclxx::replay;
@@ -67,4 +67,34 @@ TEST_CASE("the dice say the same for the same seed and shard, and keep to the pr
   CHECK(count < 360);
   CHECK(throws_of(dice(1, "shard"), 0) == std::vector<bool>(1000, false));
   CHECK(throws_of(dice(1, "shard"), 1) == std::vector<bool>(1000, true));
+}
+
+TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
+          "[replay][faults]") {
+  using behind = fault_schedule::behind_line;
+  fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=record:8,shutdown-at=4"));
+  shard.begin_batch(3);
+  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK_FALSE(shard.is_lease_lost());
+  shard.begin_batch(4);
+  CHECK(shard.take_what_follows_line() == behind::kill);
+  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK_FALSE(shard.is_lease_lost());
+  CHECK_FALSE(shard.shutdown_takes_the_place(1));
+  shard.begin_batch(1);
+  CHECK(shard.is_lease_lost());
+  CHECK(shard.records() == 8);
+  CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: 3 batches were "
+                                                  "sent"});
+  CHECK(shard.shutdown_takes_the_place(1));
+  CHECK(shard.unmet().empty());
+}
+
+TEST_CASE("a batch has one unknown action before it at most", "[replay][faults]") {
+  fault_schedule shard(parse_faults("unknown-action=1"));
+  shard.begin_shard("shard");
+  CHECK(shard.unknown_action_comes_first());
+  CHECK_FALSE(shard.unknown_action_comes_first());
+  shard.begin_batch(1);
+  CHECK(shard.unknown_action_comes_first());
 }
