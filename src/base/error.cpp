@@ -16,7 +16,8 @@ class local_errors final : public std::error_category {
       case errc::timed_out:
         return "no answer before the deadline: the position stays pending; give it more time";
       case errc::not_delivered:
-        return "the position lies beyond the last delivered record: checkpoint one that was seen";
+        return "the position lies beyond the last record delivered to this process: checkpoint one "
+               "of those, or call without a position";
       case errc::not_a_number:
         return "a sentinel cannot be checkpointed: give the position of a record";
       case errc::not_allowed_here:

@@ -13,6 +13,23 @@ bool call::operator==(const call& other) const {
          start_position == other.start_position;
 }
 
+log_line::log_line(log_level severity, std::string_view message) : level(severity) {
+  for (const char c : message) {
+    if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\r') {
+      text += "\\r";
+    } else if (c == '\t') {
+      text += "\\t";
+    } else if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      text.append("\\x").append(1, digits[byte >> 4]).append(1, digits[byte & 0xf]);
+    } else {
+      text += c;
+    }
+  }
+}
+
 const char* to_string(callback value) noexcept {
   switch (value) {
     case callback::initialize:

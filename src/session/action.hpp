@@ -8,6 +8,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <variant>
 #include <vector>
@@ -63,6 +64,10 @@ struct arm_timer {
 };
 
 struct log_line {
+  /// One line, whatever is in the text, an exception's what() for instance: control characters are
+  /// escaped as in C.
+  log_line(log_level severity, std::string_view message);
+
   log_level level;
   std::string text;
   bool operator==(const log_line&) const = default;

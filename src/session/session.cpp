@@ -80,7 +80,11 @@ void session::hold(protocol::message message, record_batch batch, time_point now
 
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
   const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended;
-  const auto outcome = checkpoints_.answered(answer.error, now, last_retry_, out);
+  // Nothing is tried again in a process that is about to leave.
+  const bool is_last = phase_ == phase::failing ||
+                       (for_shard_end && shard_end_attempts_ + 1 >= options_.retry.max_attempts);
+  const auto outcome = checkpoints_.answered(
+      answer.error, now, is_last ? std::optional(time_point::min()) : last_retry_, out);
   if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
   if (phase_ == phase::failing) {
     finish_failing(outcome, now, out);

@@ -113,3 +113,50 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
     CHECK(other.answer() == lines{"write status shutdownRequested"});
   }
 }
+
+TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][D22]") {
+  session_dialogue daemon(by_request());
+  daemon.start_batch("100");
+  SECTION("it comes: the position is pending") {
+    daemon.request(at("100"));
+    daemon.answer("ThrottlingException");
+    CHECK(mentions(daemon.log, "trying again after"));
+  }
+  SECTION("it does not: the call that waited has used up its tries") {
+    daemon.checkpoint(1, at("100"));
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      daemon.answer("ThrottlingException");
+      daemon.retry_timer_fires();
+    }
+    CHECK(mentions(daemon.log, "trying again after"));
+    daemon.log.clear();
+    CHECK(daemon.answer("ThrottlingException").size() == 1);
+    CHECK(mentions(daemon.log, "ThrottlingException"));
+    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+  }
+  SECTION("it does not: the end of the shard has used up its tries") {
+    daemon.returns();
+    daemon.shard_ended();
+    daemon.returns();
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      daemon.answer("ThrottlingException");
+      daemon.retry_timer_fires();
+    }
+    daemon.log.clear();
+    daemon.answer("ThrottlingException");
+    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+  }
+  SECTION("it does not: the process leaves") {
+    daemon.request(at("100"));
+    daemon.throws();
+    CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"});
+    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+  }
+}
+
+TEST_CASE("a log line is one line, whatever an exception says", "[session]") {
+  using kclxx::log_level;
+  using kclxx::session::log_line;
+  CHECK(log_line{log_level::error, "a\nb\r\tc\x01\x7f \xc3\xa4"}.text ==
+        "a\\nb\\r\\tc\\x01\\x7f \xc3\xa4");
+}
