@@ -23,9 +23,10 @@ action records_action(const std::vector<record>& all) {
 
 }  // namespace
 
-action initialize_at(std::string_view sequence_number, std::uint64_t sub_sequence_number) {
+action initialize_at(std::string_view shard_id, std::string_view sequence_number,
+                     std::uint64_t sub_sequence_number) {
   return {call_kind::initialize, "initialize",
-          daemon_model::initialize_line("shardId-000000000007",
+          daemon_model::initialize_line(shard_id,
                                         sequence_position(sequence_number, sub_sequence_number))};
 }
 

@@ -21,7 +21,8 @@ struct action {
   std::optional<sequence_position> largest{};
 };
 
-action initialize_at(std::string_view sequence_number, std::uint64_t sub_sequence_number = 0);
+action initialize_at(std::string_view shard_id, std::string_view sequence_number,
+                     std::uint64_t sub_sequence_number);
 /// Records with these payloads and sequence numbers counted up from `first`.
 action records_of(const std::vector<std::string>& payloads, std::uint64_t first);
 /// `count` small records.

@@ -64,10 +64,11 @@ std::optional<sequence_position> position_of(const checkpoint_seen& one) {
   return sequence_position::parse(*one.asked.sequence_number, static_cast<std::uint64_t>(sub));
 }
 
-daemon::daemon(std::unique_ptr<child> with, std::chrono::milliseconds limit,
+daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
                const sequence_position& resume_at)
     : row(resume_at),
       child_(std::move(with)),
+      shard_id_(std::move(shard_id)),
       limit_(limit),
       consumer_(daemon_model::generation::v3, row) {}
 

@@ -48,8 +48,15 @@ struct reaction {
 /// the rules want to look at.
 class daemon {
  public:
-  daemon(std::unique_ptr<child> with, std::chrono::milliseconds limit,
+  daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
          const sequence_position& resume_at);
+
+  [[nodiscard]] const std::string& shard_id() const noexcept { return shard_id_; }
+  /// For the shard of this child.
+  [[nodiscard]] action initialize_at(std::string_view sequence_number,
+                                     std::uint64_t sub_sequence_number = 0) const {
+    return check::initialize_at(shard_id_, sequence_number, sub_sequence_number);
+  }
 
   /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
   /// not come.
@@ -87,6 +94,7 @@ class daemon {
   std::string explain(const action& what, const heard& last);
 
   std::unique_ptr<child> child_;
+  std::string shard_id_;
   std::chrono::milliseconds limit_;
   daemon_model::shard_consumer consumer_;
   bool is_after_blank_ = false;

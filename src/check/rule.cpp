@@ -7,13 +7,26 @@ namespace kclxx::check {
 
 daemon& stage::start(const sequence_position& resume_at) {
   daemon_.reset();  // the one before ends first: it may hold what the next one needs
-  daemon_ = std::make_unique<daemon>(starter_(), with_.limit, resume_at);
+  daemon_ = std::make_unique<daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
   return *daemon_;
+}
+
+// As Kinesis names them; the digits are a hash (FNV-1a) of what makes this child another one.
+std::string stage::next_shard_id() {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  add(rule_name_);
+  add("/" + std::to_string(with_.run) + "/" + std::to_string(++started_));
+  const std::string digits = std::to_string(hash % 1'000'000'000'000);
+  return "shardId-" + std::string(12 - digits.size(), '0') + digits;
 }
 
 daemon& stage::start_initialized(const sequence_position& resume_at) {
   daemon& started = start(resume_at);
-  started.prepare(initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
+  started.prepare(
+      started.initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
   return started;
 }
 
@@ -33,7 +46,7 @@ const std::vector<rule>& all_rules() {
 
 result judge(const rule& by, const child_starter& starter, const settings& with) {
   const auto began = std::chrono::steady_clock::now();
-  stage on(starter, with);
+  stage on(by.name, starter, with);
   result made;
   try {
     by.script(on);

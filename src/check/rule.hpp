@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,14 +43,17 @@ struct settings {
   std::optional<std::string> poison{};
   /// Data of a record at which the user's processor prints text without a newline to its stdout.
   std::optional<std::string> prints{};
+  /// Goes into the shards' ids, so that what a processor keeps by shard does not meet the next run.
+  std::uint64_t run = 0;
 };
 
 /// Where a rule's script finds children.
 class stage {
  public:
-  stage(const child_starter& starter, const settings& with) : starter_(starter), with_(with) {}
+  stage(std::string_view rule_name, const child_starter& starter, const settings& with)
+      : rule_name_(rule_name), starter_(starter), with_(with) {}
 
-  /// A new child, in the place of the one before. Nothing is sent yet.
+  /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
   daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
   /// A new child that has answered initialize. Errors: not_applicable.
   daemon& start_initialized(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
@@ -59,8 +63,12 @@ class stage {
   [[nodiscard]] std::string error_text();
 
  private:
+  [[nodiscard]] std::string next_shard_id();
+
+  std::string_view rule_name_;
   const child_starter& starter_;
   const settings& with_;
+  std::uint64_t started_ = 0;
   std::unique_ptr<daemon> daemon_;
 };
 

@@ -6,13 +6,18 @@ namespace kclxx::check {
 
 namespace {
 
-void initialize(stage& on) { on.start().call(initialize_at("TRIM_HORIZON")); }
+void initialize(stage& on) {
+  daemon& with = on.start();
+  with.call(with.initialize_at("TRIM_HORIZON"));
+}
 
 void initial_positions(stage& on) {
   for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    on.start().call(initialize_at(where));
+    daemon& with = on.start();
+    with.call(with.initialize_at(where));
   }
-  on.start().call(initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
+  daemon& with = on.start();
+  with.call(with.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
 void one_record(stage& on) { on.start_initialized().call(records(101, 1)); }

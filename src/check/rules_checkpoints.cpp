@@ -19,7 +19,7 @@ void none_during(const daemon& with, call_kind what) {
 void in_initialize(stage& on) {
   for (const char* where : {"TRIM_HORIZON", "300"}) {
     daemon& with = on.start(sequence_position(where));
-    const reaction came = with.attempt(initialize_at(where));
+    const reaction came = with.attempt(with.initialize_at(where));
     none_during(with, call_kind::initialize);
     if (!came.is_answered) throw not_applicable(came.seen);
   }

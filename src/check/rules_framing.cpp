@@ -14,7 +14,7 @@ void short_lives(stage& on, Look look) {
     daemon& with = on.start();
     reaction last;
     for (const auto& what :
-         {initialize_at("TRIM_HORIZON"), records(101, 3), records(104, 3), ending}) {
+         {with.initialize_at("TRIM_HORIZON"), records(101, 3), records(104, 3), ending}) {
       last = with.attempt(what);
       if (!last.is_answered) break;
     }

@@ -33,10 +33,11 @@ void takes(stage& on, const fields& from) {
 }
 
 void null_position(stage& on) {
-  action what = initialize_at("TRIM_HORIZON");
-  what.line = R"({"action":"initialize","shardId":"shardId-000000000007","sequenceNumber":null,)"
-              R"("subSequenceNumber":null})";
-  on.start().call(what);
+  daemon& with = on.start();
+  action what = with.initialize_at("TRIM_HORIZON");
+  what.line = R"({"action":"initialize","shardId":")" + with.shard_id() +
+              R"(","sequenceNumber":null,"subSequenceNumber":null})";
+  with.call(what);
 }
 
 void null_data(stage& on) { takes(on, {.data = "null"}); }
@@ -61,7 +62,7 @@ void floating_point_times(stage& on) {
 
 void unknown_fields(stage& on) {
   daemon& with = on.start();
-  action first = initialize_at("TRIM_HORIZON");
+  action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
   with.call(first);
   std::string one = to_json({});
@@ -73,7 +74,7 @@ void unknown_fields(stage& on) {
 
 void unknown_objects(stage& on) {
   daemon& with = on.start();
-  action first = initialize_at("TRIM_HORIZON");
+  action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
   with.call(first);
   std::string one = to_json({});
@@ -83,10 +84,9 @@ void unknown_objects(stage& on) {
 
 void field_order(stage& on) {
   daemon& with = on.start();
-  action first = initialize_at("TRIM_HORIZON");
-  first.line =
-      R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":"shardId-000000000007",)"
-      R"("action":"initialize"})";
+  action first = with.initialize_at("TRIM_HORIZON");
+  first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
+               with.shard_id() + R"(","action":"initialize"})";
   with.call(first);
   action batch = raw_records("", 101);
   batch.line =

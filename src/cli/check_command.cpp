@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -58,6 +59,8 @@ check::settings settings_from(const check_options& options) {
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(options.timeout));
   if (!options.poison.empty()) with.poison = options.poison;
   if (!options.prints.empty()) with.prints = options.prints;
+  with.run =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   return with;
 }
 
