@@ -71,6 +71,17 @@ void check_start(const properties& all, generation which, std::vector<finding>& 
                 "initialPositionInStream = TRIM_HORIZON, or LATEST if that is meant."});
 }
 
+void check_region(const properties& all, generation which, std::vector<finding>& to) {
+  if (which == generation::kcl1) return;  // another SDK, which looks for it in another way
+  const property* const region = effective(all, "regionName", which);
+  if (!is_blank(region)) return;
+  to.push_back(at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
+                                 "The region comes from AWS_REGION, the AWS profile or the EC2 "
+                                 "instance; where none of them has "
+                                 "one, the daemon does not start.",
+                                 "regionName = the region of the stream."));
+}
+
 void check_fan_out(const properties& all, generation which, std::vector<finding>& to) {
   if (which == generation::kcl1) return;
   const property* const mode = effective(all, "retrievalMode", which);
@@ -131,6 +142,7 @@ void check_required(const properties& all, generation which, std::vector<finding
 
 void check_traps(const properties& all, generation which, std::vector<finding>& to) {
   check_start(all, which, to);
+  check_region(all, which, to);
   check_fan_out(all, which, to);
   check_shutdown(all, which, to);
   check_stuck_child(all, which, to);

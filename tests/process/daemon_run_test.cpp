@@ -25,7 +25,7 @@ const std::string properties =
     "# mine\nexecutableName=/bin/true\napplicationName=my-app\nstreamName=my-stream\n"
     "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
     "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"
-    "workerId=me\n";
+    "workerId=me\nregionName=eu-central-1\n";
 
 /// A sandbox with Java, jars and properties.
 void furnish(const sandbox& box) {
@@ -224,7 +224,7 @@ TEST_CASE("check lists findings with their place and says by its status if there
   const auto warned = box.kclxx({"daemon", "check", "b.properties"});
   CHECK(warned.status == 0);
   CHECK(warned.out.starts_with("b.properties:8: warning: shutdownGraceMillis is there again"));
-  CHECK(contains(warned.out, "\nb.properties:11: warning: shutdownGraceMillis is 0\n    why: "));
+  CHECK(contains(warned.out, "\nb.properties:12: warning: shutdownGraceMillis is 0\n    why: "));
   CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
 

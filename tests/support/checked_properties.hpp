@@ -19,10 +19,12 @@ inline const std::map<generation, std::string> sound{
      "initialPositionInStream=LATEST\nlogWarningForTaskAfterMillis=60000\n"},
     {generation::kcl2,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+     "regionName=us-gov-east-1\n"
      "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\nretrievalMode=POLLING\n"
      "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"},
     {generation::kcl3,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
+     "regionName=eu-central-1\n"
      "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
      "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis="
      "60000\n"}};

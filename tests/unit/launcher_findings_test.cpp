@@ -43,7 +43,7 @@ TEST_CASE("the shipped files have no findings but their program, which is the us
 TEST_CASE("a finding has its line, the reason and the fix", "[findings]") {
   const auto found = checked(sound.at(generation::kcl3) + "\n\nmaxRecord=5\n");
   REQUIRE(found.size() == 1);
-  CHECK(found.front() == finding{severity::error, 11, "", "maxRecord is no key of KCL 3.x",
+  CHECK(found.front() == finding{severity::error, 12, "", "maxRecord is no key of KCL 3.x",
                                  "The daemon ignores it without a word.",
                                  "Did you mean maxRecords?"});
 }
@@ -115,6 +115,7 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[findings]") 
     CHECK(contains(found.front().why, why));
   };
   warned("initialPositionInStream", "starts at LATEST");
+  warned("regionName", "comes from AWS_REGION");
   warned("retrievalMode", "billed");
   warned("shutdownGraceMillis", "no child sees shutdownRequested");
   warned("logWarningForTaskAfterMillis", "waits for ever");
@@ -144,7 +145,7 @@ TEST_CASE("a key that is there twice is mentioned where it does not count", "[fi
   REQUIRE(found.size() == 1);
   CHECK(found.front().line == 1);
   CHECK(found.front().level == severity::warning);
-  CHECK(found.front().what == "maxRecords is there again (line 10)");
+  CHECK(found.front().what == "maxRecords is there again (line 11)");
 }
 
 TEST_CASE("two keys for one field are an error, since nobody knows which counts", "[findings]") {

@@ -76,10 +76,8 @@ TEST_CASE("values with a form are held to it", "[findings]") {
     CHECK(contains(with(line), "error: "));
   }
   const auto good = {"kinesisEndpoint=http://127.0.0.1:4568",
-                     "regionName=us-gov-east-1",
                      "staleWorkerMetricsEntryCleanupDuration=PT36H",
-                     "staleWorkerMetricsEntryCleanupDuration=p1dt2m",
-                     "workerMetricsTags=a=1,b=2",
+                     "staleWorkerMetricsEntryCleanupDuration=p1dt2m", "workerMetricsTags=a=1,b=2",
                      "streamArn=arn:aws-cn:kinesis:cn-north-1:123456789012:stream/stream"};
   for (const char* line : good) {
     CAPTURE(line);
