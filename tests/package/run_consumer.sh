@@ -46,6 +46,9 @@ case $mode in
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
     must_answer "$work/program/consumer" '1 records'
+    # The tool, and what the README copies for it.
+    "$prefix/bin/kclxx" daemon check "$prefix/share/kclxx/properties/aws.properties" >"$work/check" || true
+    grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
     ;;
   shared)
     install_kclxx -DBUILD_SHARED_LIBS=ON
