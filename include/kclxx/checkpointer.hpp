@@ -70,6 +70,9 @@ class KCLXX_EXPORT checkpointer {
   /// retryable ones tried again. What a callback requests goes out when it returns, or when it
   /// has lasted 5 ms.
   ///
+  /// A position that was kept elsewhere, in a file for instance, may lie beyond what was delivered
+  /// to this process: call without a position then.
+  ///
   /// Returns false when it is too late: the lease is lost or the daemon gone.
   /// Errors: checkpoint_error with errc::not_delivered or errc::not_a_number.
   /// Blocking: no.

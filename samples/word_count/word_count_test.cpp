@@ -62,6 +62,7 @@ TEST_CASE("a record is checkpointed once its words are in the file, every five s
   CHECK(daemon.checkpoints().empty());
 
   daemon.advance(1s).deliver({"three"});
+  INFO(daemon);
   CHECK(directory.read("shard-0.counts") ==
         "position\t3\t0\nrecords\t3\none\t1\nthree\t1\ntwo\t2\n");
   CHECK(daemon.persisted() == sequence_position("3"));
@@ -78,9 +79,25 @@ TEST_CASE("after a crash between file and checkpoint no word is counted twice") 
 
   daemon.crash().resume();  // "one two" is delivered again
   daemon.deliver({"two"}).end_shard();
+  INFO(daemon);
   CHECK(directory.read("shard-0.counts") == "position\t2\t0\nrecords\t2\none\t1\ntwo\t2\n");
   CHECK(daemon.persisted() == sequence_position("SHARD_END"));
   CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("a shutdown may come before the records that the file is ahead by") {
+  const word_count_directory directory;
+  directory.daemon()
+      .initialize("shard-0")
+      .fail_next_checkpoint("ThrottlingException")
+      .advance(5s)
+      .deliver({"one"});
+  auto successor = directory.daemon();
+  successor.initialize("shard-0").request_shutdown().end_input();
+  INFO(successor);
+  CHECK(directory.read("shard-0.counts") == "position\t1\t0\nrecords\t1\none\t1\n");
+  CHECK(successor.checkpoints().empty());
+  CHECK(successor.exit_status() == kclxx::exit_status::ok);
 }
 
 TEST_CASE("a throttled checkpoint is made up for with the next call") {

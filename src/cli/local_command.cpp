@@ -150,7 +150,8 @@ void add_put(CLI::App& local, invocation& run) {
   put.required("STREAM", "stream", "The stream");
   put.app().add_option("FILE", put.call().input, "The file; - is stdin")->required();
   auto& key = put.option("--partition-key", "partition-key", "The key of all records");
-  put.option("--key-separator", "key-separator", "What stands between a line's key and its data")
+  put.option("--key-separator", "key-separator",
+             "What stands between a line's key and its data, which is the record without the key")
       .type_name("TEXT")
       ->excludes(&key);
 }
