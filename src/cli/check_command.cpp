@@ -29,6 +29,7 @@ struct check_options {
   std::string poison;
   std::string prints;
   std::string junit;
+  bool lists = false;
 };
 
 bool has(const names& all, std::string_view one) {
@@ -110,6 +111,7 @@ exit_status run_check(const check_options& options, const names& command) {
   try {
     all = judge_all(rules, settings_from(options), command);
   } catch (const start_error& error) {
+    std::cout << "Bail out! " << error.what() << '\n';
     throw command_error(exit_status::cannot_be_set_up, error.what());
   }
   if (junit) {
@@ -127,11 +129,8 @@ exit_status run_check(const check_options& options, const names& command) {
   return exit_status::breach;
 }
 
-[[noreturn]] void print_list() {
-  for (const check::rule& one : check::all_rules()) {
-    std::cout << one.name << '\t' << one.expected << '\n';
-  }
-  throw CLI::Success();  // without asking for the child
+void print_list(const std::vector<check::rule>& rules) {
+  for (const check::rule& one : rules) std::cout << one.name << '\t' << one.expected << '\n';
 }
 
 }  // namespace
@@ -148,7 +147,13 @@ void add_check_command(CLI::App& app, invocation& run) {
       child_use::required, run);
   auto options = std::make_shared<check_options>();
   const CLI::Validator is_rule(unknown_rule, "");
-  command.add_flag_callback("--list", print_list, "Print the rules' names and what they expect");
+  command.add_flag("--list", options->lists,
+                   "Print the rules' names and what they expect; needs no child");
+  command.parse_complete_callback([options, &run] {
+    if (!options->lists) return require_child(run);
+    print_list(chosen(*options));
+    throw CLI::Success();
+  });
   command.add_option("--only", options->only, "Check these rules alone")
       ->type_name("RULE")
       ->check(is_rule);

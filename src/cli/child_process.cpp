@@ -29,7 +29,8 @@ constexpr int pipe_size = 1 << 18;
 constexpr std::chrono::seconds grace_time(3);
 
 [[noreturn]] void fail(const std::string& program, int error) {
-  throw start_error(program + " cannot be started: " + std::strerror(error));
+  throw start_error((program.empty() ? "''" : program) +
+                    " cannot be started: " + std::strerror(error));
 }
 
 struct pipe_ends {

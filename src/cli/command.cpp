@@ -79,16 +79,35 @@ CLI::Validator seconds_between(double least, double most) {
       "");
 }
 
+void require_child(const invocation& run) {
+  if (run.child.empty()) {
+    throw CLI::ValidationError("the program to start is missing; it stands behind --");
+  }
+}
+
+CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [parsed, error] = std::from_chars(text.data(), end, value);
+        // CLI11 itself would take 010 for 8.
+        const bool is_plain = text == "0" || !text.starts_with('0');
+        if (error == std::errc() && parsed == end && is_plain && value >= least && value <= most) {
+          return {};
+        }
+        return "'" + text + "' is not a whole number between " + std::to_string(least) + " and " +
+               std::to_string(most);
+      },
+      "");
+}
+
 CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run) {
   CLI::App& command = *app.add_subcommand(text.name, text.description);
   command.footer("Example:\n  " + text.example);
   if (child == child_use::required) {
     command.formatter(std::make_shared<usage_with_more>(" -- CHILD [ARGUMENT...]\n"));
-    command.parse_complete_callback([&run] {
-      if (run.child.empty()) {
-        throw CLI::ValidationError("the program to start is missing; it stands behind --");
-      }
-    });
+    command.parse_complete_callback([&run] { require_child(run); });
   } else if (child == child_use::java_options) {
     command.formatter(std::make_shared<usage_with_more>(" [-- JAVA_OPTION...]\n"));
   } else {

@@ -2,6 +2,7 @@
 // What all commands of the tool have in common.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -52,6 +53,13 @@ enum class child_use {
 
 /// Adds a command, for its options and callback to be set. `run` outlives the parsing.
 CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run);
+
+/// What child_use::required does, for a command with a callback of its own when it is parsed.
+/// Errors: CLI::ValidationError.
+void require_child(const invocation& run);
+
+/// For options with a whole number: decimal digits without a leading zero, in this range.
+CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most);
 
 /// For options with a time: a number in this range, which NaN is not in.
 CLI::Validator seconds_between(double least, double most);

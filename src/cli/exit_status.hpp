@@ -10,7 +10,7 @@ enum class exit_status : int {
   breach = 1,        ///< the child broke the protocol, its answers differ, or a check found errors
   usage = 2,         ///< the command line cannot be understood
   child_failed = 3,  ///< the child ended when it should not have
-  bad_transcript = 4,    ///< a transcript is damaged, cut off, or not one
+  bad_transcript = 4,    ///< a transcript is damaged, not one, or lacks what an option needs
   cannot_be_set_up = 5,  ///< a file or the child cannot be opened, made or started
 };
 

@@ -14,6 +14,7 @@
 
 #include "cli/generated_records.hpp"
 #include "cli/generated_shards.hpp"
+#include "cli/interruption.hpp"
 #include "cli/transcript_file.hpp"
 #include "daemon_model/lines.hpp"
 #include "replay/random_numbers.hpp"
@@ -96,6 +97,7 @@ class shard_writer {
     const std::uint64_t batch = (options_.batch + whole - 1) / whole * whole;
     const std::uint64_t batches = (shard_.records + batch - 1) / batch;
     for (std::uint64_t i = 0; i < batches; ++i) {
+      throw_if_interrupted();
       at_ += batch_interval;
       write_batch(records, std::min(batch, shard_.records - i * batch), batches - 1 - i);
     }
@@ -174,6 +176,7 @@ void write_files(const generate_options& options, const std::vector<generated_sh
 }
 
 void generate(const generate_options& options) {
+  take_interruptions(ignored_signals::stay_ignored);
   replay::random_numbers random(options.seed);
   std::vector<generated_shard> shards;
   try {
@@ -200,7 +203,7 @@ void add_number(CLI::App& command, const std::string& name, Number& to, std::uin
   command.add_option(name, to, text)
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::Range(least, most).description(""));
+      ->check(whole_number_between(least, most));
 }
 
 void add_options(CLI::App& command, generate_options& to) {

@@ -100,10 +100,10 @@ void add_start(CLI::App& local, invocation& run) {
   start.call().changes_state = true;
   start.option("--kinesis-port", "kinesis-port", "Kinesis's port  [a free one]")
       .type_name("N")
-      ->check(CLI::Range(1, 65535).description(""));
+      ->check(whole_number_between(1, 65535));
   start.option("--dynamodb-port", "dynamodb-port", "DynamoDB's port  [a free one]")
       .type_name("N")
-      ->check(CLI::Range(1, 65535).description(""));
+      ->check(whole_number_between(1, 65535));
   start.app().add_flag("--offline", start.call().is_offline, offline_help);
 }
 
@@ -130,7 +130,7 @@ void add_streams(CLI::App& local, invocation& run) {
   create.required("STREAM", "stream", "Its name");
   create.option("--shards", "shards", "How many", "1")
       .type_name("N")
-      ->check(CLI::Range(1, 1000).description(""));
+      ->check(whole_number_between(1, 1000));
   passed_on_command shards(local,
                            {"shards", "Shows a stream's shards.", "kclxx local shards words"},
                            need::aws_clients, run);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
 #include <string>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -14,8 +18,22 @@
 #include "cli/local_command.hpp"
 #include "cli/replay_command.hpp"
 
+namespace {
+
+// A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
+// be taken for stdin. What takes its place fails as it would: EBADF.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    if (::open("/dev/null", O_PATH | O_CLOEXEC) != fd) std::_Exit(5);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace kclxx::cli;
+  occupy_standard_descriptors();
   // Inherited as ignored, it would keep the children's exit statuses from us.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app(

@@ -128,6 +128,9 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
+  if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
+    throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
+  }
   what.how.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
   std::optional<result_file> report;
@@ -200,7 +203,7 @@ void add_options(CLI::App& command, replay_arguments& to) {
       ->type_name("SECONDS")
       ->capture_default_str();
   command.add_option("--parallel", to.parallel, "So many shards at the same time")
-      ->check(CLI::Range(1, 1000).description(""))
+      ->check(whole_number_between(1, 1000))
       ->type_name("N")
       ->capture_default_str();
   command.add_option("--report", to.report, "Write a page with plots of each shard's course")

@@ -200,6 +200,10 @@ replay::summary replay_shard(const std::string& file, const std::vector<std::str
                    "the file has only the daemon's lines, so --expect has nothing to compare "
                    "with; --expect-final has");
   }
+  if (how.expected != replay::expectation::none && reader->head() &&
+      reader->head()->command.empty()) {
+    return damaged(1, "it was made without a child, so there is nothing to compare with");
+  }
   return shard_run(*reader, command, how, progress).run();
 }
 

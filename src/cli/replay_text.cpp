@@ -117,7 +117,7 @@ std::string_view verdict(exit_status status) {
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:
-      return "a transcript is damaged";
+      return "bad transcript";
     case exit_status::usage:
     case exit_status::cannot_be_set_up:
       return "a shard could not be played";

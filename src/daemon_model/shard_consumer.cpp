@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "protocol/text.hpp"
+
 namespace kclxx::daemon_model {
 
 bool shard_consumer::can_call(call_kind what) const noexcept {
@@ -74,10 +76,12 @@ void shard_consumer::read_line(const std::string& line, happenings& out) {
     if (status->response_for == open_->action) {
       finish(out);
     } else {
-      fail("the status is for " +
-               (status->response_for ? "'" + *status->response_for + "'" : std::string("nothing")) +
-               " instead of " + open_->action,
-           out);
+      std::string other = "nothing";
+      if (status->response_for) {
+        other.clear();
+        protocol::append_quoted(other, *status->response_for);
+      }
+      fail("the status is for " + other + " instead of " + open_->action, out);
     }
   } else if (const auto* asked = std::get_if<child_checkpoint>(&message)) {
     answer(*asked, out);

@@ -205,7 +205,12 @@ TEST_CASE("a command line that makes no sense, and a child that cannot be starte
   CHECK(check({"--only", "initialize", "--skip", "initialize", "--", broken_child}).status == 2);
   CHECK(check({"--timeout", "0", "--", broken_child}).status == 2);
   CHECK(check({}).status == 2);
-  CHECK(check({"--", "/nowhere/child"}).status == 5);
+  const outcome nowhere = check({"--", "/nowhere/child"});
+  CHECK(nowhere.status == 5);
+  CHECK(has(nowhere.output, "\nBail out! /nowhere/child cannot be started: "));
   CHECK(check({"--junit", "/nowhere/file", "--", broken_child}).status == 5);
   CHECK(check({"--list"}).status == 0);
+  CHECK(check({"--list", "--only", "one-status"}).output ==
+        "one-status\teach action is answered by one status\n");
+  CHECK(check({"--list", "--only", "two-statuses"}).status == 2);
 }

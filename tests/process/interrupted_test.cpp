@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A signal to `kclxx replay` or `kclxx check` alone, as a supervisor sends it.
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -85,4 +88,26 @@ TEST_CASE(
   CHECK(came.how == child_exit{0, SIGTERM});
   CHECK(came.error == (arguments.front() == "replay" ? "it ended\n" : ""));
   CHECK(::kill(came.child, 0) == -1);
+}
+
+TEST_CASE("an interrupted generate leaves nothing behind", "[generate]") {
+  const sandbox place;
+  const std::filesystem::path made = place / "made";
+  child_process tool({KCLXX_TOOL, "generate", "--output", made.string(), "--records",
+                      "1000000000000", "--shards", "2"});
+  const auto first = made / "shardId-000000000000.jsonl";
+  while (!std::filesystem::exists(first) || std::filesystem::file_size(first) < 1'000'000) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  tool.kill(SIGINT);
+  CHECK(tool.wait() == child_exit{0, SIGINT});
+  CHECK_FALSE(std::filesystem::exists(made));
+}
+
+TEST_CASE("a closed stdin is not taken for one of the tool's own pipes", "[replay]") {
+  const words command{"/bin/sh", "-c", "exec \"$0\" replay - -- /bin/cat <&-", KCLXX_TOOL};
+  child_process tool(command, child_process::error_output::piped);
+  const std::string said = rest_of(tool.error.get());
+  CHECK(tool.wait() == child_exit{5, 0});
+  CHECK(said.empty());
 }

@@ -28,7 +28,7 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
   };
   const auto one = GENERATE_COPY(values<breach>({
       {"wrong status",
-       "the status is for 'somethingElse' instead of processRecords; the daemon "
+       "the status is for \"somethingElse\" instead of processRecords; the daemon "
        "ends the whole worker"},
       {"unknown field", "the daemon knows no field 'note' in status"},
       {"print", "the daemon skips this line: not JSON"},
@@ -42,6 +42,23 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
   CHECK_THAT(all.out, Contains("breach        " + file + ":3: "));
   CHECK_THAT(all.out, Contains(one.message));
   CHECK_THAT(all.out, Contains("child: "));
+}
+
+TEST_CASE("what was made without a child is not compared with one", "[replay]") {
+  replayed tool;
+  const std::string made =
+      R"({"kclxx_transcript":1,"shard":"s","started":"2026-01-01T00:00:00.000000Z",)"
+      R"("command":[]})"
+      "\n"
+      R"({"at":0,"from":"daemon","line":{"action":"initialize","shardId":"s",)"
+      R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0}})"
+      "\n";
+  const std::string file = tool.file("made.jsonl", made);
+  const std::string option = GENERATE("--expect", "--expect-final");
+  const auto all = tool.run({option, file}, {});
+  CHECK(all.status == 4);
+  CHECK_THAT(all.out, Contains(file + ":1: it was made without a child"));
+  CHECK(tool.run({file}, {}).status == 0);
 }
 
 TEST_CASE("a checkpoint behind the last status is read by nobody", "[replay]") {

@@ -26,7 +26,7 @@ TEST_CASE("a kept rule is one line of TAP; a number sign in it begins no directi
   CHECK(tap({}) == "ok 7 - some-rule: the child keeps \\#1 of the rules\n");
   std::ostringstream out;
   write_tap_header(out, 3);
-  CHECK(out.str() == "TAP version 14\n1..3\n");
+  CHECK(out.str() == "TAP version 13\n1..3\n");
 }
 
 TEST_CASE("a rule that cannot be judged is skipped in TAP, with the reason", "[check]") {

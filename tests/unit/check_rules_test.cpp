@@ -75,13 +75,14 @@ lines obliging(const std::string& line) {
   return {status(action)};
 }
 
-result judge(const std::string& name, const answers& answer, child_end end = {}) {
+result judge(const std::string& name, const answers& answer, child_end end = {},
+             const settings& with = {}) {
   const auto& all = all_rules();
   const auto by =
       std::find_if(all.begin(), all.end(), [&](const rule& one) { return one.name == name; });
   REQUIRE(by != all.end());
   return kclxx::check::judge(
-      *by, [&] { return std::make_unique<fake_child>(answer, end); }, settings{});
+      *by, [&] { return std::make_unique<fake_child>(answer, end); }, with);
 }
 
 using verdict = result::verdict;
@@ -112,13 +113,46 @@ TEST_CASE("what only leads to a rule's matter is another rule's to judge", "[che
 TEST_CASE("the wrong status and a skipped line are told of", "[check]") {
   CHECK(judge("lease-lost", [](const std::string& line) {
           return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
-        }).seen == "leaseLost: the status is for 'shutdown' instead of leaseLost");
+        }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");
   CHECK(has(judge("initialize",
                   [](const std::string&) {
                     return lines{R"({"action":"status","responseFor":"initialize","took":1})"};
                   })
                 .seen,
             "(the daemon knows no field 'took' in status)"));
+}
+
+TEST_CASE("each child has a shard of its own, in each run another one", "[check]") {
+  std::vector<std::string> seen;
+  const auto keep = [&](const std::string& line) {
+    const auto at = line.find("shardId-");
+    if (at != std::string::npos) seen.push_back(line.substr(at, 20));
+    return obliging(line);
+  };
+  judge("one-status", keep);  // it starts two
+  judge("lease-lost", keep);
+  settings later;
+  later.run = 1;
+  judge("lease-lost", keep, {}, later);
+  REQUIRE(seen.size() == 4);
+  CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& one) {
+    return one.find_first_not_of("0123456789", 8) == std::string::npos;
+  }));
+  std::sort(seen.begin(), seen.end());
+  CHECK(std::unique(seen.begin(), seen.end()) == seen.end());
+}
+
+TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one", "[check]") {
+  const result came = judge("throttled-checkpoint", [](const std::string& line) {
+    lines said = obliging(line);
+    if (action_of(line) == "processRecords") {
+      said.insert(said.begin(),
+                  R"({"action":"checkpoint","sequenceNumber":"999","subSequenceNumber":0})");
+    }
+    return said;
+  });
+  CHECK(came.is == verdict::skipped);
+  CHECK(came.seen == "none of its checkpoints failed with ThrottlingException");
 }
 
 TEST_CASE("text that is no message and a message with an unknown field are two rules", "[check]") {

@@ -266,6 +266,8 @@ TEST_CASE("what cannot be made is refused in one line", "[cli][generate]") {
   refused({"--size", "x"}, "--size: \"x\" is neither a number of bytes nor a range");
   refused({"--size", "99999999"}, "--size: \"99999999\" is neither");
   refused({"--shards", "0"}, "--shards");
+  refused({"--records", "010"}, "--records: '010' is not a whole number between 0 and ");
+  refused({"--records", "0x10"}, "--records: '0x10' is not a whole number");
   refused({"--end", "never"}, "--end");
   refused({"--shards", "4", "--keys", "3"}, "--keys: 3 keys are too few: every shard needs one");
   generated again({"--records", "1"});

@@ -89,7 +89,7 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
   wrong.call(call_kind::initialize);
   CHECK(wrong.child(status_for("processRecords")) ==
         lines{"close the child's input",
-              "the worker ends: initialize: the status is for 'processRecords' instead of "
+              "the worker ends: initialize: the status is for \"processRecords\" instead of "
               "initialize"});
   dialogue gone;
   gone.call(call_kind::initialize);
