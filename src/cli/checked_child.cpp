@@ -85,7 +85,7 @@ check::heard checked_child::next_line(std::chrono::milliseconds limit) {
         output_ended_ = true;
         return {kind::end_of_output, {}};
       case event_kind::timed_out:
-        return {kind::silence, std::string(dialogue_.unfinished())};
+        return {kind::silence, std::string(dialogue_.unread())};
       case event_kind::sent:
       case event_kind::input_broken:  // its output tells more
         break;

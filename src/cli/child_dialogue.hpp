@@ -58,9 +58,9 @@ class child_dialogue {
   /// The end of the child's input. What is queued is dropped.
   void close_input() noexcept;
   [[nodiscard]] bool is_sending() const noexcept { return !unsent_.empty(); }
-  /// What the child has begun to write and not ended with a newline yet.
-  /// Lifetime: until the next call of next().
-  [[nodiscard]] std::string_view unfinished() const noexcept {
+  /// What the child has written behind the line that next() gave last: behind its last line, what
+  /// it has begun and not ended with a newline yet. Lifetime: until the next call of next().
+  [[nodiscard]] std::string_view unread() const noexcept {
     return {buffer_.data() + begin_, end_ - begin_};
   }
 

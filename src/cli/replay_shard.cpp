@@ -167,6 +167,7 @@ void shard_run::await_exit() {
 void shard_run::carry_out() {
   for (replay::effect& one : effects_) {
     if (std::holds_alternative<replay::write_entry>(one)) {
+      plan_.on_early_output(dialogue_.unread());
       dialogue_.send(entry_.line);
     } else if (auto* own = std::get_if<replay::write_line>(&one)) {
       dialogue_.send_copy(std::move(own->line));

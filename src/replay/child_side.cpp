@@ -57,6 +57,18 @@ void shard_replay::on_child_line(std::string_view line, time now, effects& out) 
   }
 }
 
+void shard_replay::on_early_output(std::string_view text) {
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+       text.remove_prefix(end + 1)) {
+    const std::string_view line = text.substr(0, end);
+    if (!std::holds_alternative<dm::child_status>(dm::parse_child_line(line))) continue;
+    summary_.breaches.add(current_.line_number,
+                          "the daemon takes this status, which was there before " + current_.name +
+                              " was sent, for the answer to it",
+                          line);
+  }
+}
+
 void shard_replay::take_held_line(time now, effects& out) {
   if (!held_) return;
   const held_line line = *std::exchange(held_, std::nullopt);

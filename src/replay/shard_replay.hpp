@@ -75,6 +75,8 @@ class shard_replay {
   void on_sent(time now, effects& out);
   void on_input_broken(time now, effects& out);
   void on_child_line(std::string_view line, time now, effects& out);
+  /// What the child has written before the line of a write_entry goes out; it comes as lines, too.
+  void on_early_output(std::string_view text);
   void on_end_of_output(time now, effects& out);
   void on_timeout(time now, effects& out);
   /// How the child ended: its exit status, or the signal, with the other one 0.

@@ -61,6 +61,15 @@ TEST_CASE("what was made without a child is not compared with one", "[replay]") 
   CHECK(tool.run({file}, {}).status == 0);
 }
 
+TEST_CASE("a status that is there before its action is a breach where it does harm", "[replay]") {
+  replayed tool;
+  const std::string file = tool.dialogue(4);
+  const auto all = tool.run({file}, {"2:two statuses"});
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains(file + ":4: the daemon takes this status, which was there before "
+                                      "processRecords was sent, for the answer to it"));
+}
+
 TEST_CASE("a checkpoint behind the last status is read by nobody", "[replay]") {
   replayed tool;
   const auto all = tool.run({tool.dialogue(1)}, {"late"});

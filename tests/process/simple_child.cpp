@@ -52,6 +52,10 @@ bool obey(const std::string& what) {
   } else if (what == "wrong status") {
     answer("somethingElse");
     return false;
+  } else if (what == "two statuses") {  // in one write
+    const std::string status = R"({"action":"status","responseFor":"processRecords"})";
+    say(status + "\n" + status);
+    return false;
   } else if (what == "unknown field") {
     say(R"({"action":"status","responseFor":"processRecords","note":"hello"})");
   } else if (what == "print") {
