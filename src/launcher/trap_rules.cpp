@@ -77,8 +77,7 @@ void check_region(const properties& all, generation which, std::vector<finding>&
   if (!is_blank(region)) return;
   to.push_back(at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
                                  "The region comes from AWS_REGION, the AWS profile or the EC2 "
-                                 "instance; where none of them has "
-                                 "one, the daemon does not start.",
+                                 "instance; where none has one, the daemon does not start.",
                                  "regionName = the region of the stream."));
 }
 
