@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -146,16 +145,15 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     not_before_ = now + after;
     const bool too_late = last_retry && not_before_ > *last_retry;
     for (waiter& one : waiters_) one.attempts += covered(one) ? 1 : 0;
-    actions completed;
     complete_if(
         [&](const waiter& one) {
           return covered(one) && (too_late || one.attempts >= retry_.max_attempts);
         },
-        kind, *error, completed);
+        kind, *error, out);
+    // Said when somebody still wants it: whoever waited and gave up has the error itself.
     const std::string retry = "; trying again after " + std::to_string(after.count()) + " ms";
     out.push_back(log_line{log_level::warning, !too_late && wanted(false) ? what + retry : what});
     out.push_back(arm_timer{timer::retry, after});
-    std::move(completed.begin(), completed.end(), std::back_inserter(out));
     return outcome::retry_later;
   }
   out.push_back(log_line{log_level::error, what});

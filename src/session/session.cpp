@@ -80,9 +80,10 @@ void session::hold(protocol::message message, record_batch batch, time_point now
 
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
   const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended;
+  if (for_shard_end && answer.error) ++shard_end_attempts_;
+  const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
   // Nothing is tried again in a process that is about to leave.
-  const bool is_last = phase_ == phase::failing ||
-                       (for_shard_end && shard_end_attempts_ + 1 >= options_.retry.max_attempts);
+  const bool is_last = end_is_given_up || phase_ == phase::failing;
   const auto outcome = checkpoints_.answered(
       answer.error, now, is_last ? std::optional(time_point::min()) : last_retry_, out);
   if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
@@ -90,18 +91,14 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
     finish_failing(outcome, now, out);
     return;
   }
-  if (for_shard_end && outcome != checkpoints::outcome::persisted &&
-      outcome != checkpoints::outcome::lease_gone) {
-    ++shard_end_attempts_;
-    if (outcome == checkpoints::outcome::refused ||
-        shard_end_attempts_ >= options_.retry.max_attempts) {
-      // Success is never reported: the shard's children would never be read (D11).
-      out.push_back(log_line{log_level::error,
-                             "the end of the shard could not be checkpointed after " +
-                                 std::to_string(shard_end_attempts_) + " attempt(s): leaving"});
-      abort(exit_status::shard_end_failed, out);
-      return;
-    }
+  if ((for_shard_end && outcome == checkpoints::outcome::refused) ||
+      (end_is_given_up && outcome == checkpoints::outcome::retry_later)) {
+    // Success is never reported: the shard's children would never be read (D11).
+    out.push_back(log_line{log_level::error,
+                           "the end of the shard could not be checkpointed after " +
+                               std::to_string(shard_end_attempts_) + " attempt(s): leaving"});
+    abort(exit_status::shard_end_failed, out);
+    return;
   }
   if (phase_ == phase::closing) {
     close(now, out);
