@@ -72,6 +72,17 @@ daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::m
       limit_(limit),
       consumer_(daemon_model::generation::v3, row) {}
 
+bool daemon::has_failed() const {
+  return std::any_of(checkpoints.begin(), checkpoints.end(),
+                     [](const checkpoint_seen& one) { return one.error.has_value(); });
+}
+
+const checkpoint_seen* daemon::failed_with(std::string_view error) const {
+  const auto failed = std::find_if(checkpoints.begin(), checkpoints.end(),
+                                   [&](const checkpoint_seen& one) { return one.error == error; });
+  return failed == checkpoints.end() ? nullptr : &*failed;
+}
+
 void daemon::call(const action& what) {
   const reaction came = attempt(what);
   if (came.is_answered) return;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/action.hpp"
@@ -77,6 +78,13 @@ class daemon {
   std::optional<child_end> leave();
   /// What leave() gives, after which the rule cannot go on: "exit status 1", for what was seen.
   std::string end_text();
+
+  /// Whether a checkpoint failed, also by the child's own mistake.
+  [[nodiscard]] bool has_failed() const;
+  /// The first checkpoint that failed with this error; null when none did. With a fault of the row
+  /// it tells whether that was met: a position that is out of range never gets as far.
+  /// Lifetime: until the next action.
+  [[nodiscard]] const checkpoint_seen* failed_with(std::string_view error) const;
 
   /// The shard's row in the lease table; its faults are the rule's to set.
   daemon_model::lease row;

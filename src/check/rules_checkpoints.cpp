@@ -89,22 +89,12 @@ void fail_writes(daemon& with, std::string error, std::optional<int> count = std
   });
 }
 
-/// The first that failed with this error, and not with one of the child's own making: for it never
-/// reached the lease table. Errors: not_applicable, when there is none.
-const checkpoint_seen& first_failed(const daemon& with, std::string_view error) {
-  const auto failed = std::find_if(with.checkpoints.begin(), with.checkpoints.end(),
-                                   [&](const checkpoint_seen& one) { return one.error == error; });
-  if (failed == with.checkpoints.end()) {
-    throw not_applicable(with.checkpoints.empty()
-                             ? "it asked for no checkpoint"
-                             : "none of its checkpoints failed with " + std::string(error));
-  }
-  return *failed;
-}
-
-bool has_failed(const daemon& with) {
-  return std::any_of(with.checkpoints.begin(), with.checkpoints.end(),
-                     [](const checkpoint_seen& one) { return one.error.has_value(); });
+/// Errors: not_applicable, when no checkpoint met the fault.
+const checkpoint_seen& expect_failed(const daemon& with, std::string_view error) {
+  if (const checkpoint_seen* const failed = with.failed_with(error)) return *failed;
+  throw not_applicable(with.checkpoints.empty()
+                           ? "it asked for no checkpoint"
+                           : "none of its checkpoints failed with " + std::string(error));
 }
 
 /// Each is answered, though checkpoints fail.
@@ -112,7 +102,7 @@ void call_all(daemon& with, const std::vector<action>& actions) {
   for (const action& one : actions) {
     const reaction came = with.attempt(one);
     if (came.is_answered) continue;
-    if (has_failed(with)) throw breach(came.seen);
+    if (with.has_failed()) throw breach(came.seen);
     throw not_applicable(came.seen);
   }
 }
@@ -121,10 +111,11 @@ void comes_again_after(stage& on, const std::string& error) {
   daemon& with = on.start_initialized();
   fail_writes(with, error, 1);
   call_all(with, {records(101, 3), records(104, 3)});
-  const bool has_come_again =
-      has_failed(with) && with.row.checkpoint() >= position_of(first_failed(with, error));
-  if (!has_come_again) call_all(with, {shutdown_requested()});
-  const checkpoint_seen& failed = first_failed(with, error);
+  const checkpoint_seen* const early = with.failed_with(error);
+  if (early == nullptr || with.row.checkpoint() < position_of(*early)) {
+    call_all(with, {shutdown_requested()});
+  }
+  const checkpoint_seen& failed = expect_failed(with, error);
   if (with.row.checkpoint() < position_of(failed)) {
     throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
                  to_string(with.row.checkpoint()) + " is persisted");
@@ -140,14 +131,14 @@ void unknown_error(stage& on) {
   reaction came = with.attempt(records(101, 3));
   if (came.is_answered) came = with.attempt(shutdown_requested());
   if (!came.is_answered && !came.is_gone) throw breach(came.seen);
-  first_failed(with, "TomorrowsException");
+  expect_failed(with, "TomorrowsException");
 }
 
 void lease_is_gone(stage& on) {
   daemon& with = on.start_initialized();
   with.row.lose();
   call_all(with, {records(101, 3), records(104, 3), lease_lost()});
-  first_failed(with, "ShutdownException");
+  expect_failed(with, "ShutdownException");
 }
 
 void none_after_lease_is_gone(stage& on) {
@@ -155,7 +146,7 @@ void none_after_lease_is_gone(stage& on) {
   with.row.lose();
   const bool is_through =
       with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
-  first_failed(with, "ShutdownException");
+  expect_failed(with, "ShutdownException");
   if (with.checkpoints.size() > 1) {
     throw breach("after a ShutdownException came " + to_string(with.checkpoints[1]));
   }
@@ -183,7 +174,7 @@ bool is_throttled_at_shutdown(stage& on, int in_batches) {
   fail_writes(with, "ThrottlingException", 1);
   with.checkpoints.clear();
   call_all(with, {shutdown_requested()});
-  const bool was_throttled = has_failed(with);
+  const bool was_throttled = with.failed_with("ThrottlingException") != nullptr;
   if (was_throttled && with.row.checkpoint() != sequence_position("106")) {
     throw breach("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
                  to_string(with.row.checkpoint()) + " is persisted when that is answered");

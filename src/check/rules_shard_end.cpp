@@ -25,16 +25,11 @@ void expect_end(const daemon& with) {
   throw breach(text + (asked->error ? ", which failed with " + *asked->error : ""));
 }
 
-bool has_failed(const daemon& with) {
-  return std::any_of(with.checkpoints.begin(), with.checkpoints.end(),
-                     [](const auto& one) { return one.error.has_value(); });
-}
-
 /// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
 void end_shard(daemon& with, const action& how = shard_ended()) {
   const reaction came = with.attempt(how);
   if (came.is_answered) return;
-  if (has_failed(with)) throw breach(came.seen);
+  if (with.has_failed()) throw breach(came.seen);
   throw not_applicable(came.seen);
 }
 
@@ -91,7 +86,7 @@ void failed_for_good(stage& on) {
   });
   const reaction came = with.attempt(shard_ended());
   if (came.is_answered) expect_end(with);
-  if (!has_failed(with)) throw not_applicable(came.seen);
+  if (with.failed_with("InvalidStateException") == nullptr) throw not_applicable(came.seen);
   if (!came.is_gone) throw breach(came.seen);
   const auto end = with.leave();
   if (!end || end->is_success()) throw breach(came.seen);
@@ -102,7 +97,7 @@ void lease_is_gone(stage& on) {
   with.prepare(records(101, 3));
   with.row.lose();
   end_shard(with);
-  if (!has_failed(with)) {
+  if (with.failed_with("ShutdownException") == nullptr) {
     throw not_applicable("it asked for no checkpoint at the shard's end");
   }
 }

@@ -155,6 +155,35 @@ TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one
   CHECK(came.seen == "none of its checkpoints failed with ThrottlingException");
 }
 
+TEST_CASE("a rule with a fault judges what met it, not what the daemon refused", "[check]") {
+  const std::string beyond =
+      R"({"action":"checkpoint","sequenceNumber":"999","subSequenceNumber":0})";
+  const auto says_in = [](const std::string& action, const std::string& first) {
+    return [=](const std::string& line) {
+      lines said = obliging(line);
+      if (action_of(line) == action) said.insert(said.begin(), first);
+      return said;
+    };
+  };
+  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", beyond)).is ==
+        verdict::skipped);
+  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
+        verdict::failed);
+  // Refused in the batches, throttled at the shutdown: that one has to come again.
+  const result came = judge("throttled-checkpoint", [&](const std::string& line) {
+    return says_in("processRecords", beyond)(line).size() > 1
+               ? says_in("processRecords", beyond)(line)
+               : says_in("shutdownRequested", null_checkpoint)(line);
+  });
+  CHECK(came.is == verdict::failed);
+  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+  CHECK(judge("shard-end-lease-gone", [&](const std::string& line) {
+          return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
+                 : action_of(line) == "checkpoint"   ? lines{}
+                                                     : lines{status(action_of(line))};
+        }).is == verdict::skipped);
+}
+
 TEST_CASE("text that is no message and a message with an unknown field are two rules", "[check]") {
   const auto with_extra = [](const std::string& extra) {
     return [extra](const std::string& line) {
