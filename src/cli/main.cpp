@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <string>
@@ -14,18 +15,23 @@
 #include "cli/check_command.hpp"
 #include "cli/command.hpp"
 #include "cli/daemon_command.hpp"
+#include "cli/exit_status.hpp"
 #include "cli/generate_command.hpp"
 #include "cli/local_command.hpp"
 #include "cli/replay_command.hpp"
 
 namespace {
 
+using kclxx::cli::exit_status;
+
 // A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
 // be taken for stdin. What takes its place fails as it would: EBADF.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    if (::open("/dev/null", O_PATH | O_CLOEXEC) != fd) std::_Exit(5);
+    if (::open("/dev/null", O_PATH | O_CLOEXEC) == fd) continue;
+    std::perror("kclxx: /dev/null cannot be opened");
+    std::_Exit(static_cast<int>(exit_status::cannot_be_set_up));
   }
 }
 
