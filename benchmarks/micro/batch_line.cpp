@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "protocol/base64_encoder.hpp"
+#include "daemon_model/base64_encoder.hpp"
 
 namespace kclxx::bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
-// differ on purpose stands below; tests/oracle compares them.
+// differ on purpose stands below; tests/conformance compares them.
 #include "daemon_model/child_line.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "protocol/base64_encoder.hpp"
+#include "daemon_model/base64_encoder.hpp"
 
 namespace kclxx::daemon_model {
 

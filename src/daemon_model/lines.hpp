@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's lines, byte for byte as its JSON library writes them, without the newline. The test
-// of the real classes (tests/oracle) compares them.
+// of the real classes (tests/conformance) compares them.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,8 @@
 
 namespace kclxx::testing {
 
-/// One child process: what src/runtime is in production, on one thread and in virtual time. The
-/// session decides; this carries out.
+/// One child process: what src/kclxx/runtime is in production, on one thread and in virtual time.
+/// The session decides; this carries out.
 ///
 /// Lifetime: checkpointers may outlive the dialogue, but call nobody once it is killed.
 class child final : public detail::checkpoint_port, public std::enable_shared_from_this<child> {

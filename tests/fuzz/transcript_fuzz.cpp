@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fuzz/expect.hpp"
-#include "transcript/reader.hpp"
-#include "transcript/writer.hpp"
+#include "tool/transcript/reader.hpp"
+#include "tool/transcript/writer.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib/bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/report"))
 import baseline
 import goals
 import micro

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <unistd.h>
 
-#include "cli/transcript_file.hpp"
 #include "io/line_writer.hpp"
-#include "transcript/reader.hpp"
+#include "tool/transcript/reader.hpp"
+#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::test {
 

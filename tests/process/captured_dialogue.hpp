@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/child_process.hpp"
-#include "transcript/entry.hpp"
+#include "tool/process/child_process.hpp"
+#include "tool/transcript/entry.hpp"
 
 namespace kclxx::test {
 

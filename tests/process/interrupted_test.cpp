@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/child_process.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
 #include "support/tool.hpp"
+#include "tool/process/child_process.hpp"
 
 using namespace kclxx::test;
 using kclxx::cli::child_exit;

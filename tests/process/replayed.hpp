@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "cli/child_process.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
+#include "tool/process/child_process.hpp"
 
 namespace kclxx::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "replay/random_numbers.hpp"
+#include "tool/replay/random_numbers.hpp"
 
 namespace kclxx::simulation {
 

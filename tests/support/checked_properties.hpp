@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/findings.hpp"
+#include "tool/daemon/findings.hpp"
 
 namespace kclxx::test {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transcript/byte_stream.hpp"
+#include "tool/transcript/byte_stream.hpp"
 
 namespace kclxx::test {
 

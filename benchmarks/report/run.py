@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the driver: clients interleaved, several repetitions, medians."""
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
+JVM_DRIVER = ROOT / "build/bench/jvm/command"
+FLOOR = "floor"
+
+
+@dataclass(frozen=True)
+class Client:
+    name: str
+    version: str
+    command: list
+
+
+class ClientFailed(Exception):
+    pass
+
+
+def clients():
+    """Those that benchmarks/peers/setup has made."""
+    text = (ROOT / "build/peers/list").read_text()
+    rows = (line.split("\t") for line in text.splitlines())
+    return [Client(name, version, command.split(" ")) for name, version, command in rows]
+
+
+def drive(job, client):
+    """One run of a driver; its figures."""
+    driver = JVM_DRIVER.read_text().splitlines() if job.get("jvm") else DRIVER
+    limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
+    words = {key: value for key, value in job.items() if key != "jvm"}
+    # Where a client panics at its end, the time of its backtrace is nobody's concern.
+    environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
+    # A group of its own, so that a client that hangs can be ended with its driver, or behind it.
+    with subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True) as process:
+        try:
+            out, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise ClientFailed(f"no result within {limit:.0f} s") from None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # nothing is left of it
+    if process.returncode != 0:
+        raise ClientFailed(errors.strip() or f"the driver ended with {process.returncode}")
+    return json.loads(out)
+
+
+class Progress:
+    def __init__(self, total):
+        self.done, self.total, self.terminal = 0, total, sys.stderr.isatty()
+
+    def step(self, what):
+        self.done += 1
+        if self.terminal:
+            end = "\n" if self.done == self.total else ""
+            print(f"\r\033[K{self.done} of {self.total}: {what}", end=end, file=sys.stderr, flush=True)
+        elif self.done == self.total or self.done % 50 == 0:
+            print(f"      {self.done} of {self.total} runs", file=sys.stderr, flush=True)
+
+
+def interleaved(jobs, chosen, repetitions, seconds):
+    """{workload: {client: [run, ...]}} and the failures. `jobs`: name, job, and the names of the clients it is for.
+
+    One run of each client, then the next one of each: what slows the machine down for a while hits all of them.
+    Each time another client begins, so that nobody always runs behind the same one."""
+    runs, failures = {}, {}
+    progress = Progress(repetitions * sum(client.name in names for _, _, names in jobs for client in chosen))
+    for repetition in range(repetitions):
+        first = repetition % len(chosen)
+        for name, job, names in jobs:
+            for client in chosen[first:] + chosen[:first]:
+                if client.name not in names:
+                    continue
+                progress.step(f"{name} {client.name}")
+                if (name, client.name) in failures:
+                    continue
+                # To settle is slow, and the same each time.
+                job = {key: value for key, value in job.items() if repetition == 0 or key != "settle_seconds"}
+                try:
+                    run = drive(dict(job, seconds=seconds), client)
+                    runs.setdefault(name, {}).setdefault(client.name, []).append(run)
+                except ClientFailed as error:
+                    failures[name, client.name] = str(error)
+    for name, client in failures:
+        runs.get(name, {}).pop(client, None)
+    return runs, failures
+
+
+def _median(figure, measured):
+    values = [value for value in map(figure.of, measured) if value is not None]
+    return statistics.median(values) if values else None
+
+
+def summary(workload, runs):
+    """{client: {figure: {"value": median, "ratio": median of the ratios to the floor's run beside it}}}"""
+    floors = runs[FLOOR]
+    result = {}
+    for name, measured in runs.items():
+        row = result[name] = {}
+        for figure in dict.fromkeys(workload.figures + workload.guarded):
+            value = _median(figure, measured)
+            if value is None:
+                continue
+            row[figure.key] = {"value": value}
+            if figure.ratio:
+                pairs = [figure.of(run) / figure.of(floor) for run, floor in zip(measured, floors)]
+                row[figure.key]["ratio"] = statistics.median(pairs)
+    return result
+
+
+def series_summary(runs):
+    """{client: [{"records", "payload", "cpu_us", "p50_us"}, ...]}, in the order of the runs."""
+    result = {}
+    for per_client in runs.values():
+        for name, measured in per_client.items():
+            result.setdefault(name, []).append({
+                "records": measured[0]["records"] // measured[0]["batches"],
+                "payload": measured[0]["bytes"] // measured[0]["batches"],
+                "cpu_us": statistics.median(r["cpu_seconds"] / r["batches"] * 1e6 for r in measured),
+                "p50_us": statistics.median(r["round_trip_us"]["p50"] for r in measured),
+            })
+    return result

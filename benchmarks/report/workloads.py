@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: the workloads as jobs of the driver (benchmarks/driver/measure.hpp), and the
+figures that are read off a run."""
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One column. `higher` says which way is better; `ratio` compares with the floor, which is the only
+    comparison that holds on another machine."""
+
+    key: str
+    title: str
+    of: callable
+    higher: bool = False
+    ratio: bool = True
+    digits: int = 1
+
+
+def _round_trip(share):
+    return lambda run: run["round_trip_us"][share]
+
+
+RATE = Figure("records_per_second", "records/s", lambda r: r["records"] / r["seconds"], higher=True, digits=0)
+PAYLOAD = Figure("payload_mb_per_second", "MB/s", lambda r: r["bytes"] / r["seconds"] / 1e6, higher=True, digits=0)
+CPU_GB = Figure("cpu_seconds_per_gb", "CPU s/GB", lambda r: r["cpu_seconds"] / r["bytes"] * 1e9, digits=2)
+CPU_BATCH = Figure("cpu_us_per_batch", "CPU µs/batch", lambda r: r["cpu_seconds"] / r["batches"] * 1e6)
+P10 = Figure("p10_us", "p10 µs", _round_trip("p10"))
+P50 = Figure("p50_us", "p50 µs", _round_trip("p50"))
+P99 = Figure("p99_us", "p99 µs", _round_trip("p99"), ratio=False)
+PEAK = Figure("peak_mb", "peak MB", lambda r: r["peak_bytes"] / 1e6, ratio=False)
+PEAK_LINE = Figure("peak_to_line", "peak ÷ line", lambda r: r["peak_bytes"] / r["line_bytes"], ratio=False, digits=2)
+SETTLED = Figure("settled_mb", "2 s later MB",
+                 lambda r: r["settled_bytes"] / 1e6 if "settled_bytes" in r else None, ratio=False)
+START = Figure("start_ms", "start ms", lambda r: r["start_us"]["p50"] / 1e3, digits=2)
+LIFE = Figure("life_cpu_ms", "CPU ms of a life", lambda r: r["life_cpu_seconds"] * 1e3, digits=2)
+JVM_CPU_GB = Figure("jvm_cpu_seconds_per_gb", "JVM CPU s/GB", lambda r: r["jvm_cpu_seconds"] / r["bytes"] * 1e9,
+                    ratio=False, digits=2)
+JVM_SHARE = Figure("jvm_share", "JVM's share of CPU, %", ratio=False, digits=0,
+                   of=lambda r: 100 * r["jvm_cpu_seconds"] / (r["jvm_cpu_seconds"] + r["cpu_seconds"]))
+JVM_MEMORY = Figure("jvm_mb", "JVM MB", lambda r: r["jvm_bytes"] / 1e6, ratio=False, digits=0)
+OWN = Figure("own_mb", "of it its own MB", lambda r: r["own_bytes"] / 1e6, ratio=False, digits=2)
+IDLE = Figure("idle_mb", "idle MB", lambda r: r["idle_bytes"] / 1e6)
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    title: str
+    job: dict
+    figures: tuple
+    guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
+    cpus: int = 1
+    only: tuple = ()  # clients; empty: all
+    besides: tuple = ("kclxx-static",)  # clients that are left out
+    jvm: bool = False  # driven by the daemon's own classes
+
+    def among(self, clients):
+        """Those of the clients' names that take part."""
+        return [name for name in clients if name not in self.besides and (not self.only or name in self.only)]
+
+
+def _pinned(job, driver, child):
+    """Across cores a wake-up costs tens of microseconds and hides all else, so that is measured apart."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return dict(job, driver_cpu=cpus[min(driver, len(cpus) - 1)], child_cpu=cpus[min(child, len(cpus) - 1)])
+
+
+SMALL = {"records": 10, "bytes": 100}
+BATCHES = {"A": {"records": 1000, "bytes": 100}, "B": {"records": 1000, "bytes": 1024},
+           "D": {"records": 500, "bytes": 20480}}
+THROUGHPUT = (RATE, PAYLOAD, CPU_GB, P50, P99, PEAK)
+LATENCY = (P50, P99, CPU_BATCH, RATE, PAYLOAD, CPU_GB, PEAK)
+WHOLE = (RATE, PAYLOAD, P50, CPU_GB, JVM_CPU_GB, JVM_SHARE, JVM_MEMORY)
+
+WORKLOADS = [
+    Workload("A", "1,000 records of 100 B a batch", BATCHES["A"], THROUGHPUT),
+    Workload("B", "1,000 records of 1 KiB a batch", BATCHES["B"], THROUGHPUT),
+    Workload("C1", "10 records of 100 B a batch, all on one core", _pinned(SMALL, 0, 0), LATENCY, (P10, CPU_BATCH)),
+    Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY,
+             cpus=2),
+    Workload("D", "500 records of 20 KiB a batch", dict(BATCHES["D"], settle_seconds=2),
+             (*THROUGHPUT, PEAK_LINE, SETTLED), (PEAK_LINE,)),
+    Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
+             dict(BATCHES["D"], write_size=1 << 20), (PAYLOAD, CPU_GB)),
+    Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
+             (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=()),
+] + [
+    # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run.
+    Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (P10, CPU_GB),
+             only=("floor", "kclxx", "kclxx-waited", "rust"))
+    for name, job in BATCHES.items()
+] + [
+    Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
+             only=("floor", "kclxx", "rust", "python"), jvm=True)
+    for name, job in (("A", BATCHES["A"]), ("C", SMALL), ("D", BATCHES["D"]))
+]
+
+# What grows with the batch, and must grow no faster: records of 100 B a batch, and bytes of a record, ten a batch.
+SERIES = {
+    "records": [_pinned({"records": count, "bytes": 100}, 0, 0) for count in (1, 10, 100, 1000, 10000)],
+    "bytes": [_pinned({"records": 10, "bytes": size}, 0, 0) for size in (100, 1000, 10000, 100000, 1000000)],
+}
+SERIES_CLIENTS = ("floor", "kclxx", "rust")

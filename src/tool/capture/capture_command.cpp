@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/capture/capture_command.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "io/signals.hpp"
+#include "tool/capture/recorder.hpp"
+#include "tool/capture/relay.hpp"
+#include "tool/process/child_process.hpp"
+#include "tool/process/descriptor.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using transcript::entry_kind;
+
+// A private copy, with /dev/null in its place: so that closing it is all that it takes for the
+// other side to see it, and no file opened later can stand where the dialogue was.
+descriptor take_over(int standard, const std::string& name) {
+  descriptor own(::fcntl(standard, F_DUPFD_CLOEXEC, 3));
+  if (!own.is_open()) throw std::system_error(errno, std::generic_category(), name);
+  const descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (::dup2(null.get(), standard) == -1) {
+    throw std::system_error(errno, std::generic_category(), name);
+  }
+  return own;
+}
+
+[[noreturn]] void leave_as(const child_exit& how) {
+  if (how.signal == 0) std::_Exit(how.status);
+  // The child has dumped its core, if it wanted to.
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  std::signal(how.signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::kill(::getpid(), how.signal);
+  std::_Exit(128 + how.signal);
+}
+
+bool is_pipe(const descriptor& fd) {
+  struct stat status {};
+  return ::fstat(fd.get(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/// Everything that the threads share.
+struct capture {
+  recorder to_record;
+  std::optional<child_process> child{};
+};
+
+void relay_input(capture& all, descriptor from) {
+  descriptor to = std::move(all.child->input);
+  if (is_pipe(from)) {
+    relay_pages(std::move(from), std::move(to), all.to_record);
+  } else {
+    relay_bytes(std::move(from), std::move(to), all.to_record, entry_kind::daemon_line);
+  }
+}
+
+// The thread that reads the daemon may be waiting for it for ever, so what the threads share is
+// never destroyed: the process leaves from here.
+[[noreturn]] void run_to_the_end(capture& all, descriptor input, descriptor output) {
+  std::thread to_daemon;
+  {
+    const io::signal_block no_signals;
+    std::thread([&all, from = std::move(input)]() mutable {
+      relay_input(all, std::move(from));
+    }).detach();
+    to_daemon = std::thread([&all, to = std::move(output)]() mutable {
+      relay_bytes(std::move(all.child->output), std::move(to), all.to_record,
+                  entry_kind::child_line);
+    });
+  }
+  const child_exit how = all.child->wait();
+  // Programs that the child started may still hold its output; the daemon would wait for them.
+  to_daemon.join();
+  {
+    const auto turn = all.to_record.take_turn();
+    how.signal == 0 ? all.to_record.add_event(entry_kind::exit, how.status)
+                    : all.to_record.add_event(entry_kind::killed, how.signal);
+  }
+  all.to_record.finish();
+  leave_as(how);
+}
+
+[[noreturn]] void run_capture(const std::string& directory,
+                              const std::vector<std::string>& command) {
+  try {
+    io::outlive_signals();
+    descriptor input = take_over(STDIN_FILENO, "stdin");
+    descriptor output = take_over(STDOUT_FILENO, "stdout");
+    std::unique_ptr<capture> all(new capture{{directory, command}});
+    try {
+      all->child.emplace(command);
+    } catch (const start_error&) {
+      all->to_record.discard();
+      throw;
+    }
+    run_to_the_end(*all.release(), std::move(input), std::move(output));
+  } catch (const std::exception& error) {
+    throw command_error(exit_status::cannot_be_set_up, error.what());
+  }
+}
+
+}  // namespace
+
+void add_capture_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"capture",
+       "Stands between the daemon and a child, as executableName, and records their dialogue.\n"
+       "Leaves with the child's exit status, or by the signal that ended it.",
+       "kclxx capture --output /var/tmp/captured -- ./word_count counts"},
+      child_use::required, run);
+  auto directory = std::make_shared<std::string>();
+  command
+      .add_option("--output", *directory,
+                  "The directory for the transcript; made when it is not there")
+      ->required()
+      ->type_name("DIR");
+  command.callback([directory, &run] { run_capture(*directory, run.child); });
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tool/command.hpp"
+
+namespace kclxx::cli {
+
+/// `kclxx capture`: stands between the daemon and a child and records (docs/capture.md).
+void add_capture_command(CLI::App& app, invocation& run);
+
+}  // namespace kclxx::cli

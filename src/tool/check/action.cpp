@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/check/action.hpp"
+
+#include <kclxx/record.hpp>
+
+#include "daemon_model/lines.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+using daemon_model::call_kind;
+
+constexpr std::int64_t millis_behind_latest = 1200;
+constexpr std::chrono::milliseconds arrival{1'700'000'000'000};
+
+action records_action(const std::vector<record>& all) {
+  action made{call_kind::process_records, "processRecords",
+              daemon_model::process_records_line(all, millis_behind_latest)};
+  if (!all.empty()) made.largest = all.back().position();
+  return made;
+}
+
+}  // namespace
+
+action initialize_at(std::string_view shard_id, std::string_view sequence_number,
+                     std::uint64_t sub_sequence_number) {
+  return {call_kind::initialize, "initialize",
+          daemon_model::initialize_line(shard_id,
+                                        sequence_position(sequence_number, sub_sequence_number))};
+}
+
+action records_of(const std::vector<std::string>& payloads, std::uint64_t first) {
+  std::vector<std::string> numbers;
+  numbers.reserve(payloads.size());
+  for (std::size_t i = 0; i < payloads.size(); ++i) numbers.push_back(std::to_string(first + i));
+  std::vector<record> all;
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    all.emplace_back(record::fields{payloads[i], "key", numbers[i], 0, arrival});
+  }
+  return records_action(all);
+}
+
+action records(std::uint64_t first, std::size_t count) {
+  return records_of(std::vector<std::string>(count, "payload"), first);
+}
+
+action aggregated_records(std::string_view sequence_number, std::size_t count) {
+  std::vector<record> all;
+  for (std::size_t sub = 0; sub < count; ++sub) {
+    all.emplace_back(record::fields{"payload", "key", sequence_number, sub, arrival});
+  }
+  return records_action(all);
+}
+
+action raw_records(std::string_view records, std::uint64_t largest,
+                   std::string_view millis_behind) {
+  std::string line = R"({"action":"processRecords","records":[)";
+  line.append(records).append("],\"millisBehindLatest\":").append(millis_behind).append("}");
+  return {call_kind::process_records, "processRecords", std::move(line),
+          sequence_position(std::to_string(largest))};
+}
+
+action shutdown_requested() {
+  return {call_kind::shutdown_requested, "shutdownRequested",
+          daemon_model::shutdown_requested_line()};
+}
+
+action lease_lost() {
+  return {call_kind::lease_lost, "leaseLost",
+          daemon_model::lease_lost_line(daemon_model::generation::v3)};
+}
+
+action shard_ended() {
+  return {call_kind::shard_ended, "shardEnded",
+          daemon_model::shard_ended_line(daemon_model::generation::v3)};
+}
+
+action old_shutdown(std::string_view reason) {
+  const bool is_end = reason == "TERMINATE" || reason == "SHARD_END";
+  return {is_end ? call_kind::shard_ended : call_kind::lease_lost, "shutdown",
+          R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}"};
+}
+
+action unknown_action() {
+  // To the model it is a batch without records: a checkpoint would be answered as there.
+  return {call_kind::process_records, "tomorrowsAction",
+          R"({"action":"tomorrowsAction","level":1})"};
+}
+
+}  // namespace kclxx::check

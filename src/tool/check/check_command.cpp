@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/check/check_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tool/check/checked_child.hpp"
+#include "tool/check/report.hpp"
+#include "tool/check/rule.hpp"
+#include "tool/process/interruption.hpp"
+#include "tool/result_file.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using names = std::vector<std::string>;
+
+struct check_options {
+  names only;
+  names skip;
+  double timeout = 10;  // seconds
+  std::string poison;
+  std::string prints;
+  std::string junit;
+  bool lists = false;
+};
+
+bool has(const names& all, std::string_view one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+std::string unknown_rule(const std::string& name) {
+  const auto& all = check::all_rules();
+  const bool is_known =
+      std::any_of(all.begin(), all.end(), [&](const check::rule& one) { return one.name == name; });
+  return is_known ? "" : "there is no rule '" + name + "'; --list names them";
+}
+
+std::vector<check::rule> chosen(const check_options& options) {
+  std::vector<check::rule> rules;
+  for (const check::rule& one : check::all_rules()) {
+    if ((options.only.empty() || has(options.only, one.name)) && !has(options.skip, one.name)) {
+      rules.push_back(one);
+    }
+  }
+  if (rules.empty()) throw command_error(exit_status::usage, "--only and --skip leave no rule");
+  return rules;
+}
+
+check::settings settings_from(const check_options& options) {
+  check::settings with;
+  with.limit =
+      std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(options.timeout));
+  if (!options.poison.empty()) with.poison = options.poison;
+  if (!options.prints.empty()) with.prints = options.prints;
+  with.run =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  return with;
+}
+
+std::string joined(const names& words) {
+  std::string text;
+  for (const std::string& one : words) text.append(text.empty() ? "" : " ").append(one);
+  return text;
+}
+
+std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
+                                     const check::settings& with, const names& command) {
+  // Started in the background of a shell we would hand on to the children that SIGINT is ignored,
+  // and they would seem to survive it.
+  take_interruptions(ignored_signals::are_taken);
+  const check::child_starter start = [&] {
+    return std::make_unique<checked_child>(command, with.limit);
+  };
+  check::write_tap_header(std::cout, rules.size());
+  // First: who does not answer it costs the time limit with every rule. Not when --only names
+  // others, some of which need no answer.
+  const auto initialize = std::find_if(
+      rules.begin(), rules.end(), [](const check::rule& one) { return one.name == "initialize"; });
+  check::result first;
+  if (initialize != rules.end()) first = check::judge(*initialize, start, with);
+  std::vector<check::judged> all;
+  for (const check::rule& one : rules) {
+    if (one.name == "initialize") {
+      all.push_back({one, first});
+    } else if (first.is_silent) {
+      all.push_back({one,
+                     {check::result::verdict::skipped,
+                      "not run, since the child does not answer initialize"}});
+    } else {
+      all.push_back({one, check::judge(one, start, with)});
+    }
+    check::write_tap(std::cout, all.size(), one, all.back().came);
+    std::cout.flush();
+  }
+  return all;
+}
+
+exit_status run_check(const check_options& options, const names& command) {
+  const auto rules = chosen(options);
+  std::optional<result_file> junit;
+  if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
+  std::vector<check::judged> all;
+  try {
+    all = judge_all(rules, settings_from(options), command);
+  } catch (const start_error& error) {
+    std::cout << "Bail out! " << error.what() << '\n';
+    throw command_error(exit_status::cannot_be_set_up, error.what());
+  }
+  if (junit) {
+    check::write_junit(junit->stream(), joined(command), all);
+    junit->commit();
+  }
+  const auto count = [&](check::result::verdict what) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const check::judged& one) { return one.came.is == what; });
+  };
+  if (count(check::result::verdict::failed) > 0) return exit_status::breach;
+  if (count(check::result::verdict::passed) > 0) return exit_status::fine;
+  std::cerr << "kclxx check: nothing is shown: every rule was skipped, the first since "
+            << all.front().came.seen << '\n';
+  return exit_status::breach;
+}
+
+void print_list(const std::vector<check::rule>& rules) {
+  for (const check::rule& one : rules) std::cout << one.name << '\t' << one.expected << '\n';
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"check",
+       "Holds a child in any language against the rules of the protocol. The child is started\n"
+       "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken.",
+       "kclxx check -- ./word_count counts 0\n"
+       "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
+       "  kclxx check --junit results.xml --poison boom -- ./throws_at_boom"},
+      child_use::required, run);
+  auto options = std::make_shared<check_options>();
+  const CLI::Validator is_rule(unknown_rule, "");
+  command.add_flag("--list", options->lists,
+                   "Print the rules' names and what they expect; needs no child");
+  command.parse_complete_callback([options, &run] {
+    if (!options->lists) return require_child(run);
+    print_list(chosen(*options));
+    throw CLI::Success();
+  });
+  command.add_option("--only", options->only, "Check these rules alone")
+      ->type_name("RULE")
+      ->check(is_rule);
+  command.add_option("--skip", options->skip, "Leave these rules out")
+      ->type_name("RULE")
+      ->check(is_rule);
+  command.add_option("--timeout", options->timeout, "How long the child may take for one step")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(seconds_between(0.001, 86400));
+  command
+      .add_option("--poison", options->poison,
+                  "The child's processor throws at a record with this data")
+      ->type_name("TEXT");
+  command
+      .add_option("--prints", options->prints,
+                  "The child's processor prints to stdout, without a newline, at a record with "
+                  "this data")
+      ->type_name("TEXT");
+  command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
+      ->type_name("FILE");
+  command.callback(
+      [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });
+}
+
+}  // namespace kclxx::cli

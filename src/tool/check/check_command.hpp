@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tool/command.hpp"
+
+namespace kclxx::cli {
+
+/// `kclxx check`: holds a child against the rules of the protocol.
+void add_check_command(CLI::App& app, invocation& run);
+
+}  // namespace kclxx::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/check/child.hpp"
+#include "tool/process/child_dialogue.hpp"
+
+namespace kclxx::cli {
+
+/// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and its
+/// end is kept.
+class checked_child final : public check::child {
+ public:
+  /// Errors: start_error.
+  checked_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+
+  bool send(std::string_view bytes) override;
+  check::heard next_line(std::chrono::milliseconds limit) override;
+  void close_input() override { dialogue_.close_input(); }
+  void abandon() override;
+  void signal(check::signal_name which) override;
+  std::optional<check::child_end> wait_end(std::chrono::milliseconds limit) override;
+  std::string error_text() override;
+
+ private:
+  using clock = child_process::clock;
+
+  /// As child_dialogue::next(), with an eye on stderr.
+  child_dialogue::event next(clock::time_point deadline);
+  void drain_error();
+
+  child_dialogue dialogue_;
+  std::chrono::milliseconds limit_;
+  std::deque<std::string> ahead_;  // lines that came while a line was sent
+  bool output_ended_ = false;
+  std::string error_text_;
+};
+
+}  // namespace kclxx::cli

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/check/daemon.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "protocol/text.hpp"
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+using namespace std::chrono_literals;
+using daemon_model::call_kind;
+using steady = std::chrono::steady_clock;
+
+/// Of what a child that floods us says.
+constexpr std::size_t most_kept = 1000;
+
+std::chrono::milliseconds until(steady::time_point deadline) {
+  return std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now()));
+}
+
+/// The model's words for a message whose fields are at fault; what else it skips is no message.
+bool is_field_fault(std::string_view why) {
+  return why.starts_with("the daemon knows no field") ||
+         why.find("has a type that the daemon cannot read") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t longest = 200;
+  std::string out;
+  protocol::append_quoted(out, text.substr(0, longest));
+  if (text.size() > longest) out += " and " + std::to_string(text.size() - longest) + " bytes more";
+  return out;
+}
+
+std::string to_string(std::chrono::milliseconds time) {
+  return time % 1s == 0ms ? std::to_string(time / 1s) + " s" : std::to_string(time.count()) + " ms";
+}
+
+std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit) {
+  if (!how) return "it did not end, or its output was held open, for " + to_string(limit);
+  if (how->signal != 0) return "signal " + std::to_string(how->signal) + " ended it";
+  return "it left with exit status " + std::to_string(how->status);
+}
+
+std::string to_string(const checkpoint_seen& one) {
+  std::string text = "a checkpoint with sequence number ";
+  if (!one.asked.sequence_number) return text + "null";
+  text += quoted(*one.asked.sequence_number);
+  if (!one.asked.sub_sequence_number) return text + " and no sub-sequence number";
+  return text + " and sub-sequence number " + std::to_string(*one.asked.sub_sequence_number);
+}
+
+std::optional<sequence_position> position_of(const checkpoint_seen& one) {
+  if (!one.asked.sequence_number) return one.largest;
+  const auto sub = one.asked.sub_sequence_number.value_or(0);
+  if (sub < 0) return std::nullopt;
+  return sequence_position::parse(*one.asked.sequence_number, static_cast<std::uint64_t>(sub));
+}
+
+daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
+               const sequence_position& resume_at)
+    : row(resume_at),
+      child_(std::move(with)),
+      shard_id_(std::move(shard_id)),
+      limit_(limit),
+      consumer_(daemon_model::generation::v3, row) {}
+
+bool daemon::has_failed() const {
+  return std::any_of(checkpoints.begin(), checkpoints.end(),
+                     [](const checkpoint_seen& one) { return one.error.has_value(); });
+}
+
+const checkpoint_seen* daemon::failed_with(std::string_view error) const {
+  const auto failed = std::find_if(checkpoints.begin(), checkpoints.end(),
+                                   [&](const checkpoint_seen& one) { return one.error == error; });
+  return failed == checkpoints.end() ? nullptr : &*failed;
+}
+
+void daemon::call(const action& what) {
+  const reaction came = attempt(what);
+  if (came.is_answered) return;
+  const bool is_silent = !came.is_gone && !came.is_wrong && came.unfinished.empty();
+  if (is_silent && what.kind == call_kind::initialize) throw silence(came.seen);
+  throw breach(came.seen);
+}
+
+void daemon::prepare(const action& what) {
+  const reaction came = attempt(what);
+  if (!came.is_answered) throw not_applicable(came.seen);
+}
+
+bool daemon::attempt_all(const std::vector<action>& actions) {
+  return std::all_of(actions.begin(), actions.end(),
+                     [this](const action& one) { return attempt(one).is_answered; });
+}
+
+reaction daemon::attempt(const action& what) {
+  send(what);  // what keeps the child from reading shows in its output
+  return listen(what);
+}
+
+bool daemon::send(const action& what) {
+  daemon_model::happenings out;
+  consumer_.call(what.kind, what.name, what.largest, out);
+  return child_->send(what.line + "\n");
+}
+
+reaction daemon::listen(const action& what) {
+  const auto deadline = steady::now() + limit_;
+  for (;;) {
+    const heard came = child_->next_line(until(deadline));
+    if (came.what != heard::kind::line) {
+      const bool is_gone = came.what == heard::kind::end_of_output;
+      return {false, false, is_gone, came.text, explain(what, came)};
+    }
+    reaction so_far = take(came.text);
+    if (so_far.is_answered || so_far.is_wrong) return so_far;
+    if (steady::now() >= deadline) {  // a flood of lines is no answer
+      return {false, false, false, {}, explain(what, {heard::kind::silence, {}})};
+    }
+  }
+}
+
+reaction daemon::take(const std::string& line) {
+  reaction made;
+  if (line.empty()) {
+    is_after_blank_ = true;
+    return made;
+  }
+  const call_kind during = consumer_.waits_for();
+  const sequence_position last = consumer_.checkpointer().last();
+  const sequence_position largest = consumer_.checkpointer().largest_permitted();
+  daemon_model::happenings out;
+  consumer_.on_line(line, out);
+  bool is_message = true;
+  for (const auto& one : out) {
+    if (const auto* answer = std::get_if<daemon_model::answered>(&one)) {
+      checkpoints.push_back({during, answer->asked, answer->error, last, largest});
+      child_->send(answer->line + "\n");  // a child that does not read it is noticed below
+    } else if (const auto* skip = std::get_if<daemon_model::skipped>(&one)) {
+      is_message = is_field_fault(skip->why);
+      if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
+    } else if (std::holds_alternative<daemon_model::returned>(one)) {
+      made.is_answered = true;
+    } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&one)) {
+      made = {false, true, false, {}, wrong->why};
+    } else if (const auto* bad = std::get_if<daemon_model::failed>(&one)) {
+      made = {false, true, false, {}, bad->why};
+    }
+  }
+  if (is_message) {
+    ++messages;
+    if (!std::exchange(is_after_blank_, false)) ++glued;
+  }
+  return made;
+}
+
+std::string daemon::explain(const action& what, const heard& last) {
+  std::string text = "no status for " + what.name + ": ";
+  if (last.what == heard::kind::end_of_output) {
+    text += "its output ended, " + end_text();
+  } else {
+    text += "none within " + to_string(limit_);
+  }
+  if (!last.text.empty()) text += "; without a newline at its end: " + quoted(last.text);
+  if (!noise.empty()) {
+    text += "; the daemon skipped " + quoted(noise.back().line) + " (" + noise.back().why + ")";
+  }
+  return text;
+}
+
+std::vector<std::string> daemon::overheard(std::chrono::milliseconds time) {
+  std::vector<std::string> lines;
+  const auto deadline = steady::now() + time;
+  for (;;) {
+    heard came = child_->next_line(until(deadline));
+    if (came.what != heard::kind::line) {
+      if (!came.text.empty()) lines.push_back(came.text);
+      return lines;
+    }
+    is_after_blank_ = came.text.empty();
+    if (!came.text.empty() && lines.size() < most_kept) lines.push_back(std::move(came.text));
+    if (steady::now() >= deadline) return lines;
+  }
+}
+
+std::optional<child_end> daemon::leave() {
+  if (end_) return *end_;
+  child_->close_input();
+  const auto deadline = steady::now() + limit_;
+  while (steady::now() < deadline) {
+    heard came = child_->next_line(until(deadline));
+    if (came.what != heard::kind::line) break;
+    if (!came.text.empty() && late.size() < most_kept) late.push_back(std::move(came.text));
+  }
+  end_ = child_->wait_end(until(deadline));
+  return *end_;
+}
+
+std::string daemon::end_text() { return to_string(leave(), limit_); }
+
+}  // namespace kclxx::check

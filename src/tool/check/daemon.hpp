@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon_model/shard_consumer.hpp"
+#include "tool/check/action.hpp"
+#include "tool/check/child.hpp"
+
+namespace kclxx::check {
+
+/// A checkpoint line of the child, and what the daemon made of it.
+struct checkpoint_seen {
+  daemon_model::call_kind during;
+  daemon_model::child_checkpoint asked;
+  std::optional<std::string> error;  ///< the daemon's answer
+  sequence_position last;            ///< the last one that succeeded, as this one came
+  sequence_position largest;         ///< the largest that was permitted then
+};
+
+/// "a checkpoint at 103/0", for what is told of it.
+std::string to_string(const checkpoint_seen& one);
+/// The position that it stands for; std::nullopt: not a position.
+std::optional<sequence_position> position_of(const checkpoint_seen& one);
+
+/// A line that the daemon would skip.
+struct noise_seen {
+  std::string line;
+  std::string why;
+  bool is_message = false;  ///< a message, but with a field that the daemon cannot read
+};
+
+/// What came of an action.
+struct reaction {
+  bool is_answered = false;
+  bool is_wrong = false;   ///< a status came, for another action
+  bool is_gone = false;    ///< the child's output ended
+  std::string unfinished;  ///< what stands there without a newline
+  std::string seen;        ///< what came instead of the status
+};
+
+/// The daemon's side of the dialogue with one child, played in lockstep by the model. Keeps what
+/// the rules want to look at.
+class daemon {
+ public:
+  daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
+         const sequence_position& resume_at);
+
+  [[nodiscard]] const std::string& shard_id() const noexcept { return shard_id_; }
+  /// For the shard of this child.
+  [[nodiscard]] action initialize_at(std::string_view sequence_number,
+                                     std::uint64_t sub_sequence_number = 0) const {
+    return check::initialize_at(shard_id_, sequence_number, sub_sequence_number);
+  }
+
+  /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
+  /// not come.
+  void call(const action& what);
+  /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.
+  void prepare(const action& what);
+  /// The same; the reaction says what came. The limit is for all of it.
+  reaction attempt(const action& what);
+  /// Each in its turn, as long as they are answered. False: one was not.
+  bool attempt_all(const std::vector<action>& actions);
+  /// Sends it, and no more: for a rule that listens by itself. False: the child does not read.
+  bool send(const action& what);
+
+  /// Lines that come within `time` while no action is open.
+  std::vector<std::string> overheard(std::chrono::milliseconds time);
+  /// Closes the child's input and waits for its end. std::nullopt: not within the limit. What it
+  /// wrote in the meantime is in `late`.
+  std::optional<child_end> leave();
+  /// What leave() gives, after which the rule cannot go on: "exit status 1", for what was seen.
+  std::string end_text();
+
+  /// Whether a checkpoint failed, also by the child's own mistake.
+  [[nodiscard]] bool has_failed() const;
+  /// The first checkpoint that failed with this error; null when none did. With a fault of the row
+  /// it tells whether that was met: a position that is out of range never gets as far.
+  /// Lifetime: until the next action.
+  [[nodiscard]] const checkpoint_seen* failed_with(std::string_view error) const;
+
+  /// The shard's row in the lease table; its faults are the rule's to set.
+  daemon_model::lease row;
+  std::vector<checkpoint_seen> checkpoints;
+  std::vector<noise_seen> noise;
+  std::vector<std::string> late;  ///< lines behind the last status, which nobody reads
+  std::size_t messages = 0;
+  std::size_t glued = 0;  ///< messages that did not begin with a newline
+  [[nodiscard]] child& peer() noexcept { return *child_; }
+  [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
+
+ private:
+  reaction listen(const action& what);
+  reaction take(const std::string& line);
+  std::string explain(const action& what, const heard& last);
+
+  std::unique_ptr<child> child_;
+  std::string shard_id_;
+  std::chrono::milliseconds limit_;
+  daemon_model::shard_consumer consumer_;
+  bool is_after_blank_ = false;
+  std::optional<std::optional<child_end>> end_;
+};
+
+std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit);
+std::string to_string(std::chrono::milliseconds time);
+/// In quotes, cut short, fit for one line of a report.
+std::string quoted(std::string_view text);
+
+}  // namespace kclxx::check

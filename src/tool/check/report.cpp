@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/check/report.hpp"
+
+#include <algorithm>
+#include <ostream>
+#include <sstream>
+
+#include "protocol/text.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// A JSON string is a YAML one, too.
+void write_yaml(std::ostream& out, std::string_view name, std::string_view text) {
+  std::string value;
+  protocol::append_quoted(value, text);
+  out << "  " << name << ": " << value << '\n';
+}
+
+/// For what stands behind a test's number: '#' would begin a directive.
+std::string escaped(std::string_view text) {
+  std::string made;
+  for (const char c : text) {
+    if (c == '#' || c == '\\') made += '\\';
+    made += c == '\n' ? ' ' : c;
+  }
+  return made;
+}
+
+std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.section); }
+
+/// What XML 1.0 cannot hold, becomes '?'.
+std::string xml(std::string_view text) {
+  std::string made;
+  for (const char c : protocol::replace_invalid_utf8(text)) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '&') {
+      made += "&amp;";
+    } else if (c == '<') {
+      made += "&lt;";
+    } else if (c == '>') {
+      made += "&gt;";
+    } else if (c == '"') {
+      made += "&quot;";
+    } else {
+      made += code < 0x20 && c != '\n' && c != '\t' ? '?' : c;
+    }
+  }
+  return made;
+}
+
+std::string seconds(std::chrono::milliseconds time) {
+  const std::string rest = std::to_string(time.count() % 1000);
+  return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
+}
+
+void write_case(std::ostream& out, const judged& one) {
+  out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(one.by.name) << "\" time=\""
+      << seconds(one.came.took) << "\">\n";
+  if (one.came.is == result::verdict::skipped) {
+    out << "    <skipped message=\"" << xml(one.came.seen) << "\"/>\n";
+  } else if (one.came.is == result::verdict::failed) {
+    out << "    <failure message=\"" << xml(one.came.seen)
+        << "\">expected: " << xml(one.by.expected) << "\nseen: " << xml(one.came.seen)
+        << "\nwhy: " << xml(one.by.why) << "\nsee: " << xml(see(one.by)) << "</failure>\n";
+    if (!one.came.error_text.empty()) {
+      out << "    <system-err>" << xml(one.came.error_text) << "</system-err>\n";
+    }
+  }
+  out << "  </testcase>\n";
+}
+
+}  // namespace
+
+void write_tap_header(std::ostream& out, std::size_t rules) {
+  out << "TAP version 13\n1.." << rules << '\n';
+}
+
+void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came) {
+  const bool is_failed = came.is == result::verdict::failed;
+  out << (is_failed ? "not ok " : "ok ") << number << " - " << by.name << ": "
+      << escaped(by.expected);
+  if (came.is == result::verdict::skipped) out << " # SKIP " << escaped(came.seen);
+  out << '\n';
+  if (!is_failed) return;
+  out << "  ---\n";
+  write_yaml(out, "expected", by.expected);
+  write_yaml(out, "seen", came.seen);
+  write_yaml(out, "why", by.why);
+  write_yaml(out, "see", see(by));
+  if (!came.error_text.empty()) {
+    out << "  stderr:\n";
+    for (const std::string& line : lines_of(came.error_text)) {
+      std::string value;
+      protocol::append_quoted(value, line);
+      out << "    - " << value << '\n';
+    }
+  }
+  out << "  ...\n";
+}
+
+void write_junit(std::ostream& out, const std::string& command, const std::vector<judged>& all) {
+  const auto count = [&](result::verdict what) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const judged& one) { return one.came.is == what; });
+  };
+  std::chrono::milliseconds took{};
+  for (const judged& one : all) took += one.came.took;
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
+      << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
+      << count(result::verdict::failed) << "\" skipped=\"" << count(result::verdict::skipped)
+      << "\" errors=\"0\" time=\"" << seconds(took) << "\">\n";
+  for (const judged& one : all) write_case(out, one);
+  out << "</testsuite>\n";
+}
+
+}  // namespace kclxx::check

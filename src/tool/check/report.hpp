@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+/// The version line and the plan.
+void write_tap_header(std::ostream& out, std::size_t rules);
+/// One test line, with a block that tells what was expected, what was seen and why it matters when
+/// it failed. `number` counts from 1.
+void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came);
+
+struct judged {
+  rule by;
+  result came;
+};
+
+/// The whole run as JUnit XML. `command` is what was checked.
+void write_junit(std::ostream& out, const std::string& command, const std::vector<judged>& all);
+
+}  // namespace kclxx::check

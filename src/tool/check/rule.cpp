@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/check/rule.hpp"
+
+#include <utility>
+
+namespace kclxx::check {
+
+daemon& stage::start(const sequence_position& resume_at) {
+  daemon_.reset();  // the one before ends first: it may hold what the next one needs
+  daemon_ = std::make_unique<daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
+  return *daemon_;
+}
+
+// As Kinesis names them; the digits are a hash (FNV-1a) of what makes this child another one.
+std::string stage::next_shard_id() {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  add(rule_name_);
+  add("/" + std::to_string(with_.run) + "/" + std::to_string(++started_));
+  const std::string digits = std::to_string(hash % 1'000'000'000'000);
+  return "shardId-" + std::string(12 - digits.size(), '0') + digits;
+}
+
+daemon& stage::start_initialized(const sequence_position& resume_at) {
+  daemon& started = start(resume_at);
+  started.prepare(
+      started.initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
+  return started;
+}
+
+std::string stage::error_text() { return daemon_ ? daemon_->peer().error_text() : ""; }
+
+const std::vector<rule>& all_rules() {
+  static const std::vector<rule> all = [] {
+    std::vector<rule> made;
+    for (const auto part : {framing_rules, action_rules, value_rules, checkpoint_rules,
+                            shard_end_rules, leaving_rules, processor_rules}) {
+      for (const rule& one : part()) made.push_back(one);
+    }
+    return made;
+  }();
+  return all;
+}
+
+result judge(const rule& by, const child_starter& starter, const settings& with) {
+  const auto began = std::chrono::steady_clock::now();
+  stage on(by.name, starter, with);
+  result made;
+  try {
+    by.script(on);
+  } catch (const breach& seen) {
+    made.is = result::verdict::failed;
+    made.seen = seen.what();
+    made.error_text = on.error_text();
+    made.is_silent = dynamic_cast<const silence*>(&seen) != nullptr;
+  } catch (const not_applicable& reason) {
+    made.is = result::verdict::skipped;
+    made.seen = reason.what();
+  }
+  made.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - began);
+  return made;
+}
+
+}  // namespace kclxx::check

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/check/child.hpp"
+#include "tool/check/daemon.hpp"
+
+namespace kclxx::check {
+
+/// The child does not do what the rule expects; what() is what was seen.
+class breach : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// It does not even answer initialize in time: each rule would come to the same end.
+class silence : public breach {
+ public:
+  using breach::breach;
+};
+
+/// This child never does what the rule is about; what() is why it cannot be judged.
+class not_applicable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct settings {
+  /// How long a child may take for one step.
+  std::chrono::milliseconds limit{10000};
+  /// How long to listen where nothing may come.
+  std::chrono::milliseconds quiet{200};
+  /// Data of a record at which the user's processor throws.
+  std::optional<std::string> poison{};
+  /// Data of a record at which the user's processor prints text without a newline to its stdout.
+  std::optional<std::string> prints{};
+  /// Goes into the shards' ids, so that what a processor keeps by shard does not meet the next run.
+  std::uint64_t run = 0;
+};
+
+/// Where a rule's script finds children.
+class stage {
+ public:
+  stage(std::string_view rule_name, const child_starter& starter, const settings& with)
+      : rule_name_(rule_name), starter_(starter), with_(with) {}
+
+  /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
+  daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
+  /// A new child that has answered initialize. Errors: not_applicable.
+  daemon& start_initialized(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
+
+  [[nodiscard]] const settings& with() const noexcept { return with_; }
+  /// The end of what the last child wrote to stderr.
+  [[nodiscard]] std::string error_text();
+
+ private:
+  [[nodiscard]] std::string next_shard_id();
+
+  std::string_view rule_name_;
+  const child_starter& starter_;
+  const settings& with_;
+  std::uint64_t started_ = 0;
+  std::unique_ptr<daemon> daemon_;
+};
+
+/// One rule of docs/protocol.md.
+struct rule {
+  std::string_view name;      ///< what --only and --skip take
+  std::string_view expected;  ///< one sentence
+  std::string_view section;   ///< of docs/protocol.md
+  std::string_view why;       ///< what comes of a breach under the real daemon
+  /// Returns when the child keeps the rule. Errors: breach, not_applicable.
+  void (*script)(stage&);
+};
+
+/// All of them, in the order in which they are reported.
+const std::vector<rule>& all_rules();
+
+// The parts of it, a file each.
+std::span<const rule> framing_rules();
+std::span<const rule> action_rules();
+std::span<const rule> value_rules();
+std::span<const rule> checkpoint_rules();
+std::span<const rule> shard_end_rules();
+std::span<const rule> leaving_rules();
+std::span<const rule> processor_rules();
+
+struct result {
+  enum class verdict { passed, failed, skipped };
+  verdict is = verdict::passed;
+  std::string seen{};        ///< of a failed one; of a skipped one the reason
+  std::string error_text{};  ///< of a failed one: the end of the child's stderr
+  std::chrono::milliseconds took{};
+  bool is_silent = false;  ///< of a failed one: by silence
+};
+
+/// Errors: what the starter throws.
+result judge(const rule& by, const child_starter& starter, const settings& with);
+
+}  // namespace kclxx::check

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every action is answered, whatever its size.
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+void initialize(stage& on) {
+  daemon& with = on.start();
+  with.call(with.initialize_at("TRIM_HORIZON"));
+}
+
+void initial_positions(stage& on) {
+  for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
+    daemon& with = on.start();
+    with.call(with.initialize_at(where));
+  }
+  daemon& with = on.start();
+  with.call(with.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
+}
+
+void one_record(stage& on) { on.start_initialized().call(records(101, 1)); }
+
+void empty_batch(stage& on) {
+  daemon& with = on.start_initialized();
+  with.call(records(101, 0));
+  with.call(records(101, 1));
+  with.call(records(102, 0));
+}
+
+void many_records(stage& on) { on.start_initialized().call(records(101, 10000)); }
+
+void long_line(stage& on) {
+  // Kinesis's usual limit for one record; 20 of them are a line of 28 MB.
+  const std::string payload(std::size_t{1} << 20, 'x');
+  on.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
+}
+
+void aggregated(stage& on) { on.start_initialized().call(aggregated_records("201", 5)); }
+
+void answers(stage& on, const action& what) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.call(what);
+}
+
+void asked_to_shut_down(stage& on) { answers(on, shutdown_requested()); }
+void lost_lease(stage& on) { answers(on, lease_lost()); }
+void ended_shard(stage& on) { answers(on, shard_ended()); }
+void old_terminate(stage& on) { answers(on, old_shutdown("TERMINATE")); }
+void old_shard_end(stage& on) { answers(on, old_shutdown("SHARD_END")); }
+void old_zombie(stage& on) { answers(on, old_shutdown("ZOMBIE")); }
+void old_lease_lost(stage& on) { answers(on, old_shutdown("LEASE_LOST")); }
+
+void hand_off(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.prepare(shutdown_requested());
+  with.call(lease_lost());
+}
+
+void unknown(stage& on) {
+  const reaction came = on.start_initialized().attempt(unknown_action());
+  if (!came.is_answered && !came.is_gone) throw breach(came.seen);
+}
+
+void unknown_goes_on(stage& on) {
+  daemon& with = on.start_initialized();
+  with.call(unknown_action());
+  with.call(records(101, 3));
+}
+
+constexpr std::string_view hangs =
+    "The daemon waits for the status without a time limit, unless timeoutInSeconds is set: the "
+    "shard hangs. When the child leaves instead, the whole worker ends, with all its shards.";
+constexpr std::string_view old_end =
+    "Daemons of 1.x end a shard with shutdown and TERMINATE, those of 2.0 with SHARD_END. Without "
+    "the status, by this very name, the worker ends or hangs.";
+constexpr std::string_view old_loss =
+    "Daemons of 1.x tell of a lost lease with shutdown and ZOMBIE, those of 2.0 with LEASE_LOST. "
+    "Without the status, by this very name, the worker ends or hangs.";
+
+constexpr rule rules[] = {
+    {"initialize", "initialize is answered", "The dialogue", hangs, initialize},
+    {"initial-positions",
+     "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number",
+     "From the daemon", hangs, initial_positions},
+    {"one-record", "a batch of one record is answered", "The dialogue", hangs, one_record},
+    {"empty-batch", "a batch without records is answered", "From the daemon",
+     "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the "
+     "only tick on an idle shard.",
+     empty_batch},
+    {"many-records", "a batch of 10,000 records is answered", "From the daemon",
+     "10,000 records are what one GetRecords call can bring.", many_records},
+    {"long-line", "a line of 28 MB is answered", "Framing",
+     "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more where the "
+     "daemon took aggregated records apart.",
+     long_line},
+    {"aggregated-records", "the user records of an aggregated record are answered",
+     "From the daemon",
+     "The daemon takes aggregated (KPL) records apart: one sequence number, several "
+     "sub-sequence numbers.",
+     aggregated},
+    {"shutdown-requested", "shutdownRequested is answered", "The dialogue",
+     "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
+     "hand-off waits for its whole grace time.",
+     asked_to_shut_down},
+    {"lease-lost", "leaseLost is answered", "The dialogue", hangs, lost_lease},
+    {"shard-ended", "shardEnded is answered", "The dialogue", hangs, ended_shard},
+    {"hand-off", "leaseLost behind shutdownRequested is answered", "The dialogue",
+     "That is how 3.x hands a lease over. A child that left after shutdownRequested ends the "
+     "worker here.",
+     hand_off},
+    {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "From the daemon",
+     old_end, old_terminate},
+    {"old-shard-end", "shutdown with SHARD_END is answered, as shutdown", "From the daemon",
+     old_end, old_shard_end},
+    {"old-zombie", "shutdown with ZOMBIE is answered, as shutdown", "From the daemon", old_loss,
+     old_zombie},
+    {"old-lease-lost", "shutdown with LEASE_LOST is answered, as shutdown", "From the daemon",
+     old_loss, old_lease_lost},
+    {"unknown-action", "an action of an unknown name does not hang the child", "What happens when",
+     "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
+     "a status nor an end of the output the shard hangs, and nobody is told.",
+     unknown},
+    {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
+     "What happens when",
+     "A later daemon may add an action. A child that leaves takes the whole worker with it, on "
+     "every host, at every restart.",
+     unknown_goes_on},
+};
+
+}  // namespace
+
+std::span<const rule> action_rules() { return rules; }
+
+}  // namespace kclxx::check

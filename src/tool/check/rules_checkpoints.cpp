@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints before the shard's end. A child that never asks for one cannot break these.
+#include <algorithm>
+
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+using daemon_model::call_kind;
+
+void none_during(const daemon& with, call_kind what) {
+  for (const checkpoint_seen& one : with.checkpoints) {
+    if (one.during == what) throw breach(to_string(one));
+  }
+}
+
+void in_initialize(stage& on) {
+  for (const char* where : {"TRIM_HORIZON", "300"}) {
+    daemon& with = on.start(sequence_position(where));
+    const reaction came = with.attempt(with.initialize_at(where));
+    none_during(with, call_kind::initialize);
+    if (!came.is_answered) throw not_applicable(came.seen);
+  }
+}
+
+void in_lease_lost(stage& on) {
+  for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
+    daemon& with = on.start_initialized();
+    with.prepare(records(101, 3));
+    with.attempt(ending);  // whether it is answered is another rule's matter
+    none_during(with, call_kind::lease_lost);
+  }
+}
+
+/// Numbers of one to three digits: compared as text, 9 would be more than 10 and 100.
+daemon& many_positions(stage& on) {
+  daemon& with = on.start_initialized(sequence_position("6"));
+  with.attempt_all({records(7, 2), records(9, 2), records(11, 1), records(98, 2), records(100, 3),
+                    shutdown_requested()});
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  return with;
+}
+
+void not_beyond(stage& on) {
+  const daemon& with = many_positions(on);
+  for (const checkpoint_seen& one : with.checkpoints) {
+    const auto at = position_of(one);
+    if (!at) throw breach(to_string(one) + ", which is no position");
+    if (*at > one.largest) {
+      throw breach(to_string(one) + ", when " + to_string(one.largest) +
+                   " was the largest delivered");
+    }
+  }
+}
+
+void rises(stage& on) {
+  const daemon& with = many_positions(on);
+  for (const checkpoint_seen& one : with.checkpoints) {
+    const auto at = position_of(one);
+    if (at && *at < one.last) {
+      throw breach(to_string(one) + ", when " + to_string(one.last) + " was persisted");
+    }
+  }
+}
+
+void sub_sequence(stage& on) {
+  daemon& with = on.start_initialized();
+  const bool is_through = with.attempt_all({aggregated_records("201", 5), shutdown_requested()});
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  for (const checkpoint_seen& one : with.checkpoints) {
+    if (one.asked.sequence_number && !one.asked.sub_sequence_number) {
+      throw breach(to_string(one) + "; the user records 0 to 4 of 201 were delivered");
+    }
+  }
+  if (is_through && with.row.checkpoint() < sequence_position("201", 4)) {
+    throw breach("at the end " + to_string(with.row.checkpoint()) +
+                 " is persisted; 201/4 was delivered");
+  }
+}
+
+/// Lets the next `count` writes to the lease table fail, or all of them when it is not given.
+void fail_writes(daemon& with, std::string error, std::optional<int> count = std::nullopt) {
+  with.row.set_fault([error = std::move(error), left = count](
+                         const sequence_position&) mutable -> std::optional<std::string> {
+    if (left && (*left)-- <= 0) return std::nullopt;
+    return error;
+  });
+}
+
+/// Errors: not_applicable, when no checkpoint met the fault.
+const checkpoint_seen& expect_failed(const daemon& with, std::string_view error) {
+  if (const checkpoint_seen* const failed = with.failed_with(error)) return *failed;
+  throw not_applicable(with.checkpoints.empty()
+                           ? "it asked for no checkpoint"
+                           : "none of its checkpoints failed with " + std::string(error));
+}
+
+/// Each is answered, though checkpoints fail.
+void call_all(daemon& with, const std::vector<action>& actions) {
+  for (const action& one : actions) {
+    const reaction came = with.attempt(one);
+    if (came.is_answered) continue;
+    if (with.has_failed()) throw breach(came.seen);
+    throw not_applicable(came.seen);
+  }
+}
+
+void comes_again_after(stage& on, const std::string& error) {
+  daemon& with = on.start_initialized();
+  fail_writes(with, error, 1);
+  call_all(with, {records(101, 3), records(104, 3)});
+  const checkpoint_seen* const early = with.failed_with(error);
+  if (early == nullptr || with.row.checkpoint() < position_of(*early)) {
+    call_all(with, {shutdown_requested()});
+  }
+  const checkpoint_seen& failed = expect_failed(with, error);
+  if (with.row.checkpoint() < position_of(failed)) {
+    throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
+                 to_string(with.row.checkpoint()) + " is persisted");
+  }
+}
+
+void throttled(stage& on) { comes_again_after(on, "ThrottlingException"); }
+void dependency(stage& on) { comes_again_after(on, "KinesisClientLibDependencyException"); }
+
+void unknown_error(stage& on) {
+  daemon& with = on.start_initialized();
+  fail_writes(with, "TomorrowsException");
+  reaction came = with.attempt(records(101, 3));
+  if (came.is_answered) came = with.attempt(shutdown_requested());
+  if (!came.is_answered && !came.is_gone) throw breach(came.seen);
+  expect_failed(with, "TomorrowsException");
+}
+
+void lease_is_gone(stage& on) {
+  daemon& with = on.start_initialized();
+  with.row.lose();
+  call_all(with, {records(101, 3), records(104, 3), lease_lost()});
+  expect_failed(with, "ShutdownException");
+}
+
+void none_after_lease_is_gone(stage& on) {
+  daemon& with = on.start_initialized();
+  with.row.lose();
+  const bool is_through =
+      with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
+  expect_failed(with, "ShutdownException");
+  if (with.checkpoints.size() > 1) {
+    throw breach("after a ShutdownException came " + to_string(with.checkpoints[1]));
+  }
+  if (!is_through) throw not_applicable("it leaves on a ShutdownException; see lease-is-gone");
+}
+
+void all_at_shutdown(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.prepare(records(104, 3));
+  with.prepare(shutdown_requested());
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (with.row.checkpoint() != sequence_position("106")) {
+    throw breach("106/0 was delivered; " + to_string(with.row.checkpoint()) +
+                 " is persisted when shutdownRequested is answered");
+  }
+}
+
+/// The batches with the first `in_batches` writes throttled, then shutdownRequested with one.
+/// False: nothing was written in shutdownRequested.
+bool is_throttled_at_shutdown(stage& on, int in_batches) {
+  daemon& with = on.start_initialized();
+  fail_writes(with, "ThrottlingException", in_batches);
+  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
+  fail_writes(with, "ThrottlingException", 1);
+  with.checkpoints.clear();
+  call_all(with, {shutdown_requested()});
+  const bool was_throttled = with.failed_with("ThrottlingException") != nullptr;
+  if (was_throttled && with.row.checkpoint() != sequence_position("106")) {
+    throw breach("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
+                 to_string(with.row.checkpoint()) + " is persisted when that is answered");
+  }
+  return was_throttled;
+}
+
+void throttled_at_shutdown(stage& on) {
+  // A child that has persisted all has nothing to ask for, unless that failed.
+  if (is_throttled_at_shutdown(on, 0) || is_throttled_at_shutdown(on, 2)) return;
+  throw not_applicable("it left nothing to be persisted in shutdownRequested");
+}
+
+constexpr rule rules[] = {
+    {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "Checkpoints",
+     "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
+    {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "Checkpoints",
+     "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
+     "or ShutdownException in 1.x.",
+     in_lease_lost},
+    {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "Checkpoints",
+     "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
+    {"checkpoint-rises", "no checkpoint lies before one that succeeded", "Checkpoints",
+     "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
+     "that compares text holds 9 for more than 10.",
+     rises},
+    {"checkpoint-sub-sequence",
+     "a position in an aggregated record is checkpointed with its sub-sequence number",
+     "Checkpoints",
+     "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
+     "other records again.",
+     sub_sequence},
+    {"throttled-checkpoint",
+     "a position whose checkpoint was throttled is persisted later, without an end of the child",
+     "Checkpoints",
+     "Throttling of the lease table is everyday life. A position that is dropped costs "
+     "duplicates after a restart; a child that leaves ends the whole worker.",
+     throttled},
+    {"dependency-checkpoint",
+     "a position is persisted later when its checkpoint failed with "
+     "KinesisClientLibDependencyException",
+     "Checkpoints",
+     "It says that DynamoDB did not answer. A position that is dropped costs duplicates after a "
+     "restart; a child that leaves ends the whole worker.",
+     dependency},
+    {"unknown-checkpoint-error",
+     "a checkpoint that fails with an error of an unknown name does not hang the child",
+     "Checkpoints",
+     "The error is the name of a Java class: an open set. The daemon waits for the status "
+     "without a time limit.",
+     unknown_error},
+    {"lease-is-gone", "after a ShutdownException the actions are answered all the same",
+     "Checkpoints",
+     "It says that another worker has the lease, which is no fault of the child. The daemon "
+     "finds out and calls leaseLost by itself; a child that leaves ends the whole worker.",
+     lease_is_gone},
+    {"no-checkpoint-after-lease-is-gone",
+     "after a ShutdownException no other checkpoint is asked for", "Checkpoints",
+     "None can succeed. Each costs a round trip, and a loop that tries again delays the "
+     "hand-off; the records are another worker's already.",
+     none_after_lease_is_gone},
+    {"checkpoint-at-shutdown",
+     "everything delivered is persisted when shutdownRequested is answered", "Checkpoints",
+     "The lease is handed over next, or the worker ends: what is not persisted is processed "
+     "again elsewhere.",
+     all_at_shutdown},
+    {"throttled-at-shutdown",
+     "a checkpoint that was throttled in shutdownRequested is tried again before the status",
+     "Checkpoints",
+     "There is no later opportunity: what is not persisted is processed again elsewhere.",
+     throttled_at_shutdown},
+};
+
+}  // namespace
+
+std::span<const rule> checkpoint_rules() { return rules; }
+
+}  // namespace kclxx::check

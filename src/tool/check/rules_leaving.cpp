@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the child leaves, and when it must not.
+#include <chrono>
+
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+void must_end(daemon& with) {
+  const auto end = with.leave();
+  if (!end) throw breach(to_string(end, with.limit()));
+}
+
+void after_a_batch(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  must_end(with);
+}
+
+void at_the_start(stage& on) { must_end(on.start()); }
+
+/// The ending has a rule of its own; the rest of these goes on without it.
+void after_an_ending(stage& on) {
+  bool is_judged = false;
+  for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
+    daemon& with = on.start_initialized();
+    if (!with.attempt_all({records(101, 3), ending})) continue;
+    is_judged = true;
+    must_end(with);
+  }
+  if (!is_judged) throw not_applicable("it answers no ending");
+}
+
+void with_success(stage& on) {
+  bool is_judged = false;
+  for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
+    daemon& with = on.start_initialized();
+    if (!with.attempt(last).is_answered) continue;
+    is_judged = true;
+    const auto end = with.leave();
+    if (!end || !end->is_success()) {
+      throw breach("after " + last.name + ": " + to_string(end, with.limit()));
+    }
+  }
+  if (!is_judged) throw not_applicable("it answers nothing but initialize");
+}
+
+void in_an_action(stage& on) {
+  daemon& with = on.start_initialized();
+  with.send(records(101, 3));
+  must_end(with);
+}
+
+void in_a_line(stage& on) {
+  daemon& with = on.start_initialized();
+  const std::string line = records(101, 3).line;
+  with.peer().send(line.substr(0, line.size() / 2));
+  must_end(with);
+  if (!with.late.empty()) throw breach("half a line was answered: " + quoted(with.late.front()));
+}
+
+void while_it_waits(stage& on) {
+  daemon& with = on.start_initialized();
+  with.send(records(101, 3));
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + with.limit();
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    const bool is_late = left.count() <= 0;  // it may print without end
+    const heard came = is_late ? heard{heard::kind::silence} : with.peer().next_line(left);
+    if (came.what != heard::kind::line) throw breach("neither a checkpoint nor a status");
+    const auto message = daemon_model::parse_child_line(came.text);
+    if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
+    if (std::holds_alternative<daemon_model::child_status>(message)) {
+      throw not_applicable("it asked for no checkpoint in processRecords");
+    }
+  }
+  must_end(with);
+}
+
+void daemon_dies(stage& on) {
+  daemon& with = on.start_initialized();
+  with.send(records(101, 3));
+  with.peer().abandon();
+  const auto end = with.peer().wait_end(with.limit());
+  if (!end) throw breach(to_string(end, with.limit()));
+}
+
+void malformed(stage& on) {
+  daemon& with = on.start_initialized();
+  action broken = records(101, 3);
+  broken.line.resize(broken.line.size() / 2);
+  const reaction came = with.attempt(broken);
+  if (came.is_answered) throw breach("half a batch was answered with success");
+  if (!came.is_gone) throw breach(came.seen);
+  const auto end = with.leave();
+  if (!end || end->is_success()) throw breach(came.seen);
+}
+
+void survives(stage& on, signal_name which) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.peer().signal(which);
+  with.call(records(104, 3));
+  with.call(records(107, 3));
+  must_end(with);
+}
+
+void terminate(stage& on) { survives(on, signal_name::terminate); }
+void interrupt(stage& on) { survives(on, signal_name::interrupt); }
+void hangup(stage& on) { survives(on, signal_name::hangup); }
+
+constexpr std::string_view no_limit =
+    "The daemon closes the child's input and then waits, without a time limit, until its output "
+    "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
+    "the next shard's turn.";
+constexpr std::string_view orphan =
+    "The daemon is gone, or ends. A child that stays lives on as an orphan, for ever, and may "
+    "still do the work that another worker does by now.";
+constexpr std::string_view whole_group =
+    "A container's or terminal's signal reaches the whole process group. A child that ends before "
+    "the daemon can say shutdownRequested has persisted nothing, and makes of a graceful stop a "
+    "crash of the worker.";
+
+constexpr rule rules[] = {
+    {"end-of-input", "the child ends when its input ends while it is idle", "What happens when",
+     no_limit, after_a_batch},
+    {"end-of-input-at-start", "the child ends when its input ends before any action",
+     "What happens when", no_limit, at_the_start},
+    {"end-of-input-after-ending",
+     "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded",
+     "What happens when", no_limit, after_an_ending},
+    {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
+     "Exit statuses",
+     "The daemon only logs it, but it is what tells a regular end from a failure in the logs, "
+     "and what monitoring goes by.",
+     with_success},
+    {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
+     "What happens when", orphan, in_an_action},
+    {"end-of-input-in-line",
+     "the child ends when its input ends in the middle of a line, and does not answer that",
+     "What happens when", orphan, in_a_line},
+    {"end-of-input-unanswered",
+     "the child ends when its input ends while a checkpoint is unanswered", "What happens when",
+     orphan, while_it_waits},
+    {"daemon-dies", "the child ends when all its pipes break in the middle of an action",
+     "What happens when", orphan, daemon_dies},
+    {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
+     "What happens when",
+     "The daemon waits for the status of what it sent, without a time limit: a child that skips "
+     "the line hangs the shard. A status would report records as processed that were never "
+     "read.",
+     malformed},
+    {"sigterm", "SIGTERM does not end the child under a daemon that goes on", "What happens when",
+     whole_group, terminate},
+    {"sigint", "SIGINT does not end the child under a daemon that goes on", "What happens when",
+     whole_group, interrupt},
+    {"sighup", "SIGHUP does not end the child under a daemon that goes on", "What happens when",
+     whole_group, hangup},
+};
+
+}  // namespace
+
+std::span<const rule> leaving_rules() { return rules; }
+
+}  // namespace kclxx::check

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cannot be provoked from outside: the user's processor throws, or prints. These need a
+// processor that does so at a record with the given data.
+#include <algorithm>
+
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+constexpr std::size_t poison_at = 105;
+
+/// One good batch, and one whose second record is the poison; the reaction to that.
+reaction poisoned(stage& on, daemon*& with) {
+  if (!on.with().poison) {
+    throw not_applicable("whether the processor throws is not ours to say; see --poison");
+  }
+  with = &on.start_initialized();
+  with->prepare(records(101, 3));
+  return with->attempt(records_of({"payload", *on.with().poison, "payload"}, poison_at - 1));
+}
+
+void no_status(stage& on) {
+  daemon* with = nullptr;
+  if (poisoned(on, with).is_answered) {
+    throw breach(
+        "the batch with the record at which the processor throws was answered with "
+        "success");
+  }
+}
+
+void leaves(stage& on) {
+  daemon* with = nullptr;
+  const reaction came = poisoned(on, with);
+  if (came.is_answered) {
+    throw breach("it answered the batch with success and stayed");
+  }
+  if (!came.is_gone) throw breach(came.seen);
+  const auto end = with->leave();
+  if (!end || end->is_success()) throw breach(came.seen);
+}
+
+void no_checkpoint(stage& on) {
+  daemon* with = nullptr;
+  const reaction came = poisoned(on, with);
+  // A child that reported success passes the record over with the next checkpoint.
+  if (came.is_answered) with->attempt(shutdown_requested());
+  const sequence_position poison(std::to_string(poison_at));
+  if (with->row.checkpoint().is_number() && with->row.checkpoint() >= poison) {
+    throw breach("the processor threw at " + to_string(poison) + "; " +
+                 to_string(with->row.checkpoint()) + " is persisted");
+  }
+}
+
+void earlier_work(stage& on) {
+  daemon* with = nullptr;
+  poisoned(on, with);
+  if (with->checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (with->row.checkpoint() < sequence_position("103")) {
+    throw breach("the batch up to 103/0 was complete; " + to_string(with->row.checkpoint()) +
+                 " is persisted");
+  }
+}
+
+void stray_print(stage& on) {
+  if (!on.with().prints) {
+    throw not_applicable("whether the processor prints is not ours to say; see --prints");
+  }
+  daemon& with = on.start_initialized();
+  with.call(records_of({"payload", *on.with().prints, "payload"}, 101));
+  with.call(records(104, 3));
+}
+
+constexpr rule rules[] = {
+    {"poison-status", "a batch in which the processor throws is not answered with success",
+     "What happens when",
+     "The status says that the batch was processed. The next checkpoint passes its records over: "
+     "silent loss.",
+     no_status},
+    {"poison-exit", "the child leaves with a non-zero status when the processor throws",
+     "What happens when",
+     "A child that neither answers nor leaves hangs the shard, and nobody is told.", leaves},
+    {"poison-checkpoint", "no checkpoint covers a record at which the processor threw",
+     "What happens when", "The record is never delivered again: silent loss.", no_checkpoint},
+    {"poison-earlier-work", "what was complete before the processor threw is persisted",
+     "What happens when",
+     "It costs nothing to persist it, and what is not is processed again after the restart, "
+     "each time.",
+     earlier_work},
+    {"stray-print", "text that the processor leaves on stdout does not harm", "Framing",
+     "Text without a newline that is glued to the status makes the daemon skip it as noise: the "
+     "shard hangs over a debug print.",
+     stray_print},
+};
+
+}  // namespace
+
+std::span<const rule> processor_rules() { return rules; }
+
+}  // namespace kclxx::check

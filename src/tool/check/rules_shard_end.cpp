@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shard's end, where a missing checkpoint costs the shard's children.
+#include <algorithm>
+
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+const sequence_position& shard_end() {
+  static const sequence_position end("SHARD_END");
+  return end;
+}
+
+void expect_end(const daemon& with) {
+  if (with.row.checkpoint() == shard_end()) return;
+  std::string text = "the status, and " + to_string(with.row.checkpoint()) + " is persisted";
+  const auto at_end = [](const auto& one) {
+    return one.during == daemon_model::call_kind::shard_ended;
+  };
+  const auto asked = std::find_if(with.checkpoints.rbegin(), with.checkpoints.rend(), at_end);
+  if (asked == with.checkpoints.rend()) throw breach(text + "; no checkpoint was asked for");
+  text += "; the last thing asked for was " + to_string(*asked);
+  throw breach(text + (asked->error ? ", which failed with " + *asked->error : ""));
+}
+
+/// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
+void end_shard(daemon& with, const action& how = shard_ended()) {
+  const reaction came = with.attempt(how);
+  if (came.is_answered) return;
+  if (with.has_failed()) throw breach(came.seen);
+  throw not_applicable(came.seen);
+}
+
+void after_records(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  end_shard(with);
+  expect_end(with);
+}
+
+void after_stored(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  if (with.row.checkpoint() != sequence_position("103")) {
+    throw not_applicable("it had not persisted the last position before the shard's end");
+  }
+  end_shard(with);
+  expect_end(with);
+}
+
+void without_records(stage& on) {
+  daemon& with = on.start_initialized(sequence_position("300"));
+  end_shard(with);
+  expect_end(with);
+}
+
+void old_end(stage& on) {
+  for (const char* reason : {"TERMINATE", "SHARD_END"}) {
+    daemon& with = on.start_initialized();
+    with.prepare(records(101, 3));
+    end_shard(with, old_shutdown(reason));
+    expect_end(with);
+  }
+}
+
+void throttled(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.row.set_fault([left = 2](const sequence_position& at) mutable -> std::optional<std::string> {
+    if (at != shard_end() || left == 0) return std::nullopt;
+    --left;
+    return "ThrottlingException";
+  });
+  end_shard(with);
+  expect_end(with);
+}
+
+void failed_for_good(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
+    if (at != shard_end()) return std::nullopt;
+    return "InvalidStateException";
+  });
+  const reaction came = with.attempt(shard_ended());
+  if (came.is_answered) expect_end(with);
+  if (with.failed_with("InvalidStateException") == nullptr) throw not_applicable(came.seen);
+  if (!came.is_gone) throw breach(came.seen);
+  const auto end = with.leave();
+  if (!end || end->is_success()) throw breach(came.seen);
+}
+
+void lease_is_gone(stage& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.row.lose();
+  end_shard(with);
+  if (with.failed_with("ShutdownException") == nullptr) {
+    throw not_applicable("it asked for no checkpoint at the shard's end");
+  }
+}
+
+constexpr std::string_view children =
+    "The daemon answers for a shard only when its end is persisted. Without that the shard's "
+    "children are never read, though the child reported success.";
+
+constexpr rule rules[] = {
+    {"shard-end", "the shard's end is persisted before shardEnded is answered", "Checkpoints",
+     children, after_records},
+    {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
+     "Checkpoints",
+     "A checkpoint at the last position then does nothing at all (open upstream since 2017); "
+     "only one with a null sequence number stands for the end. Without it the shard's children "
+     "are never read.",
+     after_stored},
+    {"shard-end-without-records",
+     "the end is persisted, too, when nothing was delivered since the restart", "Checkpoints",
+     "A worker that resumes at the last position of a closed shard has no record whose position "
+     "it could use; only a null sequence number stands for the end. Without it the shard's "
+     "children are never read.",
+     without_records},
+    {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded",
+     "From the daemon", children, old_end},
+    {"shard-end-throttled",
+     "a checkpoint of the end that is throttled twice is tried again before the status",
+     "Checkpoints",
+     "There is no later opportunity: the daemon does not ask the child again. The shard's "
+     "children are not read before a restart.",
+     throttled},
+    {"shard-end-failed",
+     "no status follows when the end could not be persisted; the child leaves with a non-zero "
+     "status",
+     "Checkpoints",
+     "A status reports success and loses the shard's children until someone notices. A child "
+     "that neither answers nor leaves hangs the shard. One that leaves ends the worker: its "
+     "restart tries again.",
+     failed_for_good},
+    {"shard-end-lease-gone",
+     "shardEnded is answered all the same when its checkpoint fails with ShutdownException",
+     "Checkpoints",
+     "Another worker has the lease and ends the shard. With the status the daemon finds out and "
+     "goes on; a child that leaves ends the worker, with all its shards, for nothing.",
+     lease_is_gone},
+};
+
+}  // namespace
+
+std::span<const rule> shard_end_rules() { return rules; }
+
+}  // namespace kclxx::check

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may stand in a line from the daemon.
+#include "tool/check/rule.hpp"
+
+namespace kclxx::check {
+
+namespace {
+
+/// One record's fields, each as its JSON; those that are empty are left out.
+struct fields {
+  std::string data = R"("cGF5bG9hZA==")";
+  std::string partition_key = R"("key")";
+  std::string sequence_number = R"("101")";
+  std::string arrival = "1700000000000";
+  std::string sub_sequence_number = "0";
+};
+
+std::string to_json(const fields& from) {
+  std::string out = R"({"action":"record")";
+  const auto add = [&out](std::string_view name, const std::string& value) {
+    if (!value.empty()) out.append(",\"").append(name).append("\":").append(value);
+  };
+  add("data", from.data);
+  add("partitionKey", from.partition_key);
+  add("sequenceNumber", from.sequence_number);
+  add("approximateArrivalTimestamp", from.arrival);
+  add("subSequenceNumber", from.sub_sequence_number);
+  return out + "}";
+}
+
+void takes(stage& on, const fields& from) {
+  on.start_initialized().call(raw_records(to_json(from), 101));
+}
+
+void null_position(stage& on) {
+  daemon& with = on.start();
+  action what = with.initialize_at("TRIM_HORIZON");
+  what.line = R"({"action":"initialize","shardId":")" + with.shard_id() +
+              R"(","sequenceNumber":null,"subSequenceNumber":null})";
+  with.call(what);
+}
+
+void null_data(stage& on) { takes(on, {.data = "null"}); }
+void null_partition_key(stage& on) { takes(on, {.partition_key = "null"}); }
+void null_arrival(stage& on) { takes(on, {.arrival = "null"}); }
+
+void null_millis_behind(stage& on) {
+  on.start_initialized().call(raw_records(to_json({}), 101, "null"));
+}
+
+void missing_fields(stage& on) {
+  action what = raw_records(to_json({.arrival = "", .sub_sequence_number = ""}), 101);
+  what.line = what.line.substr(0, what.line.rfind(",\"millisBehindLatest\"")) + "}";
+  on.start_initialized().call(what);
+}
+
+void floating_point_times(stage& on) {
+  daemon& with = on.start_initialized();
+  with.call(raw_records(to_json({.arrival = "1700000000000.25"}), 101, "1200.0"));
+  with.call(raw_records(to_json({.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
+}
+
+void unknown_fields(stage& on) {
+  daemon& with = on.start();
+  action first = with.initialize_at("TRIM_HORIZON");
+  first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
+  with.call(first);
+  std::string one = to_json({});
+  one.insert(1, R"("explicitHashKey":null,"schema":[1,2.5,"text"],)");
+  action batch = raw_records(one, 101);
+  batch.line.insert(1, R"("cacheEntryTime":"2026-01-01T00:00:00Z","isAtShardEnd":false,)");
+  with.call(batch);
+}
+
+void unknown_objects(stage& on) {
+  daemon& with = on.start();
+  action first = with.initialize_at("TRIM_HORIZON");
+  first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
+  with.call(first);
+  std::string one = to_json({});
+  one.insert(1, R"("schema":{"data":"bm90IHRoaXM=","versions":[{"sequenceNumber":"1"}]},)");
+  with.call(raw_records(one, 101));
+}
+
+void field_order(stage& on) {
+  daemon& with = on.start();
+  action first = with.initialize_at("TRIM_HORIZON");
+  first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
+               with.shard_id() + R"(","action":"initialize"})";
+  with.call(first);
+  action batch = raw_records("", 101);
+  batch.line =
+      R"({"millisBehindLatest":0,"records":[{"subSequenceNumber":0,"sequenceNumber":"101",)"
+      R"("partitionKey":"key","data":"cGF5bG9hZA==","approximateArrivalTimestamp":1700000000000,)"
+      R"("action":"record"}],"action":"processRecords"})";
+  with.call(batch);
+}
+
+void escaped_text(stage& on) {
+  takes(on, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
+}
+
+void non_ascii_text(stage& on) {
+  takes(on, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
+}
+
+void invalid_utf8(stage& on) { takes(on, {.partition_key = "\"cl\xe9 \xff\""}); }
+
+void long_sequence_number(stage& on) {
+  const std::string number = "9" + std::string(118, '0') + "1";
+  daemon& with = on.start_initialized();
+  action batch = raw_records(to_json({.sequence_number = "\"" + number + "\""}), 101);
+  batch.largest = sequence_position(number);
+  with.call(batch);
+  with.attempt(shutdown_requested());
+  for (const checkpoint_seen& one : with.checkpoints) {
+    if (position_of(one) != batch.largest) {
+      throw breach(to_string(one) + ", where \"" + number + "\" was delivered");
+    }
+  }
+}
+
+constexpr std::string_view no_value =
+    "The daemon writes null where what it has read has no value. Kinesis fills them all in today; "
+    "a child that fails on null leaves or hangs, and meets the same record again after the "
+    "restart: a crash loop of the whole worker.";
+constexpr std::string_view dies =
+    "A child that fails on it leaves or hangs. The whole worker ends, with all its shards, and "
+    "meets the same record again after its restart: a crash loop.";
+
+constexpr rule rules[] = {
+    {"null-position", "initialize may have null for its position", "From the daemon",
+     "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
+     null_position},
+    {"null-data", "a record's data may be null", "From the daemon", no_value, null_data},
+    {"null-partition-key", "a record's partitionKey may be null", "From the daemon", no_value,
+     null_partition_key},
+    {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "From the daemon",
+     no_value, null_arrival},
+    {"null-millis-behind", "millisBehindLatest may be null", "From the daemon", no_value,
+     null_millis_behind},
+    {"missing-fields",
+     "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing",
+     "From the daemon", "The first daemons of 1.x did not write them.", missing_fields},
+    {"floating-point-times", "times may be floating point numbers", "From the daemon",
+     "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
+     floating_point_times},
+    {"unknown-fields", "fields that the child does not know are ignored", "From the daemon",
+     "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
+     "worker on the day of the daemon's update.",
+     unknown_fields},
+    {"unknown-objects", "unknown fields that hold objects are ignored, too", "From the daemon",
+     "What such an object holds, is none of the fields that the child knows, whatever their "
+     "names. A child that fails on it ends every worker on the day of the daemon's update.",
+     unknown_objects},
+    {"field-order", "fields may come in any order", "From the daemon",
+     "The order of a JSON object's fields says nothing; the daemon's library may change it.",
+     field_order},
+    {"escaped-text", "escapes in a partition key are understood", "From the daemon", dies,
+     escaped_text},
+    {"non-ascii-text", "a partition key may be any UTF-8 text", "From the daemon", dies,
+     non_ascii_text},
+    {"invalid-utf8", "bytes that are not UTF-8 in a partition key do no harm", "What happens when",
+     "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
+     "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
+     "crash loop.",
+     invalid_utf8},
+    {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "From the daemon",
+     "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
+     "or 64-bit number is refused by the daemon, or resumes at another place.",
+     long_sequence_number},
+};
+
+}  // namespace
+
+std::span<const rule> value_rules() { return rules; }
+
+}  // namespace kclxx::check

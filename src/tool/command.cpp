@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/command.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string_view>
+
+#include "tool/process/interruption.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+/// CLI11 does not know what stands behind "--".
+class usage_with_more : public CLI::Formatter {
+ public:
+  explicit usage_with_more(std::string behind) : behind_(std::move(behind)) {}
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    while (!usage.empty() && usage.back() == '\n') usage.pop_back();
+    return usage + behind_;
+  }
+
+ private:
+  std::string behind_;
+};
+
+void say(const CLI::App& app, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::cerr << app.get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    std::cerr << ' ' << at->get_name();
+  }
+  std::cerr << ": " << text << std::endl;
+}
+
+/// What was printed and did not arrive is no success.
+int with_stdout_checked(const CLI::App& app, int status) {
+  if (std::cout.flush()) return status;
+  say(app, "stdout cannot be written");
+  return status != 0 ? status : static_cast<int>(exit_status::cannot_be_set_up);
+}
+
+std::string printed(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
+
+}  // namespace
+
+void cannot_set_up(const std::string& what) {
+  throw command_error(exit_status::cannot_be_set_up, what);
+}
+
+void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
+  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
+}
+
+CLI::Validator seconds_between(double least, double most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [parsed, error] = std::from_chars(text.data(), end, value);
+        const bool is_number = error == std::errc() && parsed == end;
+        if (is_number && value >= least && value <= most) return {};
+        return "'" + text + "' is not a number of seconds between " + printed(least) + " and " +
+               printed(most);
+      },
+      "");
+}
+
+void require_child(const invocation& run) {
+  if (run.child.empty()) {
+    throw CLI::ValidationError("the program to start is missing; it stands behind --");
+  }
+}
+
+CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [parsed, error] = std::from_chars(text.data(), end, value);
+        // CLI11 itself would take 010 for 8.
+        const bool is_plain = text == "0" || !text.starts_with('0');
+        if (error == std::errc() && parsed == end && is_plain && value >= least && value <= most) {
+          return {};
+        }
+        return "'" + text + "' is not a whole number between " + std::to_string(least) + " and " +
+               std::to_string(most);
+      },
+      "");
+}
+
+CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run) {
+  CLI::App& command = *app.add_subcommand(text.name, text.description);
+  command.footer("Example:\n  " + text.example);
+  if (child == child_use::required) {
+    command.formatter(std::make_shared<usage_with_more>(" -- CHILD [ARGUMENT...]\n"));
+    command.parse_complete_callback([&run] { require_child(run); });
+  } else if (child == child_use::java_options) {
+    command.formatter(std::make_shared<usage_with_more>(" [-- JAVA_OPTION...]\n"));
+  } else {
+    command.parse_complete_callback([&run] {
+      if (run.has_separator) throw CLI::ValidationError("it starts no program: remove the --");
+    });
+  }
+  return command;
+}
+
+int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv) {
+  // CLI11 would take a second "--", which is the child's, for one of its own.
+  const auto* const end = argv + argc;
+  const auto* const separator =
+      std::find_if(argv + 1, end, [](const char* one) { return std::string_view(one) == "--"; });
+  run.has_separator = separator != end;
+  if (run.has_separator) run.child.assign(separator + 1, end);
+  std::vector<std::string> own(argv + 1, separator);
+  std::reverse(own.begin(), own.end());
+  try {
+    app.parse(std::move(own));
+    return with_stdout_checked(app, run.status);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return with_stdout_checked(app, app.exit(request));
+  } catch (const CLI::RequiredError& error) {
+    // Something is missing because something else was misspelt: that is the news.
+    const std::vector<std::string> unexpected = app.remaining(true);
+    say(app, (unexpected.empty() ? std::string(error.what())
+                                 : "'" + unexpected.front() + "' was not expected") +
+                 " (see --help)");
+    return static_cast<int>(exit_status::usage);
+  } catch (const CLI::ParseError& error) {
+    say(app, std::string(error.what()) + " (see --help)");
+    return static_cast<int>(exit_status::usage);
+  } catch (const interrupted&) {
+    leave_by_interruption();
+  } catch (const command_error& error) {
+    say(app, error.what());
+    return static_cast<int>(error.status());
+  } catch (const std::exception& error) {
+    say(app, error.what());
+    return static_cast<int>(exit_status::cannot_be_set_up);
+  }
+}
+
+}  // namespace kclxx::cli

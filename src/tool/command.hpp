@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all commands of the tool have in common.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "tool/exit_status.hpp"
+
+namespace kclxx::cli {
+
+/// One run of the tool: what a command finds besides its options, and the status it leaves.
+struct invocation {
+  /// What stands behind "--", untouched: the child's program and its arguments, or Java's options.
+  std::vector<std::string> child;
+  bool has_separator = false;  ///< there was a "--"
+  /// An exit_status, or with capture the child's.
+  int status = 0;
+};
+
+/// Ends a command. what() becomes one line on stderr: "kclxx capture: ...".
+class command_error : public std::runtime_error {
+ public:
+  command_error(exit_status status, const std::string& what)
+      : std::runtime_error(what), status_(status) {}
+  [[nodiscard]] exit_status status() const noexcept { return status_; }
+
+ private:
+  exit_status status_;
+};
+
+/// Ends a command with exit_status::cannot_be_set_up.
+[[noreturn]] void cannot_set_up(const std::string& what);
+/// The same, for a file: "PATH cannot be DONE: " and errno's reason.
+[[noreturn]] void cannot_set_up(const std::filesystem::path& path, const std::string& done);
+
+struct command_text {
+  std::string name;
+  std::string description;
+  std::string example;  ///< whole command lines; the help ends with them
+};
+
+enum class child_use {
+  none,          ///< "--" is a usage error
+  required,      ///< the command starts the program behind "--"
+  java_options,  ///< what is behind "--" goes to Java; there may be nothing
+};
+
+/// Adds a command, for its options and callback to be set. `run` outlives the parsing.
+CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, invocation& run);
+
+/// What child_use::required does, for a command with a callback of its own when it is parsed.
+/// Errors: CLI::ValidationError.
+void require_child(const invocation& run);
+
+/// For options with a whole number: decimal digits without a leading zero, in this range.
+CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most);
+
+/// For options with a time: a number in this range, which NaN is not in.
+CLI::Validator seconds_between(double least, double most);
+
+/// Parses, runs the command and gives the process's exit status; messages go to stderr.
+int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);
+
+}  // namespace kclxx::cli

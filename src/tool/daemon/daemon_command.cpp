@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/daemon_command.hpp"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "tool/daemon/daemon_jars.hpp"
+#include "tool/daemon/daemon_launch.hpp"
+#include "tool/daemon/package_cache.hpp"
+#include "tool/process/program_search.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+CLI::Option* add_kcl_option(CLI::App& command, int& kcl) {
+  return command.add_option("--kcl", kcl, "The KCL's major version")
+      ->check(CLI::IsMember({1, 2, 3}))
+      ->capture_default_str();
+}
+
+void add_file_option(CLI::App& command, std::string& file) {
+  command.add_option("FILE", file, "The daemon's properties; KCLXX_PROPERTY_<key>=value overrides")
+      ->required();
+}
+
+std::string not_a_size(const std::string& text) {
+  const bool has_unit =
+      !text.empty() && std::string("kKmMgG").find(text.back()) != std::string::npos;
+  const std::string number = text.substr(0, text.size() - (has_unit ? 1 : 0));
+  const bool is_size =
+      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+  return is_size ? "" : text + " is no size; write one like 256m or 2g";
+}
+
+void add_launch_options(CLI::App& command, daemon_options& options) {
+  add_file_option(command, options.file);
+  add_kcl_option(command, options.kcl);
+  command.add_option("--heap", options.heap, "The most memory for Java's heap, like 256m")
+      ->type_name("SIZE")
+      ->check(CLI::Validator(not_a_size, ""));
+  command
+      .add_option("--logback", options.logging,
+                  "How the daemon logs, instead of what comes with this tool; with --kcl 1 a "
+                  "java.util.logging file")
+      ->type_name("FILE");
+  auto* const jars =
+      command.add_option("--jars", options.jars, "The folder with the daemon's jars")
+          ->type_name("DIR");
+  command.add_option("--cache", options.cache, "Where `fetch --cache` has put them")
+      ->type_name("DIR")
+      ->excludes(jars);
+}
+
+std::string count_of(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+int list_findings(const daemon_options& options, bool is_strict) {
+  const auto all = read_properties(options);
+  const auto found = launcher::check(all, options.which(), look_at_program);
+  std::size_t errors = 0;
+  for (const launcher::finding& one : found) {
+    const bool is_error = one.level == launcher::severity::error;
+    errors += is_error ? 1 : 0;
+    std::cout << (one.origin.empty() ? options.file : one.origin);
+    if (one.line != 0) std::cout << ":" << one.line;
+    std::cout << (is_error ? ": error: " : ": warning: ") << one.what << "\n    why: " << one.why
+              << "\n    fix: " << one.fix << "\n";
+  }
+  std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
+            << std::endl;
+  const bool has_failed = errors > 0 || (is_strict && !found.empty());
+  return static_cast<int>(has_failed ? exit_status::breach : exit_status::fine);
+}
+
+void add_fetch(CLI::App& daemon, invocation& run) {
+  CLI::App& command = add_command(
+      daemon,
+      {"fetch", "Brings the daemon's jars with Maven into a cache, once, and prints their folder.",
+       "kclxx daemon fetch --kcl 2"},
+      child_use::none, run);
+  struct fetch_options {
+    int kcl = 3;
+    std::string cache;
+    bool is_offline = false;
+  };
+  auto options = std::make_shared<fetch_options>();
+  add_kcl_option(command, options->kcl);
+  command
+      .add_option("--cache", options->cache,
+                  "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
+      ->type_name("DIR");
+  command.add_flag("--offline", options->is_offline, "Take only what Maven's local repository has");
+  command.callback([options] {
+    const std::filesystem::path cache =
+        options->cache.empty() ? default_cache() : std::filesystem::path(options->cache);
+    const auto which = static_cast<launcher::generation>(options->kcl);
+    std::cout << fetch_jars(cache, which, options->is_offline).string() << std::endl;
+  });
+}
+
+void add_run(CLI::App& daemon, invocation& run) {
+  CLI::App& command =
+      add_command(daemon,
+                  {"run",
+                   "Becomes the daemon: the same process, so signals go straight to it. What\n"
+                   "stands behind -- are options of Java.",
+                   "kclxx daemon run aws.properties --heap 256m -- -XX:+UseSerialGC"},
+                  child_use::java_options, run);
+  auto options = std::make_shared<daemon_options>();
+  add_launch_options(command, *options);
+  command.callback([options, &run] {
+    options->java_options = run.child;
+    run_daemon(*options);
+  });
+}
+
+void add_print_command(CLI::App& daemon, invocation& run) {
+  CLI::App& command =
+      add_command(daemon,
+                  {"print-command", "Prints what `run` would become, as a command for sh.",
+                   "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
+                  child_use::java_options, run);
+  auto options = std::make_shared<daemon_options>();
+  add_launch_options(command, *options);
+  command.callback([options, &run] {
+    options->java_options = run.child;
+    print_daemon_command(*options);
+  });
+}
+
+void add_check(CLI::App& daemon, invocation& run) {
+  CLI::App& command = add_command(
+      daemon,
+      {"check",
+       "Lists what is wrong with a properties file: the place, why it matters, the fix.\n"
+       "Exit status 0: no errors, 1: errors; with --strict, warnings count too.",
+       "kclxx daemon check aws.properties --strict"},
+      child_use::none, run);
+  auto options = std::make_shared<daemon_options>();
+  auto is_strict = std::make_shared<bool>(false);
+  add_file_option(command, options->file);
+  add_kcl_option(command, options->kcl);
+  command.add_flag("--strict", *is_strict, "Exit status 1 for warnings, too");
+  command.callback(
+      [options, is_strict, &run] { run.status = list_findings(*options, *is_strict); });
+}
+
+}  // namespace
+
+void add_daemon_command(CLI::App& app, invocation& run) {
+  CLI::App& daemon = *app.add_subcommand("daemon", "Fetches, checks and starts the Java daemon.");
+  daemon.require_subcommand(1);
+  daemon.footer("kclxx daemon COMMAND --help has an example of each.");
+  add_fetch(daemon, run);
+  add_check(daemon, run);
+  add_run(daemon, run);
+  add_print_command(daemon, run);
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/daemon_jars.hpp"
+
+#include <string>
+
+#include "tool/command.hpp"
+#include "tool/daemon/package_cache.hpp"
+#include "tool/daemon/package_programs.hpp"
+
+namespace kclxx::cli {
+
+namespace fs = std::filesystem;
+
+fs::path place_of_jars(const fs::path& cache, launcher::generation which) {
+  return fs::absolute(cache) / launcher::jars_of(which).folder;
+}
+
+bool has_jars(const fs::path& folder, launcher::generation which) {
+  return has_jar(folder, launcher::main_jar(which));
+}
+
+fs::path fetch_jars(const fs::path& cache, launcher::generation which, bool is_offline) {
+  const fs::path place = place_of_jars(cache, which);
+  const auto fill = [&](const fs::path& folder) {
+    fetch_with_maven(folder, launcher::jars_of(which).pom,
+                     "the daemon of " + std::string(launcher::name_of(which)), is_offline);
+    if (!has_jars(folder, which)) {
+      cannot_set_up("mvn brought no " + std::string(launcher::main_jar(which)) +
+                    "*.jar, and did not say why");
+    }
+  };
+  fetch_folder({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});
+  return place;
+}
+
+}  // namespace kclxx::cli

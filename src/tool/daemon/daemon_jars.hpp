@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "tool/daemon/generation.hpp"
+
+namespace kclxx::cli {
+
+/// The folder in the cache that is for the jars of this generation, whether it is there or not.
+std::filesystem::path place_of_jars(const std::filesystem::path& cache, launcher::generation which);
+
+/// The folder has the daemon's own jar. It is there completely or not at all: see fetch_jars.
+bool has_jars(const std::filesystem::path& folder, launcher::generation which);
+
+/// Brings the jars with Maven, unless they are there, and gives their folder (see
+/// package_cache.hpp). Blocking: until Maven is done. What it says goes to stderr. Errors:
+/// command_error.
+std::filesystem::path fetch_jars(const std::filesystem::path& cache, launcher::generation which,
+                                 bool is_offline);
+
+}  // namespace kclxx::cli

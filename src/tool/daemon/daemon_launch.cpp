@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/daemon_launch.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "tool/command.hpp"
+#include "tool/daemon/daemon_jars.hpp"
+#include "tool/daemon/launch.hpp"
+#include "tool/daemon/overrides.hpp"
+#include "tool/daemon/package_cache.hpp"
+#include "tool/process/descriptor.hpp"
+#include "tool/process/exec.hpp"
+#include "tool/process/program_search.hpp"
+#include "tool/transcript/transcript_file.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+std::vector<std::string> environment() {
+  std::vector<std::string> all;
+  for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
+  return all;
+}
+
+/// Unlike any other worker's, and still telling where the worker runs.
+std::string new_worker_id() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device random;
+  std::string id = std::string(host.data()) + "-";
+  for (int i = 0; i < 16; ++i) id += "0123456789abcdef"[random() % 16];
+  return id;
+}
+
+std::string folder_of_jars(const daemon_options& options) {
+  namespace fs = std::filesystem;
+  const std::string name(launcher::name_of(options.which()));
+  const std::string fetch = "kclxx daemon fetch --kcl " + std::to_string(options.kcl);
+  const fs::path folder =
+      !options.jars.empty()
+          ? fs::absolute(options.jars)
+          : place_of_jars(options.cache.empty() ? default_cache() : fs::path(options.cache),
+                          options.which());
+  if (!has_jars(folder, options.which())) {
+    cannot_set_up("the jars of " + name + " are not in " + folder.string() +
+                  "; this fetches them: " + fetch);
+  }
+  if (folder.string().find(':') != std::string::npos) {
+    cannot_set_up(folder.string() +
+                  " has a colon, which Java takes for the end of a class path's entry");
+  }
+  return folder.string();
+}
+
+std::string absolute_file(const std::string& name) {
+  if (::access(name.c_str(), R_OK) == -1)
+    cannot_set_up(name + " cannot be read: " + std::strerror(errno));
+  return std::filesystem::absolute(name).string();
+}
+
+launcher::launch_settings settings_for(const daemon_options& options) {
+  launcher::launch_settings settings;
+  settings.which = options.which();
+  settings.java = find_java();
+  settings.jars = folder_of_jars(options);
+  settings.heap = options.heap;
+  settings.java_options = options.java_options;
+  if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
+  return settings;
+}
+
+/// A file in memory that only this process, and what it becomes, can reach: it is gone with the
+/// process, however that ends.
+std::string file_in_memory(const char* name, std::string_view text) {
+  const descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
+  const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
+  if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
+  ::fchmod(file, 0600);
+  while (!text.empty()) {
+    const ssize_t n = ::write(file, text.data(), text.size());
+    if (n == -1 && errno != EINTR) cannot_set_up(std::string(name) + ": " + std::strerror(errno));
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  ::fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
+void mention_findings(const daemon_options& options, const launcher::properties& all) {
+  const auto found = launcher::check(all, options.which(), look_at_program);
+  if (found.empty()) return;
+  std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
+            << (found.size() == 1 ? " finding" : " findings") << ": kclxx daemon check --kcl "
+            << options.kcl << " " << options.file << std::endl;
+}
+
+// Whoever started us may have SIGTERM blocked or ignored; Java would leave it so, and never shut
+// down gracefully.
+void listen_to_sigterm() {
+  std::signal(SIGTERM, SIG_DFL);
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
+}
+
+}  // namespace
+
+launcher::properties read_properties(const daemon_options& options) {
+  input_file file(options.file);
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (const std::size_t size = file.read(piece.data(), piece.size())) {
+    text.append(piece.data(), size);
+  }
+  try {
+    return launcher::with_overrides(launcher::parse_properties(text),
+                                    launcher::overrides_in(environment()), options.which());
+  } catch (const launcher::properties_error& error) {
+    cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
+  }
+}
+
+void run_daemon(const daemon_options& options) {
+  launcher::properties all = read_properties(options);
+  launcher::launch_settings settings = settings_for(options);
+  mention_findings(options, all);
+  launcher::settle_worker_id(all, options.which(), new_worker_id());
+  settings.properties_file = file_in_memory("properties", launcher::write_properties(all));
+  if (settings.logging_file.empty()) {
+    settings.logging_file = file_in_memory("logging", launcher::logging_of(options.which()));
+  }
+  launcher::launch made = launcher::compose(settings, all);
+  for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  listen_to_sigterm();
+  become(std::move(made.command));
+}
+
+void print_daemon_command(const daemon_options& options) {
+  launcher::properties all = read_properties(options);
+  launcher::launch_settings settings = settings_for(options);
+  launcher::settle_worker_id(all, options.which(), new_worker_id());
+  std::vector<launcher::inline_file> files{{3, launcher::write_properties(all)}};
+  settings.properties_file = "/dev/fd/3";
+  if (settings.logging_file.empty()) {
+    files.push_back({4, std::string(launcher::logging_of(options.which()))});
+    settings.logging_file = "/dev/fd/4";
+  }
+  std::cout << launcher::shell_command(launcher::compose(settings, all), files) << std::flush;
+}
+
+}  // namespace kclxx::cli

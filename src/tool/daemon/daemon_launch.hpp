@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tool/daemon/findings.hpp"
+#include "tool/daemon/generation.hpp"
+#include "tool/daemon/properties.hpp"
+
+namespace kclxx::cli {
+
+/// What `run`, `print-command` and `check` are told.
+struct daemon_options {
+  int kcl = 3;
+  std::string file;   ///< the properties
+  std::string jars;   ///< empty: those in the cache
+  std::string cache;  ///< empty: the user's
+  std::string heap;
+  std::string logging;  ///< empty: the one that comes with the tool
+  std::vector<std::string> java_options;
+
+  [[nodiscard]] launcher::generation which() const {
+    return static_cast<launcher::generation>(kcl);
+  }
+};
+
+/// The file with the overrides of the environment.
+/// Errors: command_error or std::system_error for a file that cannot be read.
+launcher::properties read_properties(const daemon_options& options);
+
+/// Becomes the daemon. Does not return.
+/// Errors: command_error.
+[[noreturn]] void run_daemon(const daemon_options& options);
+
+/// Writes the command that run_daemon would become to stdout, for sh.
+/// Errors: command_error.
+void print_daemon_command(const daemon_options& options);
+
+}  // namespace kclxx::cli

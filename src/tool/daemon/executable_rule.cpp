@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// executableName: split at blanks, with no quoting, no shell, no variables.
+#include <string>
+
+#include "tool/daemon/findings.hpp"
+
+namespace kclxx::launcher {
+
+namespace {
+
+/// The path with blanks that was meant, when there is a program of that name.
+std::string path_with_blanks(const std::string& command, const executable_look& look) {
+  for (auto end = command.find(' '); end != std::string::npos; end = command.find(' ', end + 1)) {
+    const auto next = command.find(' ', end + 1);
+    const std::string longer = command.substr(0, next);
+    const executable_state state = look(longer);
+    if (state == executable_state::fine || state == executable_state::not_executable) return longer;
+  }
+  return "";
+}
+
+std::string relative_note(const std::string& program) {
+  if (program.starts_with('/')) return "";
+  if (program.find('/') == std::string::npos) return " A bare name is looked up in PATH.";
+  return " A relative path starts at the daemon's working directory; this check took its own.";
+}
+
+}  // namespace
+
+void check_executable(const properties& all, const executable_look& look,
+                      std::vector<finding>& to) {
+  const property* const place = find(all, "executableName");
+  if (place == nullptr) return;
+  const std::string program = place->value.substr(0, place->value.find(' '));
+  if (program.empty()) return;  // an empty value is reported as missing
+  const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
+    to.push_back(found_at(*place, severity::error, "executableName " + what, why, fix));
+  };
+  const std::string no_child = "No child can be started: the worker ends with the first shard.";
+  const executable_state state = look(program);
+  if (state == executable_state::fine) return;
+  if (const std::string meant = path_with_blanks(place->value, look); !meant.empty()) {
+    say("names \"" + meant + "\", which has a blank",
+        "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",
+        "Use a path without blanks; a symbolic link will do.");
+  } else if (program.find_first_of("\"'~$`*") != std::string::npos) {
+    say("has quotes, ~ or $ in \"" + program + "\"",
+        "There is no shell: they are taken for letters of the name. " + no_child,
+        "Write the path itself, without blanks.");
+  } else if (state == executable_state::missing) {
+    say("names \"" + program + "\", which is not there", no_child,
+        "Write the program's path." + relative_note(program));
+  } else if (state == executable_state::directory) {
+    say("names \"" + program + "\", which is a directory", no_child, "Write the program's path.");
+  } else {
+    say("names \"" + program + "\", which cannot be executed", no_child, "chmod +x " + program);
+  }
+}
+
+}  // namespace kclxx::launcher

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/launch.hpp"
+
+#include <algorithm>
+
+#include "tool/daemon/findings.hpp"
+#include "tool/process/shell.hpp"
+
+namespace kclxx::launcher {
+
+namespace {
+
+std::string value_of(const properties& all, std::string_view key, generation which) {
+  const property* const one = effective(all, key, which);
+  return one == nullptr ? "" : one->value;
+}
+
+}  // namespace
+
+std::string settle_worker_id(properties& all, generation which, const std::string& made) {
+  std::string id = value_of(all, "workerId", which);
+  if (id.empty() && which != generation::kcl1) id = value_of(all, "workerIdentifier", which);
+  if (id.empty()) id = made;
+  std::erase_if(all, [](const property& one) {
+    return one.key == "workerId" || one.key == "workerIdentifier";
+  });
+  all.push_back({"workerId", id, 0, "worker id"});
+  return id;
+}
+
+std::string stream_name(const properties& all, generation which) {
+  const std::string arn = which == generation::kcl1 ? "" : value_of(all, "streamArn", which);
+  const auto slash = arn.find('/');
+  return slash == std::string::npos ? value_of(all, "streamName", which) : arn.substr(slash + 1);
+}
+
+launch compose(const launch_settings& settings, const properties& all) {
+  launch made;
+  std::vector<std::string>& command = made.command;
+  // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
+  // character set.
+  command = {settings.java, "-Dfile.encoding=UTF-8"};
+  if (!settings.heap.empty()) command.push_back("-Xmx" + settings.heap);
+  const bool is_first = settings.which == generation::kcl1;
+  if (is_first) command.push_back("-Djava.util.logging.config.file=" + settings.logging_file);
+  command.insert(command.end(), {"-cp", settings.jars + "/*"});
+  command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
+  command.emplace_back(main_class(settings.which));
+  if (is_first) {
+    command.push_back(settings.properties_file);
+  } else {
+    command.insert(command.end(), {"-p", settings.properties_file, "-l", settings.logging_file});
+  }
+  const auto show = [&](const char* name, const std::string& value) {
+    if (!value.empty()) made.environment.emplace_back(name, value);
+  };
+  show("KCLXX_APPLICATION_NAME", value_of(all, "applicationName", settings.which));
+  show("KCLXX_STREAM_NAME", stream_name(all, settings.which));
+  show("KCLXX_WORKER_ID", value_of(all, "workerId", settings.which));
+  return made;
+}
+
+std::string shell_command(const launch& what, const std::vector<inline_file>& files) {
+  std::string text = "env";
+  for (const auto& [name, value] : what.environment) text += " " + name + "=" + shell_word(value);
+  for (const std::string& one : what.command) text += " " + shell_word(one);
+  const auto end_of = [](const inline_file& file) {
+    return "END_OF_" + std::to_string(file.descriptor);
+  };
+  for (const inline_file& file : files) {
+    text += " " + std::to_string(file.descriptor) + "<<'" + end_of(file) + "'";
+  }
+  text += "\n";
+  for (const inline_file& file : files) text += file.text + end_of(file) + "\n";
+  return text;
+}
+
+}  // namespace kclxx::launcher

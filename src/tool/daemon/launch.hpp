@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command and the environment that start a daemon.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tool/daemon/generation.hpp"
+#include "tool/daemon/properties.hpp"
+
+namespace kclxx::launcher {
+
+struct launch_settings {
+  generation which = generation::kcl3;
+  std::string java = "java";  ///< the program
+  std::string jars;           ///< the folder with the daemon's jars
+  std::string heap;           ///< for -Xmx; empty: what Java thinks best
+  std::string properties_file;
+  std::string logging_file;
+  std::vector<std::string> java_options;  ///< behind those that are always there, so they win
+};
+
+struct launch {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in addition
+};
+
+/// What the daemon will be called among the workers: the id in the properties, or `made`, which
+/// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
+std::string settle_worker_id(properties& all, generation which, const std::string& made);
+
+/// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
+std::string stream_name(const properties& all, generation which);
+
+/// `all` is what the file will say, with its worker id settled. The environment is what run() shows
+/// to a processor (shard_context).
+launch compose(const launch_settings& settings, const properties& all);
+
+/// A text that goes to the command as a file, on a descriptor.
+struct inline_file {
+  int descriptor = -1;
+  std::string text;  ///< whole lines
+};
+
+/// The same for a person: a command for sh, ready to be run.
+std::string shell_command(const launch& what, const std::vector<inline_file>& files);
+
+}  // namespace kclxx::launcher

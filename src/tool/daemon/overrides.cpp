@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/overrides.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "tool/daemon/property_table.hpp"
+
+namespace kclxx::launcher {
+
+namespace {
+
+constexpr std::string_view prefix = "KCLXX_PROPERTY_";
+
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_dot = name.substr(i, 2) == "__";
+    key.push_back(is_dot ? '.' : name[i]);
+    i += is_dot ? 1 : 0;
+  }
+  return key;
+}
+
+}  // namespace
+
+properties overrides_in(const std::vector<std::string>& environment) {
+  properties found;
+  for (const std::string_view one : environment) {
+    const auto equals = one.find('=');
+    if (!one.starts_with(prefix) || equals == std::string_view::npos) continue;
+    const std::string_view name = one.substr(0, equals);
+    if (name.size() == prefix.size()) continue;
+    found.push_back({key_of(name.substr(prefix.size())), std::string(one.substr(equals + 1)), 0,
+                     std::string(name)});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const property& left, const property& right) { return left.key < right.key; });
+  return found;
+}
+
+properties with_overrides(properties all, const properties& overrides, generation which) {
+  for (const property& one : overrides) {
+    const std::string key = canonical_key(one.key, which);
+    std::erase_if(all, [&](const property& old) { return canonical_key(old.key, which) == key; });
+  }
+  std::copy_if(overrides.begin(), overrides.end(), std::back_inserter(all),
+               [](const property& one) { return !one.value.empty(); });
+  return all;
+}
+
+}  // namespace kclxx::launcher

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys from the environment, which the daemon itself cannot read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tool/daemon/generation.hpp"
+#include "tool/daemon/properties.hpp"
+
+namespace kclxx::launcher {
+
+/// The variables KCLXX_PROPERTY_<key>, from "NAME=value" texts, sorted by key. Two underscores
+/// stand for a dot, which many shells refuse in a name. property::origin is the variable's name.
+properties overrides_in(const std::vector<std::string>& environment);
+
+/// `all` with each override in its key's place, whatever spelling of it the generation takes for
+/// the same; an empty override takes the key out.
+properties with_overrides(properties all, const properties& overrides, generation which);
+
+}  // namespace kclxx::launcher

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/package_programs.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+#include "tool/command.hpp"
+#include "tool/daemon/package_cache.hpp"
+#include "tool/process/exec.hpp"
+#include "tool/process/program_search.hpp"
+
+namespace kclxx::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> words_of(const char* text) {
+  std::istringstream words(text == nullptr ? "" : text);
+  std::vector<std::string> all;
+  for (std::string word; words >> word;) all.push_back(word);
+  return all;
+}
+
+std::string program_of(const std::string& name, const std::string& package) {
+  if (const auto program = find_program(name)) return *program;
+  cannot_set_up(name + " is not in PATH; on Debian: apt-get install " + package);
+}
+
+/// The exit status, or 128 and the signal's number.
+int run(std::vector<std::string> command) {
+  // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
+  std::vector<std::string> environment;
+  for (char** one = environ; *one != nullptr; ++one) {
+    if (!std::string_view(*one).starts_with("MAVEN_ARGS=")) environment.emplace_back(*one);
+  }
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t pid = -1;
+  const int error = ::posix_spawn(&pid, command.front().c_str(), &actions, nullptr,
+                                  pointers_to(command).data(), pointers_to(environment).data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) cannot_set_up(command.front() + " cannot be started: " + std::strerror(error));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) == -1) {
+    if (errno != EINTR) cannot_set_up(command.front(), "waited for");
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void announce(const std::string& name, const std::string& what) {
+  std::cerr << name << " fetches " << what << "; the first time this takes about a minute."
+            << std::endl;
+}
+
+void expect_success(const std::string& name, int status, const char* offline) {
+  if (status == 0) return;
+  cannot_set_up(name + " failed with status " + std::to_string(status) +
+                "; its last lines say why" + offline);
+}
+
+}  // namespace
+
+void fetch_with_maven(const fs::path& folder, std::string_view pom, const std::string& what,
+                      bool is_offline) {
+  std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B"};
+  for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
+  if (is_offline) command.emplace_back("-o");
+  command.insert(command.end(),
+                 {"-f", (folder / "pom.xml").string(), "dependency:copy-dependencies",
+                  "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
+  write_file(folder / "pom.xml", pom);
+  announce("Maven", what);
+  expect_success("mvn", run(command),
+                 is_offline ? " (offline: it has only what is in its local repository)" : "");
+}
+
+bool has_jar(const fs::path& folder, std::string_view beginning) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(beginning) && name.ends_with(".jar")) return true;
+  }
+  return false;
+}
+
+void fetch_with_npm(const fs::path& folder, const std::string& what, bool is_offline) {
+  // No script of a package runs: none of them needs one.
+  std::vector<std::string> command{
+      program_of("npm", "npm"), "ci",         "--prefix",  folder.string(),
+      "--ignore-scripts",       "--no-audit", "--no-fund", "--no-update-notifier"};
+  if (is_offline) command.emplace_back("--offline");
+  announce("npm", what);
+  expect_success("npm", run(command),
+                 is_offline ? " (offline: it has only what is in its cache)" : "");
+}
+
+}  // namespace kclxx::cli

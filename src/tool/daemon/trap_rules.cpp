@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be there, and defaults that are seldom what is wanted.
+#include <algorithm>
+#include <array>
+#include <regex>
+
+#include "tool/daemon/findings.hpp"
+#include "tool/daemon/letters.hpp"
+#include "tool/daemon/value_rules.hpp"
+
+namespace kclxx::launcher {
+
+namespace {
+
+bool is_blank(const property* one) { return one == nullptr || trimmed(one->value).empty(); }
+
+bool is_number_above_0(const property* one) {
+  return one != nullptr && whole_number(trimmed(one->value)).value_or(0) > 0;
+}
+
+/// A finding at a key that is there with a useless value, or at no line when it is not.
+finding at_key_or_nowhere(const property* place, severity level, const std::string& key,
+                          const std::string& what, std::string why, std::string fix) {
+  if (place != nullptr) {
+    return found_at(*place, level, place->key + " " + what, std::move(why), std::move(fix));
+  }
+  return {level, 0, "", key + " is not set", std::move(why), std::move(fix)};
+}
+
+void require(const properties& all, generation which, const std::string& key,
+             const std::string& fix, std::vector<finding>& to) {
+  const property* const one = effective(all, key, which);
+  if (!is_blank(one)) return;
+  to.push_back(at_key_or_nowhere(one, severity::error, key, "is empty",
+                                 "The daemon does not start without it.", fix));
+}
+
+void check_table_name(const properties& all, generation which, std::vector<finding>& to) {
+  const property* const table = effective(all, "tableName", which);
+  const property* const name = is_blank(table) ? effective(all, "applicationName", which) : table;
+  if (is_blank(name)) return;
+  static const std::regex allowed("[A-Za-z0-9_.-]{3,255}");
+  if (std::regex_match(name->value, allowed)) return;
+  to.push_back(found_at(*name, severity::error, name->key + " cannot name a table",
+                        "It is the lease table's name, and DynamoDB refuses it.",
+                        "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
+}
+
+void check_stream(const properties& all, generation which, std::vector<finding>& to) {
+  const property* const arn = effective(all, "streamArn", which);
+  if (which == generation::kcl1 || is_blank(arn)) {
+    require(all, which, "streamName", "Name the stream to read.", to);
+    return;
+  }
+  const property* const name = effective(all, "streamName", which);
+  if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
+  to.push_back(found_at(*name, severity::warning, "streamName is not the stream of streamArn",
+                        "The ARN counts; this name is not read.", "Remove one of them."));
+}
+
+void check_start(const properties& all, generation which, std::vector<finding>& to) {
+  const char* const timestamp = which == generation::kcl1 ? "timestampAtInitialPositionInStream"
+                                                          : "initialPositionInStreamExtended";
+  if (effective(all, "initialPositionInStream", which) != nullptr ||
+      effective(all, timestamp, which) != nullptr) {
+    return;
+  }
+  to.push_back({severity::warning, 0, "", "initialPositionInStream is not set",
+                "A shard without a checkpoint starts at LATEST: records that were put before the "
+                "first worker was ready are never read.",
+                "initialPositionInStream = TRIM_HORIZON, or LATEST if that is meant."});
+}
+
+void check_region(const properties& all, generation which, std::vector<finding>& to) {
+  if (which == generation::kcl1) return;  // another SDK, which looks for it in another way
+  const property* const region = effective(all, "regionName", which);
+  if (!is_blank(region)) return;
+  to.push_back(at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
+                                 "The region comes from AWS_REGION, the AWS profile or the EC2 "
+                                 "instance; where none has one, the daemon does not start.",
+                                 "regionName = the region of the stream."));
+}
+
+void check_fan_out(const properties& all, generation which, std::vector<finding>& to) {
+  if (which == generation::kcl1) return;
+  const property* const mode = effective(all, "retrievalMode", which);
+  if (mode != nullptr && lower(mode->value) != "default") return;
+  static constexpr std::array<std::string_view, 5> polling{
+      "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
+      "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
+  const bool polls = std::any_of(polling.begin(), polling.end(), [&](std::string_view key) {
+    return is_number_above_0(effective(all, key, which));
+  });
+  if (polls) return;
+  to.push_back(at_key_or_nowhere(
+      mode, severity::warning, "retrievalMode", "is DEFAULT",
+      "The daemon takes enhanced fan-out: it registers a consumer with the stream, which is billed "
+      "for each shard and hour, and each GB.",
+      "retrievalMode = POLLING, or FANOUT if that is meant."));
+}
+
+void check_shutdown(const properties& all, generation which, std::vector<finding>& to) {
+  if (which == generation::kcl1) return;  // its default is 5000, and 0 leaves it
+  const property* const grace = effective(all, "shutdownGraceMillis", which);
+  if (grace != nullptr && whole_number(trimmed(grace->value)).value_or(1) != 0) return;
+  to.push_back(at_key_or_nowhere(
+      grace, severity::warning, "shutdownGraceMillis", "is 0",
+      "On SIGTERM the daemon leaves at once: no child sees shutdownRequested, and what was done "
+      "since the last checkpoint is done again elsewhere.",
+      "shutdownGraceMillis = 25000, and less than your supervisor waits before it kills."));
+}
+
+void check_stuck_child(const properties& all, generation which, std::vector<finding>& to) {
+  if (effective(all, "timeoutInSeconds", which) != nullptr ||
+      is_number_above_0(effective(all, "logWarningForTaskAfterMillis", which))) {
+    return;
+  }
+  to.push_back({severity::warning, 0, "",
+                "neither timeoutInSeconds nor logWarningForTaskAfterMillis is set",
+                "The daemon waits for ever for a child that is stuck, and says nothing.",
+                "logWarningForTaskAfterMillis = 60000 has it logged. timeoutInSeconds halts the "
+                "whole worker, without its graceful shutdown."});
+}
+
+}  // namespace
+
+void check_required(const properties& all, generation which, std::vector<finding>& to) {
+  require(all, which, "executableName", "Name the program to start for each shard.", to);
+  require(all, which, "applicationName", "Name the application; it is the lease table's name, too.",
+          to);
+  if (which == generation::kcl3) {
+    require(all, which, "AwsCredentialsProvider",
+            "AwsCredentialsProvider = DefaultCredentialsProvider", to);
+  } else {
+    require(all, which, "AWSCredentialsProvider",
+            "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain", to);
+  }
+  check_stream(all, which, to);
+  check_table_name(all, which, to);
+}
+
+void check_traps(const properties& all, generation which, std::vector<finding>& to) {
+  check_start(all, which, to);
+  check_region(all, which, to);
+  check_fan_out(all, which, to);
+  check_shutdown(all, which, to);
+  check_stuck_child(all, which, to);
+}
+
+}  // namespace kclxx::launcher

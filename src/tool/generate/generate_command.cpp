@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/generate/generate_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "daemon_model/lines.hpp"
+#include "tool/generate/generated_records.hpp"
+#include "tool/generate/generated_shards.hpp"
+#include "tool/process/interruption.hpp"
+#include "tool/replay/random_numbers.hpp"
+#include "tool/transcript/header.hpp"
+#include "tool/transcript/transcript_file.hpp"
+#include "tool/transcript/writer.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+using transcript::entry_kind;
+
+struct generate_options {
+  std::string directory;
+  stream_shape stream;
+  record_shape record;
+  std::uint64_t batch = 1000;
+  std::string size = "1024";
+  std::string end = "shutdown";
+  std::uint64_t seed = 1;
+};
+
+// The same for every run, so that the same seed gives the same bytes.
+constexpr std::chrono::sys_days first_day = std::chrono::year(2026) / 1 / 1;
+constexpr auto epoch_length = std::chrono::hours(1);  // between two reshardings
+constexpr auto batch_interval = 1s;                   // as the daemon's idleTimeBetweenReads
+
+constexpr std::uint64_t max_size = 10'485'760;  // what Kinesis allows
+
+void read_size(const std::string& text, record_shape& shape) {
+  const std::size_t dots = text.find("..");
+  const auto number = [&](const std::string& digits) {
+    if (digits.empty() || digits.size() > 8 ||
+        digits.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoull(digits) > max_size) {
+      throw CLI::ValidationError("--size", "\"" + text +
+                                               "\" is neither a number of bytes nor a range like "
+                                               "100..2000; the most is 10485760");
+    }
+    return std::stoull(digits);
+  };
+  shape.smallest = number(text.substr(0, dots));
+  shape.largest = dots == std::string::npos ? shape.smallest : number(text.substr(dots + 2));
+  if (shape.smallest > shape.largest) {
+    throw CLI::ValidationError("--size", "the range " + text + " is empty");
+  }
+}
+
+std::string file_of(const generate_options& options, const generated_shard& shard) {
+  return options.directory + "/" + shard.id() + ".jsonl";
+}
+
+/// Writes the file of one shard.
+class shard_writer {
+ public:
+  shard_writer(const generate_options& options, const generated_shard& shard)
+      : options_(options),
+        shard_(shard),
+        started_(first_day + epoch_length * shard.born_in),
+        file_(file_of(options, shard)),
+        writer_(file_) {}
+
+  /// Leaves no file behind when it cannot be written.
+  void write(generated_records& records) {
+    try {
+      write_all(records);
+    } catch (...) {
+      file_.remove();
+      throw;
+    }
+  }
+
+ private:
+  void write_all(generated_records& records) {
+    writer_.write(transcript::header{shard_.id(), transcript::format_time(started_), {}});
+    write_line(daemon_model::initialize_line(shard_.id(), sequence_position("TRIM_HORIZON", 0)));
+    // An aggregate never is torn apart.
+    const std::uint64_t whole = options_.record.aggregate;
+    const std::uint64_t batch = (options_.batch + whole - 1) / whole * whole;
+    const std::uint64_t batches = (shard_.records + batch - 1) / batch;
+    for (std::uint64_t i = 0; i < batches; ++i) {
+      throw_if_interrupted();
+      at_ += batch_interval;
+      write_batch(records, std::min(batch, shard_.records - i * batch), batches - 1 - i);
+    }
+    write_ending();
+  }
+
+  // The reader catches up by a second with each batch.
+  void write_batch(generated_records& records, std::uint64_t count, std::uint64_t batches_left) {
+    using std::chrono::milliseconds;
+    const auto behind = milliseconds(batch_interval) * batches_left;
+    const auto now = std::chrono::floor<milliseconds>(started_.time_since_epoch() + at_);
+    line_.clear();
+    daemon_model::append_process_records(
+        line_, records.next(count, now - behind - milliseconds(batch_interval)), behind.count());
+    write_line(line_);
+  }
+
+  void write_ending() {
+    at_ += batch_interval;
+    const auto newest = daemon_model::generation::v3;
+    if (shard_.is_closed || options_.end == "shard-end") {
+      write_line(daemon_model::shard_ended_line(newest));
+    } else if (options_.end == "shutdown") {
+      write_line(daemon_model::shutdown_requested_line());
+      write_line(daemon_model::lease_lost_line(newest));
+    } else if (options_.end == "lease-lost") {
+      write_line(daemon_model::lease_lost_line(newest));
+    }
+    transcript::entry end;
+    end.at = at_;
+    end.kind = entry_kind::end_of_input;
+    writer_.write(end);
+  }
+
+  void write_line(std::string_view line) {
+    transcript::entry one;
+    one.at = at_;
+    one.line = line;
+    writer_.write(one);
+  }
+
+  const generate_options& options_;
+  const generated_shard& shard_;
+  std::chrono::system_clock::time_point started_;
+  output_file file_;
+  transcript::writer writer_;
+  std::chrono::microseconds at_{0};
+  std::string line_;  // kept for its memory
+};
+
+// Before an hour of writing.
+void check_names(const generate_options& options, const std::vector<generated_shard>& shards) {
+  for (const generated_shard& shard : shards) {
+    const std::string name = file_of(options, shard);
+    std::error_code unknown;
+    if (std::filesystem::exists(std::filesystem::symlink_status(name, unknown))) {
+      cannot_set_up(name + " cannot be made: " + std::strerror(EEXIST));
+    }
+  }
+}
+
+void write_files(const generate_options& options, const std::vector<generated_shard>& shards,
+                 const record_texts& texts, replay::random_numbers& random) {
+  std::vector<std::string> made;
+  try {
+    for (const generated_shard& shard : shards) {
+      generated_records records(shard, texts, replay::random_numbers(random.next()));
+      shard_writer(options, shard).write(records);
+      made.push_back(file_of(options, shard));
+    }
+  } catch (...) {
+    std::error_code ignored;
+    for (const std::string& name : made) std::filesystem::remove(name, ignored);
+    throw;
+  }
+}
+
+void generate(const generate_options& options) {
+  take_interruptions(ignored_signals::stay_ignored);
+  replay::random_numbers random(options.seed);
+  std::vector<generated_shard> shards;
+  try {
+    shards = generate_shards(options.stream, random);
+  } catch (const std::invalid_argument& error) {
+    throw command_error(exit_status::usage, std::string("--keys: ") + error.what());
+  }
+  const record_texts texts(options.record, random);
+  const bool is_new = make_directory(options.directory);
+  check_names(options, shards);
+  try {
+    write_files(options, shards, texts, random);
+  } catch (...) {
+    std::error_code ignored;
+    if (is_new) std::filesystem::remove(options.directory, ignored);
+    throw;
+  }
+}
+
+/// Adds an option for a whole number from `least` to `most`.
+template <class Number>
+void add_number(CLI::App& command, const std::string& name, Number& to, std::uint64_t least,
+                std::uint64_t most, const std::string& text) {
+  command.add_option(name, to, text)
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(whole_number_between(least, most));
+}
+
+void add_options(CLI::App& command, generate_options& to) {
+  constexpr std::uint64_t most_records = 1'000'000'000'000;
+  command.add_option("--output", to.directory, "The directory; made when it is not there")
+      ->required()
+      ->type_name("DIR");
+  add_number(command, "--shards", to.stream.shards, 1, 10'000, "Shards in the beginning");
+  add_number(command, "--records", to.stream.records, 0, most_records, "Records in all");
+  add_number(command, "--batch", to.batch, 1, 10'000, "Records in one processRecords");
+  command
+      .add_option("--size", to.size, "Bytes of data: one number, or evenly from a range 1..2000")
+      ->capture_default_str()
+      ->type_name("BYTES");
+  add_number(command, "--keys", to.stream.keys, 1, 10'000'000, "Distinct partition keys");
+  add_number(command, "--aggregate", to.record.aggregate, 1, 10'000,
+             "User records with the same sequence number");
+  add_number(command, "--reshard", to.stream.reshardings, 0, 10'000,
+             "How often a shard is split, or two are merged");
+  command
+      .add_option("--end", to.end,
+                  "How the shards that are still open end: shutdown, lease-lost, "
+                  "shard-end or none")
+      ->capture_default_str()
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"shutdown", "lease-lost", "shard-end", "none"}).description(""));
+  add_number(command, "--seed", to.seed, 0, most_records, "The same seed gives the same bytes");
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"generate",
+       "Makes transcripts of made-up records: the daemon's side, a file for each shard.",
+       "kclxx generate --output made --shards 2 --records 100000 --size 100..2000 --reshard 1"},
+      child_use::none, run);
+  auto options = std::make_shared<generate_options>();
+  add_options(command, *options);
+  command.callback([options] {
+    read_size(options->size, options->record);
+    options->record.keys = options->stream.keys;
+    generate(*options);
+  });
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/local/local_command.hpp"
+
+#include <iostream>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "tool/local/local_launch.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using need = local_call::need;
+
+/// A command whose options go to the program for Node.js under their own names, as they are.
+class passed_on_command {
+ public:
+  passed_on_command(CLI::App& local, const command_text& text, need needs, invocation& run)
+      : app_(add_command(local, text, child_use::none, run)) {
+    call_->command = text.name;
+    call_->needs = needs;
+    app_.add_option("--directory", call_->directory,
+                    "Where its state and its logs are\n"
+                    "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
+        ->type_name("DIR")
+        ->envname("KCLXX_LOCAL_DIRECTORY");
+    app_.callback([call = call_, values = values_] {
+      for (const auto& one : *values) {
+        if (one.option->count() > 0 || !one.text.empty()) {
+          call->options.emplace_back(one.name, one.text);
+        }
+      }
+      run_local(*call);
+    });
+  }
+
+  /// `names` for CLI11, `name` for the program.
+  CLI::Option& option(const std::string& names, const std::string& name, const std::string& help,
+                      const std::string& initial = "") {
+    values_->push_back({name, initial, nullptr});
+    value& one = values_->back();
+    one.option = app_.add_option(names, one.text, help);
+    if (!initial.empty()) one.option->capture_default_str();
+    return *one.option;
+  }
+  CLI::Option& required(const std::string& names, const std::string& name,
+                        const std::string& help) {
+    return *option(names, name, help).required();
+  }
+  void flag(const std::string& names, const std::string& name, const std::string& help) {
+    values_->push_back({name, "", nullptr});
+    value& one = values_->back();
+    one.option = app_.add_flag_callback(
+        names, [&one] { one.text = "yes"; }, help);
+  }
+
+  [[nodiscard]] CLI::App& app() { return app_; }
+  [[nodiscard]] local_call& call() { return *call_; }
+
+ private:
+  struct value {
+    std::string name;
+    std::string text;
+    CLI::Option* option;
+  };
+
+  CLI::App& app_;
+  std::shared_ptr<local_call> call_ = std::make_shared<local_call>();
+  std::shared_ptr<std::list<value>> values_ = std::make_shared<std::list<value>>();
+};
+
+const char* const offline_help = "Take only what npm's cache and Maven's local repository have";
+
+void add_fetch(CLI::App& local, invocation& run) {
+  CLI::App& command = add_command(
+      local,
+      {"fetch",
+       "Brings what the other commands need, with npm and Maven, into the user's cache, and\n"
+       "prints the folders. They do so themselves when something is missing.",
+       "kclxx local fetch"},
+      child_use::none, run);
+  auto is_offline = std::make_shared<bool>(false);
+  command.add_flag("--offline", *is_offline, offline_help);
+  command.callback([is_offline] {
+    for (const std::string& folder : fetch_local(*is_offline)) std::cout << folder << "\n";
+  });
+}
+
+void add_start(CLI::App& local, invocation& run) {
+  passed_on_command start(
+      local,
+      {"start",
+       "Starts a local Kinesis and DynamoDB, waits until both answer, and prints the environment\n"
+       "that leads AWS clients and `kclxx daemon run` to them, for a shell to take over. They are\n"
+       "empty, run until `stop`, and keep nothing. Exit status 1: they run already.",
+       "eval \"$(kclxx local start)\""},
+      need::everything, run);
+  start.call().changes_state = true;
+  start.option("--kinesis-port", "kinesis-port", "Kinesis's port  [a free one]")
+      .type_name("N")
+      ->check(whole_number_between(1, 65535));
+  start.option("--dynamodb-port", "dynamodb-port", "DynamoDB's port  [a free one]")
+      .type_name("N")
+      ->check(whole_number_between(1, 65535));
+  start.app().add_flag("--offline", start.call().is_offline, offline_help);
+}
+
+void add_rest_of_state(CLI::App& local, invocation& run) {
+  passed_on_command stop(local,
+                         {"stop", "Ends both, with all that is in them.", "kclxx local stop"},
+                         need::nothing, run);
+  stop.call().changes_state = true;
+  passed_on_command(
+      local,
+      {"env", "Prints the environment again, for another shell.", "eval \"$(kclxx local env)\""},
+      need::nothing, run);
+  passed_on_command(local,
+                    {"status", "Shows what runs. Exit status 1: not both.",
+                     "kclxx local status || kclxx local start"},
+                    need::nothing, run);
+}
+
+void add_streams(CLI::App& local, invocation& run) {
+  passed_on_command create(local,
+                           {"create-stream", "Makes a stream, and waits until it can be used.",
+                            "kclxx local create-stream words --shards 4"},
+                           need::aws_clients, run);
+  create.required("STREAM", "stream", "Its name");
+  create.option("--shards", "shards", "How many", "1")
+      .type_name("N")
+      ->check(whole_number_between(1, 1000));
+  passed_on_command shards(local,
+                           {"shards", "Shows a stream's shards.", "kclxx local shards words"},
+                           need::aws_clients, run);
+  shards.required("STREAM", "stream", "The stream");
+  shards.flag("--tsv", "tsv", "Without a head, with tabs: for scripts");
+}
+
+void add_put(CLI::App& local, invocation& run) {
+  passed_on_command put(
+      local,
+      {"put",
+       "Puts each line of a file on a stream as a record. Blank lines are left out, and counted.\n"
+       "Each line has a partition key of its own, unless said otherwise.",
+       "kclxx local put words README.md\n"
+       "  echo 'user-1:clicked' | kclxx local put words - --key-separator :"},
+      need::aws_clients, run);
+  put.required("STREAM", "stream", "The stream");
+  put.app().add_option("FILE", put.call().input, "The file; - is stdin")->required();
+  auto& key = put.option("--partition-key", "partition-key", "The key of all records");
+  put.option("--key-separator", "key-separator",
+             "What stands between a line's key and its data, which is the record without the key")
+      .type_name("TEXT")
+      ->excludes(&key);
+}
+
+void add_resharding(CLI::App& local, invocation& run) {
+  passed_on_command split(
+      local,
+      {"split", "Splits a shard in the middle, and prints its children.",
+       "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
+      need::aws_clients, run);
+  split.required("STREAM", "stream", "The stream");
+  split.required("SHARD", "shard", "The shard, or its number");
+  passed_on_command merge(local,
+                          {"merge", "Merges two neighbouring shards, and prints their child.",
+                           "kclxx local merge words 1 2"},
+                          need::aws_clients, run);
+  merge.required("STREAM", "stream", "The stream");
+  merge.required("SHARD", "shard", "A shard, or its number");
+  merge.required("OTHER", "other", "Its neighbour");
+}
+
+void add_leases(CLI::App& local, invocation& run) {
+  passed_on_command create(
+      local,
+      {"create-lease-table",
+       "Makes the lease table that the daemon of KCL 3.x makes at its first start, with a lease\n"
+       "that nobody owns for each shard. Saves that start half a minute: having made an empty\n"
+       "table, the KCL waits for other workers that might be doing the same.",
+       "kclxx local create-lease-table my-application --stream words"},
+      need::aws_clients, run);
+  create.required("APPLICATION", "application", "applicationName in the daemon's properties");
+  create.required("--stream", "stream", "Its stream").type_name("NAME");
+  passed_on_command leases(
+      local,
+      {"leases",
+       "Shows the lease table of an application: which worker has which shard, the lease's\n"
+       "counter, the last stored checkpoint, how many records lie behind it (lag), and since when\n"
+       "the oldest of these waits.",
+       "kclxx local leases my-application --watch"},
+      need::aws_clients, run);
+  leases.required("APPLICATION", "application", "applicationName in the daemon's properties");
+  leases
+      .option("--stream", "stream",
+              "The stream it reads  [the one of the same name, or the only one there is]")
+      .type_name("NAME");
+  leases.flag("--watch", "watch", "Again each second");
+  leases.flag(
+      "--tsv", "tsv",
+      "For scripts: shard, sequence and sub-sequence number, owner, counter, lag, milliseconds");
+}
+
+}  // namespace
+
+void add_local_command(CLI::App& app, invocation& run) {
+  CLI::App& local = *app.add_subcommand(
+      "local", "Starts and stops a local Kinesis and DynamoDB, puts records, shows leases.");
+  local.require_subcommand(1);
+  local.footer(
+      "kclxx local COMMAND --help has an example of each. To begin with:\n"
+      "  eval \"$(kclxx local start)\"\n"
+      "  kclxx local create-stream words --shards 2\n"
+      "  kclxx local put words README.md\n"
+      "  kclxx local shards words\n"
+      "  kclxx local stop");
+  add_fetch(local, run);
+  add_start(local, run);
+  add_rest_of_state(local, run);
+  add_streams(local, run);
+  add_put(local, run);
+  add_resharding(local, run);
+  add_leases(local, run);
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/local/local_launch.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "tool/command.hpp"
+#include "tool/daemon/package_cache.hpp"
+#include "tool/local/local_packages.hpp"
+#include "tool/process/descriptor.hpp"
+#include "tool/process/exec.hpp"
+#include "tool/process/program_search.hpp"
+
+namespace kclxx::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string find_node() {
+  if (const auto node = find_program("node")) return *node;
+  cannot_set_up("node is not in PATH; on Debian: apt-get install nodejs");
+}
+
+fs::path default_directory() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return fs::path(state) / "kclxx" / "local";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return fs::path(home) / ".local/state/kclxx/local";
+  cannot_set_up("neither XDG_STATE_HOME nor HOME is set: name a folder with --directory");
+}
+
+/// Held as long as this process lives, also when it has become another program. Node.js keeps it
+/// from what it starts.
+descriptor lock_directory(const fs::path& directory) {
+  descriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!lock.is_open()) cannot_set_up(directory, "opened");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  std::cerr << "waiting for another kclxx local start or stop in " << directory.string()
+            << std::endl;
+  while (::flock(lock.get(), LOCK_EX) == -1) {
+    if (errno != EINTR) cannot_set_up(directory, "locked");
+  }
+  return lock;
+}
+
+/// What is started lives on, and nobody else's pipe or file may live on with it. Node.js itself
+/// keeps no more than the first few from its children.
+void close_inherited() {
+  std::vector<int> all;
+  std::error_code error;
+  for (fs::directory_iterator entry("/dev/fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const int fd = std::atoi(entry->path().filename().c_str());
+    if (fd > STDERR_FILENO) all.push_back(fd);
+  }
+  for (const int fd : all) ::close(fd);
+}
+
+void open_input(const std::string& name) {
+  if (name == "-") return;
+  const std::string path = name.empty() ? "/dev/null" : name;
+  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open() || ::dup2(file.get(), STDIN_FILENO) == -1) cannot_set_up(path, "opened");
+  std::error_code error;
+  if (fs::is_directory(path, error)) cannot_set_up(path + " is a directory");
+}
+
+}  // namespace
+
+std::vector<std::string> fetch_local(bool is_offline) {
+  const fs::path cache = default_cache();
+  return {local_program(cache).string(), fetch_local_packages(cache, is_offline).string(),
+          fetch_dynamodb_local(cache, is_offline).string()};
+}
+
+void run_local(const local_call& call) {
+  const fs::path cache = default_cache();
+  const fs::path directory =
+      fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
+  open_input(call.input);
+  const std::string node = find_node();
+  std::vector<std::string> command{node, (local_program(cache) / "local.js").string(), call.command,
+                                   "directory=" + directory.string()};
+  for (const auto& [name, value] : call.options) command.push_back(name + "=" + value);
+  if (call.needs == local_call::need::everything) {
+    command.push_back("java=" + find_java());
+    command.push_back("dynamodb-jars=" + fetch_dynamodb_local(cache, call.is_offline).string());
+  }
+  if (call.needs != local_call::need::nothing) {
+    ::setenv("NODE_PATH", fetch_local_packages(cache, call.is_offline).c_str(), 1);
+  }
+  ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
+  std::error_code error;
+  if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
+  if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
+  if (call.needs == local_call::need::everything) close_inherited();
+  descriptor lock;
+  if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
+  become(std::move(command));
+}
+
+}  // namespace kclxx::cli

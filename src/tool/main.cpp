@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <kclxx/version.hpp>
+
+#include "tool/capture/capture_command.hpp"
+#include "tool/check/check_command.hpp"
+#include "tool/command.hpp"
+#include "tool/daemon/daemon_command.hpp"
+#include "tool/exit_status.hpp"
+#include "tool/generate/generate_command.hpp"
+#include "tool/local/local_command.hpp"
+#include "tool/replay/replay_command.hpp"
+
+namespace {
+
+using kclxx::cli::exit_status;
+
+// A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
+// be taken for stdin. What takes its place fails as it would: EBADF.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    if (::open("/dev/null", O_PATH | O_CLOEXEC) == fd) continue;
+    std::perror("kclxx: /dev/null cannot be opened");
+    std::_Exit(static_cast<int>(exit_status::cannot_be_set_up));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace kclxx::cli;
+  occupy_standard_descriptors();
+  // Inherited as ignored, it would keep the children's exit statuses from us.
+  std::signal(SIGCHLD, SIG_DFL);
+  CLI::App app(
+      "Records and makes dialogues between the KCL MultiLangDaemon and its children,\n"
+      "and starts the daemon, and what it needs for trying it out.\n",
+      "kclxx");
+  app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Subcommands", "Commands");
+  app.require_subcommand(1);
+  app.footer("kclxx COMMAND --help has an example of each.");
+  invocation run;
+  add_capture_command(app, run);
+  add_check_command(app, run);
+  add_daemon_command(app, run);
+  add_generate_command(app, run);
+  add_local_command(app, run);
+  add_replay_command(app, run);
+  return run_command_line(app, run, argc, argv);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/exec.hpp"
+
+#include <unistd.h>
+
+#include "tool/command.hpp"
+
+namespace kclxx::cli {
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& one : texts) pointers.push_back(one.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void become(std::vector<std::string> command) {
+  ::execv(command.front().c_str(), pointers_to(command).data());
+  cannot_set_up(command.front(), "started");
+}
+
+}  // namespace kclxx::cli

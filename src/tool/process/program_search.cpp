@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/program_search.hpp"
+
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool/command.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using launcher::executable_state;
+
+executable_state look_at_path(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == -1) return executable_state::missing;
+  if (S_ISDIR(status.st_mode)) return executable_state::directory;
+  return ::access(path.c_str(), X_OK) == 0 ? executable_state::fine
+                                           : executable_state::not_executable;
+}
+
+}  // namespace
+
+std::optional<std::string> find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (look_at_path(name) == executable_state::fine) return name;
+    return std::nullopt;
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (look_at_path(candidate) == executable_state::fine) return candidate;
+  }
+  return std::nullopt;
+}
+
+executable_state look_at_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return look_at_path(name);
+  return find_program(name) ? executable_state::fine : executable_state::missing;
+}
+
+std::string find_java() {
+  const char* const home = std::getenv("JAVA_HOME");
+  const bool has_home = home != nullptr && *home != '\0';
+  if (const auto java = find_program(has_home ? std::string(home) + "/bin/java" : "java")) {
+    return *java;
+  }
+  cannot_set_up(has_home ? "there is no bin/java in JAVA_HOME, " + std::string(home)
+                         : "java is not in PATH; on Debian: apt-get install "
+                           "openjdk-17-jre-headless");
+}
+
+}  // namespace kclxx::cli

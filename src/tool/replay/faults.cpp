@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/faults.hpp"
+
+#include <charconv>
+#include <set>
+#include <system_error>
+
+namespace kclxx::replay {
+
+namespace {
+
+[[noreturn]] void fail(std::string_view name, std::string_view value, const char* wanted) {
+  throw std::invalid_argument("the fault " + std::string(name) + "=" + std::string(value) +
+                              " needs " + wanted);
+}
+
+template <class Number>
+bool read_number(std::string_view text, Number& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+double probability(std::string_view name, std::string_view value) {
+  double result = 0;
+  if (!read_number(value, result) || !(result >= 0 && result <= 1)) {
+    fail(name, value, "a probability from 0 to 1");
+  }
+  return result;
+}
+
+place a_place(std::string_view name, std::string_view value) {
+  constexpr std::string_view record = "record:";
+  place result;
+  std::string_view digits = value;
+  if (value.starts_with(record)) {
+    result.in = place::unit::record;
+    digits.remove_prefix(record.size());
+  }
+  if (!read_number(digits, result.number) || result.number == 0) {
+    fail(name, value, "the number of a batch from 1 on, or record: and the number of a record");
+  }
+  return result;
+}
+
+void set(faults& to, std::string_view name, std::string_view value) {
+  if (name == "throttle") {
+    to.throttle = probability(name, value);
+  } else if (name == "dependency") {
+    to.dependency = probability(name, value);
+  } else if (name == "unknown-action") {
+    to.unknown_action = probability(name, value);
+  } else if (name == "shutdown-at") {
+    to.shutdown_at = a_place(name, value);
+  } else if (name == "lease-lost-at") {
+    to.lease_lost_at = a_place(name, value);
+  } else if (name == "end-of-input-at") {
+    to.end_of_input_at = a_place(name, value);
+  } else if (name == "kill-at") {
+    to.kill_at = a_place(name, value);
+  } else if (name == "seed") {
+    if (!read_number(value, to.seed)) fail(name, value, "a number from 0 on");
+  } else {
+    throw std::invalid_argument("there is no fault '" + std::string(name) +
+                                "'; there are throttle, dependency, unknown-action, shutdown-at, "
+                                "lease-lost-at, end-of-input-at, kill-at, and seed");
+  }
+}
+
+std::uint64_t seed_of(std::uint64_t seed, std::string_view shard) noexcept {
+  std::uint64_t result = random_numbers::mix(seed + 1);
+  for (const char c : shard) {
+    result = random_numbers::mix(result ^ static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+}  // namespace
+
+faults parse_faults(std::string_view text) {
+  faults result;
+  std::set<std::string_view> names;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const std::string_view one = text.substr(0, comma);
+    const std::size_t equals = one.find('=');
+    if (equals == std::string_view::npos) {
+      throw std::invalid_argument("the fault '" + std::string(one) + "' has no value: NAME=VALUE");
+    }
+    const std::string_view name = one.substr(0, equals);
+    set(result, name, one.substr(equals + 1));
+    if (!names.insert(name).second) {
+      throw std::invalid_argument("the fault " + std::string(name) + " is there twice");
+    }
+    if (comma == std::string_view::npos) return result;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+dice::dice(std::uint64_t seed, std::string_view shard) noexcept : random_(seed_of(seed, shard)) {}
+
+bool dice::says(double probability) noexcept { return random_.fraction() < probability; }
+
+}  // namespace kclxx::replay

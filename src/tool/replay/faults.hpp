@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "tool/replay/random_numbers.hpp"
+
+namespace kclxx::replay {
+
+/// A batch of a shard, by its number or by the number of a record in it. Both count from 1.
+struct place {
+  enum class unit { batch, record } in = unit::batch;
+  std::uint64_t number = 1;
+  bool operator==(const place&) const = default;
+};
+
+/// What is to go wrong; docs/replay.md says what each does.
+struct faults {
+  // Probabilities from 0 to 1.
+  double throttle = 0;
+  double dependency = 0;
+  double unknown_action = 0;
+  std::optional<place> shutdown_at{};
+  std::optional<place> lease_lost_at{};
+  std::optional<place> end_of_input_at{};
+  std::optional<place> kill_at{};
+  std::uint64_t seed = 1;
+
+  bool operator==(const faults&) const = default;
+};
+
+/// Reads "throttle=0.1,kill-at=12,shutdown-at=record:5000,seed=7".
+/// Errors: std::invalid_argument, which names what is wrong.
+faults parse_faults(std::string_view text);
+
+/// Decides for one shard. It depends on the seed, the shard's id and the number of the question,
+/// and on nothing else: the same child meets the same faults, also when other shards are there.
+class dice {
+ public:
+  dice(std::uint64_t seed, std::string_view shard) noexcept;
+  /// True with this probability; the next question to the same dice.
+  bool says(double probability) noexcept;
+
+ private:
+  random_numbers random_;
+};
+
+}  // namespace kclxx::replay

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/recorded_side.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <variant>
+
+namespace kclxx::replay {
+
+namespace dm = daemon_model;
+
+namespace {
+
+template <class Value>
+std::string text_of(const Value& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+bool is_compared(const dm::child_line& line) {
+  return std::holds_alternative<dm::child_status>(line) ||
+         std::holds_alternative<dm::child_checkpoint>(line);
+}
+
+/// A checkpoint without a sub-sequence number means 0 to the daemon.
+dm::child_line normal(dm::child_line line) {
+  if (auto* asked = std::get_if<dm::child_checkpoint>(&line)) {
+    if (asked->sequence_number && !asked->sub_sequence_number) asked->sub_sequence_number = 0;
+    if (!asked->sequence_number) asked->sub_sequence_number.reset();
+  }
+  return line;
+}
+
+}  // namespace
+
+recorded_side::recorded_side(expectation expected, const std::optional<sequence_position>& start)
+    : expected_(expected),
+      lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
+      checkpointer_(dm::generation::v3, lease_) {}
+
+void recorded_side::begin(dm::call_kind what, const std::optional<sequence_position>& largest) {
+  answers_.clear();
+  if (largest) checkpointer_.deliver(*largest);
+  if (what == dm::call_kind::shard_ended) checkpointer_.begin_shard_end();
+}
+
+void recorded_side::on_child_line(std::string_view line, std::size_t line_number) {
+  if (expected_ != expectation::answers) return;
+  dm::child_line content = normal(dm::parse_child_line(line));
+  if (is_compared(content)) messages_.push_back({std::move(content), line_number});
+}
+
+void recorded_side::on_answer(const protocol::outline& from) {
+  answer one{{from.sequence_number, from.sub_sequence_number}, from.error};
+  // What did not fail says how far the recorded child came.
+  if (!one.error) static_cast<void>(checkpointer_.checkpoint(one.asked));
+  answers_.push_back(std::move(one));
+}
+
+std::optional<std::string> recorded_side::take_failure(const dm::child_checkpoint& asked) {
+  const dm::child_line wanted = normal(asked);
+  const auto found = std::find_if(answers_.begin(), answers_.end(),
+                                  [&](const answer& one) { return normal(one.asked) == wanted; });
+  if (found == answers_.end()) return std::nullopt;
+  auto error = std::move(found->error);
+  answers_.erase(answers_.begin(), found + 1);
+  return error;
+}
+
+bool recorded_side::has_lost_lease() const noexcept {
+  return std::any_of(answers_.begin(), answers_.end(),
+                     [](const answer& one) { return one.error == "ShutdownException"; });
+}
+
+void recorded_side::compare(const dm::child_line& said, std::string_view line,
+                            remarks& differences) {
+  if (expected_ != expectation::answers || !is_compared(said)) return;
+  const dm::child_line got = normal(said);
+  const bool is_status = std::holds_alternative<dm::child_status>(got);
+  // An action ends with its status; where that is missing, the recording ended before it.
+  if (messages_.empty()) return;
+  const message& wanted = messages_.front();
+  if (wanted.content == got) {
+    messages_.pop_front();
+    return;
+  }
+  differences.add(
+      wanted.line_number,
+      "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(got), line);
+  // The two go on together behind the status: one that checkpoints more often, or less, differs
+  // there and not from there on.
+  if (!is_status) {
+    if (std::holds_alternative<dm::child_checkpoint>(wanted.content)) messages_.pop_front();
+    return;
+  }
+  while (!messages_.empty()) {
+    const bool was_status = std::holds_alternative<dm::child_status>(messages_.front().content);
+    messages_.pop_front();
+    if (was_status) break;
+  }
+}
+
+void recorded_side::compare_final(const sequence_position& reached, std::size_t line_number,
+                                  remarks& differences) const {
+  if (expected_ != expectation::final_position || reached == lease_.checkpoint()) return;
+  differences.add(line_number, "recorded was the final position " + to_string(lease_.checkpoint()) +
+                                   ", but this child reached " + to_string(reached));
+}
+
+}  // namespace kclxx::replay

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "daemon_model/checkpointer.hpp"
+#include "daemon_model/child_line.hpp"
+#include "daemon_model/lease.hpp"
+#include "daemon_model/shard_consumer.hpp"
+#include "tool/replay/options.hpp"
+#include "tool/replay/summary.hpp"
+#include "tool/transcript/decoder_outline.hpp"
+
+namespace kclxx::replay {
+
+/// What the transcript holds of one action besides the daemon's line: the child's answers and the
+/// daemon's answers to its checkpoints. They are compared with what this child does, and recorded
+/// failures are handed out again. Pure; memory for one action.
+class recorded_side {
+ public:
+  recorded_side(expectation expected, const std::optional<sequence_position>& start);
+
+  // What is read from the transcript.
+  void begin(daemon_model::call_kind what, const std::optional<sequence_position>& largest);
+  void on_child_line(std::string_view line, std::size_t line_number);
+  void on_answer(const protocol::outline& answer);
+
+  // What this child does.
+  /// The error that was recorded for the same position in the same action, the next one of them;
+  /// std::nullopt when there is none, or it was no failure.
+  std::optional<std::string> take_failure(const daemon_model::child_checkpoint& asked);
+  /// An answer of ShutdownException was recorded and not handed out.
+  [[nodiscard]] bool has_lost_lease() const noexcept;
+  void compare(const daemon_model::child_line& said, std::string_view line, remarks& differences);
+  void compare_final(const sequence_position& reached, std::size_t line_number,
+                     remarks& differences) const;
+
+ private:
+  struct message {
+    daemon_model::child_line content;
+    std::size_t line_number;
+  };
+  struct answer {
+    daemon_model::child_checkpoint asked;
+    std::optional<std::string> error;
+  };
+
+  expectation expected_;
+  daemon_model::lease lease_;
+  daemon_model::shard_record_processor_checkpointer checkpointer_;
+  std::deque<message> messages_;  // from the child, not yet compared
+  std::deque<answer> answers_;    // of this action, not yet handed out
+};
+
+}  // namespace kclxx::replay

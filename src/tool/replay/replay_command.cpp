@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/replay_command.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "tool/process/interruption.hpp"
+#include "tool/replay/options.hpp"
+#include "tool/replay/replay_progress.hpp"
+#include "tool/replay/replay_report.hpp"
+#include "tool/replay/replay_result.hpp"
+#include "tool/replay/replay_shard.hpp"
+#include "tool/result_file.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+struct replay_arguments {
+  std::vector<std::string> files;
+  replay::options how;
+  std::string faults;
+  double timeout_seconds = 60;
+  unsigned parallel = 8;
+  bool prints_json = false;
+  std::string report;
+};
+
+/// Plays all files, so many at a time.
+class replay_of_files {
+ public:
+  replay_of_files(const replay_arguments& what, const std::vector<std::string>& child)
+      : what_(what), child_(child), progress_(what.files.size()) {
+    for (const std::string& file : what.files) result_.shards.push_back({file, {}, {}});
+  }
+
+  replay_result run();
+
+ private:
+  void work();
+  void play(std::size_t number);
+  void watch();
+
+  const replay_arguments& what_;
+  const std::vector<std::string>& child_;
+  std::deque<shard_progress> progress_;
+  replay_result result_;  // each shard's part belongs to the thread that plays it
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  std::condition_variable all_done_;
+  std::size_t done_ = 0;
+};
+
+replay_result replay_of_files::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  const std::size_t count = std::min<std::size_t>(what_.parallel, what_.files.size());
+  try {
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads.empty()) throw;  // fewer only take longer
+  }
+  watch();
+  for (std::thread& one : threads) one.join();
+  throw_if_interrupted();
+  result_.took = std::chrono::steady_clock::now() - begin;
+  return std::move(result_);
+}
+
+void replay_of_files::work() {
+  for (std::size_t i = next_++; i < what_.files.size(); i = next_++) {
+    if (interruption() == 0) play(i);
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    all_done_.notify_one();
+  }
+}
+
+void replay_of_files::play(std::size_t number) {
+  replayed_shard& one = result_.shards[number];
+  try {
+    one.summary = replay_shard(one.file, child_, what_.how, progress_[number]);
+  } catch (const interrupted&) {  // of no use to anybody, and said in the end
+  } catch (const std::exception& error) {
+    one.setup_error = error.what();
+  }
+}
+
+void replay_of_files::watch() {
+  std::uint64_t total = 0;
+  for (const std::string& file : what_.files) {
+    std::error_code not_a_file;
+    const auto size = std::filesystem::file_size(file, not_a_file);
+    if (!not_a_file) total += size;
+  }
+  progress_bar bar(total);
+  std::unique_lock lock(mutex_);
+  const auto is_done = [this] { return done_ == what_.files.size(); };
+  while (!all_done_.wait_for(lock, std::chrono::milliseconds(200), is_done)) {
+    std::uint64_t read = 0;
+    std::uint64_t records = 0;
+    for (const shard_progress& one : progress_) {
+      read += one.read_bytes.load(std::memory_order_relaxed);
+      records += one.records.load(std::memory_order_relaxed);
+    }
+    bar.show(read, records);
+  }
+}
+
+int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
+  try {
+    if (!what.faults.empty()) what.how.inject = replay::parse_faults(what.faults);
+  } catch (const std::invalid_argument& error) {
+    throw command_error(exit_status::usage, error.what());
+  }
+  if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
+    throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
+  }
+  what.how.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
+  std::optional<result_file> report;
+  if (!what.report.empty()) {
+    what.how.keeps_timeline = true;
+    report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
+  }
+  take_interruptions(ignored_signals::stay_ignored);
+  const replay_result result = replay_of_files(what, child).run();
+  if (report) {
+    print_report(report->stream(), result);
+    report->commit();
+  }
+  if (what.prints_json) {
+    print_json(std::cout, result);
+  } else {
+    print_text(std::cout, result);
+  }
+  return static_cast<int>(result.status());
+}
+
+/// An option with two values, of which the first is the default.
+void add_choice(CLI::App& command, const std::string& name, const std::string& description,
+                const std::string& first, const std::string& second,
+                const std::function<void(bool)>& take_second) {
+  command
+      .add_option_function<std::string>(
+          name, [=](const std::string& value) { take_second(value == second); }, description)
+      ->check(CLI::IsMember({first, second}).description(""))
+      ->type_name(first + "|" + second)
+      ->default_str(first);
+}
+
+void add_options(CLI::App& command, replay_arguments& to) {
+  using replay::answers_from;
+  using replay::expectation;
+  command.add_option("FILE", to.files, "Transcripts, one for each shard; - is stdin")
+      ->required()
+      ->type_name("");
+  add_choice(command, "--answers",
+             "Checkpoints fail where the recorded ones did, or only where the child is wrong",
+             "recorded", "model", [&to](bool is_model) {
+               to.how.answers = is_model ? answers_from::model : answers_from::recorded;
+             });
+  add_choice(command, "--pace", "As fast as the child goes, or no faster than it was recorded",
+             "full", "recorded", [&to](bool is_recorded) { to.how.recorded_pace = is_recorded; });
+  command
+      .add_option("--faults", to.faults,
+                  "What is to go wrong, NAME=VALUE with commas between:\n"
+                  "throttle=P, dependency=P: checkpoints fail with this probability;\n"
+                  "unknown-action=P: an action of an unknown name before a batch;\n"
+                  "shutdown-at=N: shutdownRequested in place of batch N;\n"
+                  "lease-lost-at=N: the lease is lost while batch N is processed;\n"
+                  "end-of-input-at=N: the daemon dies once batch N is written;\n"
+                  "kill-at=N: so does the child;\n"
+                  "seed=S (1). N may also be record:R, the batch that has record R")
+      ->type_name("FAULTS");
+  auto* all = command.add_flag_callback(
+      "--expect", [&to] { to.how.expected = expectation::answers; },
+      "Compare each status and checkpoint with the recorded ones");
+  command
+      .add_flag_callback(
+          "--expect-final", [&to] { to.how.expected = expectation::final_position; },
+          "Compare only the last position that was persisted")
+      ->excludes(all);
+  command
+      .add_option("--timeout", to.timeout_seconds,
+                  "An action without its status for so long is a hanging child")
+      ->check(seconds_between(0.001, 1e6))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command.add_option("--parallel", to.parallel, "So many shards at the same time")
+      ->check(whole_number_between(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--report", to.report, "Write a page with plots of each shard's course")
+      ->type_name("FILE.html");
+  command.add_flag("--json", to.prints_json, "Print the summary as JSON");
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"replay",
+       "Plays the daemon's side of transcripts against a child, and says what the child did.\n"
+       "Exit status: 0 fine, 1 a breach or a difference, 3 the child failed, 4 bad transcript.",
+       "kclxx replay captured/*.jsonl -- ./word_count counts\n"
+       "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
+       "counts"},
+      child_use::required, run);
+  auto arguments = std::make_shared<replay_arguments>();
+  add_options(command, *arguments);
+  command.callback([arguments, &run] { run.status = run_replay(*arguments, run.child); });
+}
+
+}  // namespace kclxx::cli

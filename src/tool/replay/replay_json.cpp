@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ostream>
+
+#include <nlohmann/json.hpp>
+
+#include "tool/replay/replay_result.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+double microseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
+  return {
+      {"records", counts.records},
+      {"batches", counts.batches},
+      {"data_bytes", counts.data_bytes},
+      {"line_bytes", counts.line_bytes},
+      {"seconds", std::chrono::duration<double>(took).count()},
+      {"callback_microseconds",
+       {{"p50", microseconds(counts.callbacks.quantile(0.5))},
+        {"p99", microseconds(counts.callbacks.quantile(0.99))},
+        {"max", microseconds(counts.callbacks.max())}}},
+      {"checkpoints",
+       {{"asked", counts.checkpoints_asked},
+        {"answered", counts.checkpoints_answered},
+        {"failed", counts.checkpoints_failed}}},
+  };
+}
+
+json object_of(const replay::remark& one) {
+  json result{{"line", one.transcript_line}, {"what", one.what}};
+  if (!one.child_line.empty()) result["child"] = one.child_line;
+  return result;
+}
+
+json list_of(const replay::remarks& all) {
+  json first = json::array();
+  for (const replay::remark& one : all.first()) first.push_back(object_of(one));
+  return {{"count", all.count()}, {"first", first}};
+}
+
+json object_or_null(const std::optional<replay::remark>& one) {
+  return one ? object_of(*one) : json(nullptr);
+}
+
+json object_of(const replayed_shard& one) {
+  const replay::summary& what = one.summary;
+  json result{{"file", one.file}, {"status", static_cast<int>(status_of(one))}};
+  if (!one.setup_error.empty()) {
+    result["setup_error"] = one.setup_error;
+    return result;
+  }
+  result["shard"] = what.shard;
+  result.update(object_of(what.counts, what.took));
+  result["resume"] = nullptr;
+  if (what.resume) {
+    result["resume"] = {{"sequenceNumber", what.resume->sequence_number()},
+                        {"subSequenceNumber", what.resume->sub_sequence_number()}};
+  }
+  result["notes"] = what.notes;
+  result["breaches"] = list_of(what.breaches);
+  result["differences"] = list_of(what.differences);
+  result["child_failed"] = object_or_null(what.failure);
+  result["bad_transcript"] = object_or_null(what.damage);
+  return result;
+}
+
+}  // namespace
+
+void print_json(std::ostream& out, const replay_result& result) {
+  json shards = json::array();
+  for (const replayed_shard& one : result.shards) shards.push_back(object_of(one));
+  const json all{{"status", static_cast<int>(result.status())},
+                 {"total", object_of(result.total(), result.took)},
+                 {"shards", shards}};
+  // What a child wrote need not be UTF-8.
+  out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/replay_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include "protocol/text.hpp"
+#include "tool/replay/report_plot.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using replay::moment;
+
+constexpr std::string_view page_begin = R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<title>kclxx replay</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa;
+  margin: 0 auto; max-width: 1040px; padding: 24px; }
+h1 { font-size: 24px; margin: 0 0 4px; }
+h2 { font-size: 18px; margin: 0 0 8px; overflow-wrap: anywhere; }
+section { background: #fff; border: 1px solid #e1e6ec; border-radius: 8px;
+  padding: 20px; margin: 20px 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #e8ecf1;
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { font-weight: 600; color: #52606d; }
+.scroll { overflow-x: auto; }
+.resume { overflow-wrap: anywhere; color: #52606d; }
+.fine { color: #0b7a4b; font-weight: 600; }
+.bad { color: #b42318; font-weight: 600; }
+ul { padding-left: 20px; }
+li { margin: 6px 0; overflow-wrap: anywhere; }
+code { background: #f5f7fa; padding: 1px 4px; border-radius: 4px; font-size: 13px; }
+svg { display: block; width: 100%; height: auto; margin: 12px 0; }
+svg .title { font-size: 14px; font-weight: 600; fill: #1f2933; }
+svg .label { font-size: 12px; fill: #52606d; }
+svg .axis { stroke: #9aa5b1; }
+svg .grid { stroke: #e8ecf1; }
+svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.fill-blue { fill: #2f6fde; } .stroke-blue { stroke: #2f6fde; }
+.fill-green { fill: #12915a; } .stroke-green { stroke: #12915a; }
+.fill-orange { fill: #d9730d; } .stroke-orange { stroke: #d9730d; }
+.fill-red { fill: #c93a2e; } .stroke-red { stroke: #c93a2e; }
+.fill-grey { fill: #c3cbd4; } svg .stroke-grey { stroke: #c3cbd4; stroke-width: 6; }
+</style>
+</head>
+<body>
+)";
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::string cell(const std::string& text) { return "<td>" + escaped(text) + "</td>"; }
+
+std::string verdict(const replayed_shard& one) {
+  switch (status_of(one)) {
+    case exit_status::fine:
+      return "fine";
+    case exit_status::breach:
+      return one.summary.breaches.count() > 0 ? "breach" : "difference";
+    case exit_status::child_failed:
+      return "child failed";
+    case exit_status::bad_transcript:
+      return "bad transcript";
+    case exit_status::usage:
+    case exit_status::cannot_be_set_up:
+      return "not played";
+  }
+  return "?";
+}
+
+std::string row(const std::string& name, const replay::totals& counts, const std::string& status) {
+  const auto& times = counts.callbacks;
+  return "<tr>" + cell(name) + cell(count_label(static_cast<double>(counts.records))) +
+         cell(count_label(static_cast<double>(counts.batches))) +
+         cell(duration_label(seconds(times.quantile(0.5)))) +
+         cell(duration_label(seconds(times.quantile(0.99)))) +
+         cell(duration_label(seconds(times.max()))) +
+         cell(count_label(static_cast<double>(counts.checkpoints_asked))) +
+         cell(count_label(static_cast<double>(counts.checkpoints_failed))) + "<td class=\"" +
+         (status == "fine" ? "fine" : "bad") + "\">" + escaped(status) + "</td></tr>\n";
+}
+
+void print_table(std::ostream& out, const replay_result& result) {
+  out << "<section><div class=\"scroll\"><table>\n<tr><th>shard</th><th>records</th>"
+         "<th>batches</th><th>callback p50</th><th>p99</th><th>max</th><th>checkpoints</th>"
+         "<th>failed</th><th>result</th></tr>\n";
+  for (const replayed_shard& one : result.shards) {
+    out << row(one.summary.shard.empty() ? one.file : one.summary.shard, one.summary.counts,
+               verdict(one));
+  }
+  if (result.shards.size() > 1) {
+    const bool is_fine = result.status() == exit_status::fine;
+    out << row("total", result.total(), is_fine ? "fine" : "see above");
+  }
+  out << "</table></div></section>\n";
+}
+
+plot_axis time_axis(const replay::summary& what) {
+  const auto& moments = what.timeline.moments();
+  return {0, std::max(seconds(moments.back().end), 1e-6), false, duration_label};
+}
+
+std::string color_of(const moment& one) {
+  if (one.action == "processRecords") return "blue";
+  return one.action == "initialize" ? "green" : "orange";
+}
+
+void print_dialogue(std::ostream& out, const replay::summary& what) {
+  strip picture{
+      "Dialogue: blue a batch, green initialize, orange any other action; below, "
+      "checkpoints (red: failed)",
+      time_axis(what),
+      {},
+      {}};
+  for (const moment& one : what.timeline.moments()) {
+    picture.bars.push_back(
+        {seconds(one.begin), seconds(one.end), color_of(one),
+         (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
+                          : one.action) +
+             ", " + duration_label(seconds(one.end - one.begin))});
+    if (one.checkpoints == 0) continue;
+    picture.ticks.push_back({seconds(one.end), 0, one.failed_checkpoints > 0 ? "red" : "green",
+                             std::to_string(one.checkpoints) + " checkpoints, " +
+                                 std::to_string(one.failed_checkpoints) + " failed"});
+  }
+  write_strip(out, picture);
+}
+
+void print_latency(std::ostream& out, const replay::summary& what) {
+  plot_series dots{"callback", "blue", plot_style::dots, {}};
+  double least = 1;
+  double most = 1e-6;
+  for (const moment& one : what.timeline.moments()) {
+    if (!one.repeats) continue;
+    const double value = std::max(seconds(one.callback), 1e-7);
+    dots.points.push_back({seconds(one.end), value});
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  if (dots.points.empty()) return;
+  const plot_axis y{std::pow(10, std::floor(std::log10(least))),
+                    std::pow(10, std::floor(std::log10(most)) + 1), true, duration_label};
+  write_plot(out, {"Batch latency: from the line's last byte to its status",
+                   time_axis(what),
+                   y,
+                   {std::move(dots)}});
+}
+
+void print_lag(std::ostream& out, const replay::summary& what) {
+  plot_series lag{"millisBehindLatest", "orange", plot_style::steps, {}};
+  double most = 0.001;
+  for (const moment& one : what.timeline.moments()) {
+    if (!one.behind) continue;
+    lag.points.push_back({seconds(one.end), std::max(seconds(*one.behind), 0.0)});
+    most = std::max(most, lag.points.back().y);
+  }
+  if (lag.points.empty()) return;
+  write_plot(out, {"Lag: millisBehindLatest as it was recorded",
+                   time_axis(what),
+                   {0, most * 1.05, false, duration_label},
+                   {std::move(lag)}});
+}
+
+void print_positions(std::ostream& out, const replay::summary& what) {
+  plot_series delivered{"delivered", "grey", plot_style::steps, {{0, 0}}};
+  plot_series persisted{"checkpointed", "green", plot_style::steps, {{0, 0}}};
+  for (const moment& one : what.timeline.moments()) {
+    delivered.points.push_back({seconds(one.end), static_cast<double>(one.delivered)});
+    persisted.points.push_back({seconds(one.end), static_cast<double>(one.persisted)});
+  }
+  const double most = std::max(delivered.points.back().y, 1.0);
+  write_plot(out, {"Position: records delivered, and up to the last checkpoint",
+                   time_axis(what),
+                   {0, most * 1.05, false, count_label},
+                   {std::move(delivered), std::move(persisted)}});
+}
+
+void print_remark(std::ostream& out, const char* kind, const replayed_shard& of,
+                  const replay::remark& one) {
+  const auto text = [](const std::string& any) {
+    return escaped(protocol::replace_invalid_utf8(any));
+  };
+  out << "<li><span class=\"bad\">" << kind << "</span> " << text(of.file) << ":"
+      << one.transcript_line << ": " << text(one.what);
+  if (!one.child_line.empty()) out << "<br/><code>" << text(one.child_line) << "</code>";
+  out << "</li>\n";
+}
+
+void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
+                 const replay::remarks& all) {
+  for (const auto& one : all.first()) print_remark(out, kind, of, one);
+  if (const auto more = all.count() - all.first().size(); more > 0) {
+    out << "<li><span class=\"bad\">" << kind << "</span> and " << more << " more</li>\n";
+  }
+}
+
+void print_remarks(std::ostream& out, const replayed_shard& of) {
+  const replay::summary& what = of.summary;
+  if (status_of(of) == exit_status::fine && what.notes.empty()) return;
+  out << "<ul>\n";
+  if (!of.setup_error.empty()) out << "<li>" << escaped(of.setup_error) << "</li>\n";
+  for (const std::string& note : what.notes) out << "<li>" << escaped(note) << "</li>\n";
+  print_first(out, "breach", of, what.breaches);
+  print_first(out, "difference", of, what.differences);
+  if (what.failure) print_remark(out, "child failed", of, *what.failure);
+  if (what.damage) print_remark(out, "transcript", of, *what.damage);
+  out << "</ul>\n";
+}
+
+void print_section(std::ostream& out, const replayed_shard& one) {
+  const replay::summary& what = one.summary;
+  out << "<section><h2>"
+      << escaped(protocol::replace_invalid_utf8(what.shard.empty() ? one.file : what.shard))
+      << "</h2>\n";
+  out << "<div class=\"resume\">" << escaped(protocol::replace_invalid_utf8(one.file));
+  if (what.resume) out << "; resumes behind " << escaped(to_string(*what.resume));
+  out << "</div>\n";
+  print_remarks(out, one);
+  if (!what.timeline.moments().empty()) {
+    print_dialogue(out, what);
+    print_latency(out, what);
+    print_lag(out, what);
+    print_positions(out, what);
+  }
+  out << "</section>\n";
+}
+
+}  // namespace
+
+void print_report(std::ostream& out, const replay_result& result) {
+  out << page_begin << "<h1>kclxx replay</h1>\n<div>" << result.shards.size()
+      << (result.shards.size() == 1 ? " shard, " : " shards, ")
+      << duration_label(seconds(result.took))
+      << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
+  print_table(out, result);
+  for (const replayed_shard& one : result.shards) print_section(out, one);
+  out << "</body>\n</html>\n";
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/replay_result.hpp"
+
+#include <algorithm>
+
+namespace kclxx::cli {
+
+replay::totals replay_result::total() const noexcept {
+  replay::totals all;
+  for (const replayed_shard& one : shards) all.add(one.summary.counts);
+  return all;
+}
+
+exit_status status_of(const replayed_shard& one) noexcept {
+  if (!one.setup_error.empty()) return exit_status::cannot_be_set_up;
+  if (one.summary.damage) return exit_status::bad_transcript;
+  if (one.summary.failure) return exit_status::child_failed;
+  const bool is_fine = one.summary.breaches.count() == 0 && one.summary.differences.count() == 0;
+  return is_fine ? exit_status::fine : exit_status::breach;
+}
+
+exit_status replay_result::status() const noexcept {
+  exit_status worst = exit_status::fine;
+  for (const replayed_shard& one : shards) worst = std::max(worst, status_of(one));
+  return worst;
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `kclxx replay` says at its end.
+#pragma once
+
+#include <chrono>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tool/exit_status.hpp"
+#include "tool/replay/summary.hpp"
+
+namespace kclxx::cli {
+
+struct replayed_shard {
+  std::string file;
+  replay::summary summary;
+  /// Why it was not played at all: the file cannot be opened, the child not started.
+  std::string setup_error;
+};
+
+struct replay_result {
+  std::vector<replayed_shard> shards;
+  std::chrono::nanoseconds took{};
+
+  [[nodiscard]] replay::totals total() const noexcept;
+  /// The worst of all shards: what stands last in exit_status.
+  [[nodiscard]] exit_status status() const noexcept;
+};
+
+exit_status status_of(const replayed_shard& one) noexcept;
+
+/// For people (replay_text.cpp).
+void print_text(std::ostream& out, const replay_result& result);
+/// For programs: one JSON object and a newline (replay_json.cpp).
+void print_json(std::ostream& out, const replay_result& result);
+
+}  // namespace kclxx::cli

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <ostream>
+#include <string_view>
+
+#include "tool/replay/replay_result.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::string with_unit(double value, const char* unit) {
+  std::array<char, 40> text{};
+  const int precision = value < 10 ? 2 : value < 100 ? 1 : 0;
+  std::snprintf(text.data(), text.size(), "%.*f %s", precision, value, unit);
+  return text.data();
+}
+
+std::string bytes(double value) {
+  if (value < 1e3) return std::to_string(static_cast<int>(value)) + " B";
+  if (value < 1e6) return with_unit(value / 1e3, "kB");
+  return value < 1e9 ? with_unit(value / 1e6, "MB") : with_unit(value / 1e9, "GB");
+}
+
+std::string duration(nanoseconds time) {
+  const auto value = static_cast<double>(time.count());
+  if (value < 1e3) return with_unit(value, "ns");
+  if (value < 1e6) return with_unit(value / 1e3, "us");
+  return value < 1e9 ? with_unit(value / 1e6, "ms") : with_unit(value / 1e9, "s");
+}
+
+/// "12,345"
+std::string grouped(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+/// Nothing of what a child wrote may control the terminal.
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::replace_if(
+      result.begin(), result.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  return result;
+}
+
+void print_row(std::ostream& out, std::string_view name, std::string_view content) {
+  out << "  " << name << std::string(14 - std::min<std::size_t>(name.size(), 13), ' ') << content
+      << "\n";
+}
+
+void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds took) {
+  print_row(out, "records",
+            grouped(counts.records) + " in " + grouped(counts.batches) + " batches, " +
+                bytes(static_cast<double>(counts.data_bytes)) + " of data in " +
+                bytes(static_cast<double>(counts.line_bytes)) + " of lines");
+  const double seconds = std::chrono::duration<double>(took).count();
+  std::string time = duration(took);
+  if (seconds > 0) {
+    time +=
+        ": " + grouped(static_cast<std::uint64_t>(static_cast<double>(counts.records) / seconds)) +
+        " records/s, " + bytes(static_cast<double>(counts.line_bytes) / seconds) + "/s of lines";
+  }
+  print_row(out, "time", time);
+  if (counts.callbacks.count() > 0) {
+    print_row(out, "callbacks",
+              "p50 " + duration(counts.callbacks.quantile(0.5)) + ", p99 " +
+                  duration(counts.callbacks.quantile(0.99)) + ", max " +
+                  duration(counts.callbacks.max()));
+  }
+  print_row(out, "checkpoints",
+            grouped(counts.checkpoints_asked) + " asked, " + grouped(counts.checkpoints_answered) +
+                " answered, " + grouped(counts.checkpoints_failed) + " failed");
+}
+
+void print_remark(std::ostream& out, std::string_view kind, const std::string& file,
+                  const replay::remark& one) {
+  print_row(out, kind,
+            file + ":" + std::to_string(one.transcript_line) + ": " + printable(one.what));
+  if (!one.child_line.empty()) print_row(out, "", "child: " + printable(one.child_line));
+}
+
+void print_remarks(std::ostream& out, std::string_view kind, const std::string& file,
+                   const replay::remarks& all) {
+  for (const replay::remark& one : all.first()) print_remark(out, kind, file, one);
+  const std::uint64_t more = all.count() - all.first().size();
+  if (more > 0) print_row(out, kind, "... and " + grouped(more) + " more");
+}
+
+void print_shard(std::ostream& out, const replayed_shard& one) {
+  const replay::summary& what = one.summary;
+  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  " << one.file << "\n";
+  if (!one.setup_error.empty()) return print_row(out, "not played", one.setup_error);
+  if (what.resume) {
+    print_counts(out, what.counts, what.took);
+    print_row(out, "resumes", "behind " + to_string(*what.resume));
+  }
+  for (const std::string& note : what.notes) print_row(out, "note", printable(note));
+  print_remarks(out, "breach", one.file, what.breaches);
+  print_remarks(out, "difference", one.file, what.differences);
+  if (what.failure) print_remark(out, "child failed", one.file, *what.failure);
+  if (what.damage) print_remark(out, "transcript", one.file, *what.damage);
+}
+
+std::string_view verdict(exit_status status) {
+  switch (status) {
+    case exit_status::fine:
+      return "fine";
+    case exit_status::breach:
+      return "the child broke the protocol, or differs from the recording";
+    case exit_status::child_failed:
+      return "a child failed";
+    case exit_status::bad_transcript:
+      return "bad transcript";
+    case exit_status::usage:
+    case exit_status::cannot_be_set_up:
+      return "a shard could not be played";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void print_text(std::ostream& out, const replay_result& result) {
+  for (const replayed_shard& one : result.shards) print_shard(out, one);
+  if (result.shards.size() > 1) {
+    out << "total  " << result.shards.size() << " shards\n";
+    print_counts(out, result.total(), result.took);
+  }
+  out << verdict(result.status()) << "\n";
+}
+
+}  // namespace kclxx::cli

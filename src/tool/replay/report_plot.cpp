@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/report_plot.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <ostream>
+
+namespace kclxx::cli {
+
+namespace {
+
+// In pixels of the picture, which is scaled to the page.
+constexpr double width = 960;
+constexpr double left = 86;
+constexpr double right = 940;
+constexpr double plot_height = 150;
+constexpr double top = 34;
+
+std::string number(double value, const char* format = "%.1f") {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+double part_of(const plot_axis& axis, double value) {
+  if (axis.is_logarithmic) {
+    const double low = std::log10(axis.begin);
+    return (std::log10(std::max(value, axis.begin)) - low) / (std::log10(axis.end) - low);
+  }
+  return value / axis.end;
+}
+
+double x_of(const plot_axis& axis, double value) {
+  return left + (right - left) * part_of(axis, value);
+}
+double y_of(const plot_axis& axis, double value) {
+  return top + plot_height * (1 - part_of(axis, value));
+}
+
+/// Round numbers from 0 on, about so many.
+std::vector<double> ticks_of(const plot_axis& axis, double about) {
+  std::vector<double> ticks;
+  if (axis.is_logarithmic) {
+    for (double at = axis.begin; at <= axis.end * 1.001; at *= 10) ticks.push_back(at);
+    return ticks;
+  }
+  const double rough = axis.end / about;
+  const double unit = std::pow(10, std::floor(std::log10(rough)));
+  double step = unit;
+  for (const double round : {1.0, 2.0, 5.0, 10.0}) {
+    step = unit * round;
+    if (step >= rough) break;
+  }
+  for (double at = 0; at <= axis.end * 1.0001; at += step) ticks.push_back(at);
+  return ticks;
+}
+
+void write_text(std::ostream& out, double x, double y, const char* anchor, const char* style,
+                const std::string& text) {
+  out << "<text x=\"" << number(x) << "\" y=\"" << number(y) << "\" text-anchor=\"" << anchor
+      << "\" class=\"" << style << "\">" << escaped(text) << "</text>\n";
+}
+
+void write_line(std::ostream& out, double x1, double y1, double x2, double y2, const char* style) {
+  out << "<line x1=\"" << number(x1) << "\" y1=\"" << number(y1) << "\" x2=\"" << number(x2)
+      << "\" y2=\"" << number(y2) << "\" class=\"" << style << "\"/>\n";
+}
+
+void begin_picture(std::ostream& out, double height, const std::string& title) {
+  out << "<svg viewBox=\"0 0 " << number(width, "%.0f") << " " << number(height, "%.0f")
+      << "\" role=\"img\" aria-label=\"" << escaped(title) << "\">\n";
+  write_text(out, left, 20, "start", "title", title);
+}
+
+void write_x_axis(std::ostream& out, const plot_axis& axis, double bottom) {
+  for (const double tick : ticks_of(axis, 8)) {
+    const double x = x_of(axis, tick);
+    write_line(out, x, bottom, x, bottom + 5, "axis");
+    write_text(out, x, bottom + 19, "middle", "label", axis.label(tick));
+  }
+  write_line(out, left, bottom, right, bottom, "axis");
+}
+
+void write_series(std::ostream& out, const plot& what, const plot_series& one) {
+  if (one.style == plot_style::dots) {
+    for (const plot_point& at : one.points) {
+      out << "<circle cx=\"" << number(x_of(what.x, at.x)) << "\" cy=\""
+          << number(y_of(what.y, at.y)) << "\" r=\"2.5\" class=\"fill-" << one.color << "\"/>\n";
+    }
+    return;
+  }
+  out << "<polyline class=\"stroke-" << one.color << "\" points=\"";
+  double last_y = 0;
+  bool is_first = true;
+  for (const plot_point& at : one.points) {
+    const double x = x_of(what.x, at.x);
+    const double y = y_of(what.y, at.y);
+    if (one.style == plot_style::steps && !is_first)
+      out << number(x) << "," << number(last_y) << " ";
+    out << number(x) << "," << number(y) << " ";
+    last_y = y;
+    is_first = false;
+  }
+  out << "\"/>\n";
+}
+
+void write_legend(std::ostream& out, const plot& what) {
+  double x = right;
+  for (auto one = what.series.rbegin(); one != what.series.rend(); ++one) {
+    x -= 8.0 * static_cast<double>(one->name.size()) + 30;
+    out << "<rect x=\"" << number(x) << "\" y=\"11\" width=\"12\" height=\"10\" class=\"fill-"
+        << one->color << "\"/>\n";
+    write_text(out, x + 18, 20, "start", "label", one->name);
+  }
+}
+
+}  // namespace
+
+void write_plot(std::ostream& out, const plot& what) {
+  constexpr double bottom = top + plot_height;
+  begin_picture(out, bottom + 30, what.title);
+  for (const double tick : ticks_of(what.y, 4)) {
+    const double y = y_of(what.y, tick);
+    write_line(out, left, y, right, y, "grid");
+    write_text(out, left - 8, y + 4, "end", "label", what.y.label(tick));
+  }
+  write_x_axis(out, what.x, bottom);
+  for (const plot_series& one : what.series) write_series(out, what, one);
+  if (what.series.size() > 1) write_legend(out, what);
+  out << "</svg>\n";
+}
+
+void write_strip(std::ostream& out, const strip& what) {
+  constexpr double height = 26;
+  constexpr double bottom = top + height + 18;
+  begin_picture(out, bottom + 30, what.title);
+  for (const strip_bar& bar : what.bars) {
+    const double x = x_of(what.x, bar.begin);
+    // Wide enough to be seen.
+    const double wide = std::max(x_of(what.x, bar.end) - x, 1.5);
+    out << "<rect x=\"" << number(x) << "\" y=\"" << number(top) << "\" width=\"" << number(wide)
+        << "\" height=\"" << number(height) << "\" class=\"fill-" << bar.color << "\"><title>"
+        << escaped(bar.hint) << "</title></rect>\n";
+  }
+  for (const strip_bar& tick : what.ticks) {
+    const std::string x = number(x_of(what.x, tick.begin));
+    const std::string y = number(top + height + 9);
+    out << "<circle cx=\"" << x << "\" cy=\"" << y << "\" r=\"4\" class=\"fill-" << tick.color
+        << "\"><title>" << escaped(tick.hint) << "</title></circle>\n";
+  }
+  write_x_axis(out, what.x, bottom);
+  out << "</svg>\n";
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string duration_label(double seconds) {
+  if (seconds == 0) return "0";
+  if (seconds < 1e-6) return number(seconds * 1e9, "%.3g ns");
+  if (seconds < 1e-3) return number(seconds * 1e6, "%.3g us");
+  if (seconds < 1) return number(seconds * 1e3, "%.3g ms");
+  if (seconds < 600) return number(seconds, "%.3g s");
+  return seconds < 36000 ? number(seconds / 60, "%.3g min") : number(seconds / 3600, "%.3g h");
+}
+
+std::string count_label(double count) {
+  if (count < 1e4) return number(count, "%.4g");
+  if (count < 1e6) return number(count / 1e3, "%.4gk");
+  return count < 1e9 ? number(count / 1e6, "%.4gM") : number(count / 1e9, "%.4gG");
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transcript's side: which line goes out next, and the faults.
+#include "tool/replay/shard_replay.hpp"
+
+#include <utility>
+
+namespace kclxx::replay {
+
+namespace dm = daemon_model;
+using dm::call_kind;
+using protocol::line_kind;
+
+namespace {
+
+constexpr const char* unknown_action = "kclxxUnknownAction";
+
+// An unknown action is called as processRecords is: with a checkpointer, and as often as one likes.
+call_kind kind_of(line_kind what) {
+  switch (what) {
+    case line_kind::initialize:
+      return call_kind::initialize;
+    case line_kind::lease_lost:
+      return call_kind::lease_lost;
+    case line_kind::shard_ended:
+      return call_kind::shard_ended;
+    case line_kind::shutdown_requested:
+      return call_kind::shutdown_requested;
+    case line_kind::process_records:
+    case line_kind::checkpoint_answer:
+    case line_kind::unknown_action:
+      return call_kind::process_records;
+  }
+  return call_kind::process_records;
+}
+
+}  // namespace
+
+shard_replay::shard_replay(const options& how) : how_(how), faults_(how.inject) {}
+
+shard_replay::want shard_replay::wants() const noexcept {
+  switch (phase_) {
+    case phase::playing:
+      break;
+    case phase::closing:
+      return want::child;
+    case phase::waiting_for_exit:
+      return want::child_exit;
+    case phase::over:
+      return want::nothing;
+  }
+  if (is_sending_) return held_ || !is_open() ? want::sent : want::child;
+  if (!is_looked_ahead()) return want::entry;
+  return is_paused_ ? want::pause : want::child;
+}
+
+void shard_replay::on_entry(const transcript::entry& one, time now, effects& out) {
+  using transcript::entry_kind;
+  switch (one.kind) {
+    case entry_kind::daemon_line:
+      take_daemon_line(one, now, out);
+      break;
+    case entry_kind::child_line:
+      if (recorded_) recorded_->on_child_line(one.line, one.line_number);
+      break;
+    case entry_kind::exit:
+    case entry_kind::killed:
+      recorded_exit_ = one;
+      recorded_exit_->line = {};
+      break;
+    case entry_kind::end_of_input:  // comes by itself, behind the last status
+    case entry_kind::end_of_output:
+      break;
+  }
+}
+
+void shard_replay::take_daemon_line(const transcript::entry& one, time now, effects& out) {
+  auto looked_at = outliner_.look_at(one.line);
+  if (const auto* error = std::get_if<protocol::decode_error>(&looked_at)) {
+    const std::string field = error->field.empty() ? "" : error->field + " ";
+    return on_damage(one.line_number, "the daemon's line: " + field + error->what, now, out);
+  }
+  auto& content = std::get<protocol::outline>(looked_at);
+  if (content.kind == line_kind::checkpoint_answer) {
+    if (recorded_) recorded_->on_answer(content);
+    return;
+  }
+  action next{kind_of(content.kind), content.action, one.line_number, one.at};
+  next.content = std::move(content);
+  next.size = one.line.size() + 1;
+  if (how_.recorded_pace && !one.at) {
+    return on_damage(one.line_number, "the line has no time, so there is no recorded pace", now,
+                     out);
+  }
+  ahead_ = std::move(next);
+  go_on(now, out);
+}
+
+void shard_replay::on_end_of_transcript(time now, effects& out) {
+  transcript_ended_ = true;
+  go_on(now, out);
+}
+
+void shard_replay::on_damage(std::size_t line_number, std::string what, time now, effects& out) {
+  damage(line_number, std::move(what));
+  on_end_of_transcript(now, out);
+}
+
+void shard_replay::damage(std::size_t line_number, std::string what) {
+  if (!summary_.damage) summary_.damage = remark{line_number, std::move(what), {}};
+}
+
+void shard_replay::on_time(time now, effects& out) {
+  if (phase_ != phase::playing || !is_paused_ || now < deadline_) return;
+  go_on(now, out);
+}
+
+// Whatever can be done now: the line that waited, or the next action.
+void shard_replay::go_on(time now, effects& out) {
+  if (phase_ != phase::playing || is_sending_ || !is_looked_ahead()) return;
+  take_held_line(now, out);
+  if (phase_ != phase::playing || is_open()) return;
+  if (how_.recorded_pace && ahead_ && began_) {
+    deadline_ = *began_ + (*ahead_->at - first_at_);
+    is_paused_ = now < deadline_;
+    if (is_paused_) return;
+  }
+  if (auto next = next_action()) {
+    start(std::move(*next), now, out);
+  } else {
+    end_dialogue(now, out);
+  }
+}
+
+// That of the transcript, or what the faults put before it.
+std::optional<shard_replay::action> shard_replay::next_action() {
+  if (current_.is_last) return std::nullopt;
+  if (faults_.is_lease_lost()) return injected(call_kind::lease_lost, "leaseLost", true);
+  if (ahead_ && ahead_->content.kind == line_kind::process_records) {
+    if (faults_.shutdown_takes_the_place(ahead_->content.records)) {
+      return injected(call_kind::shutdown_requested, "shutdownRequested", true);
+    }
+    if (faults_.unknown_action_comes_first()) {
+      return injected(call_kind::process_records, unknown_action, false);
+    }
+  }
+  return std::exchange(ahead_, std::nullopt);
+}
+
+shard_replay::action shard_replay::injected(call_kind what, std::string name, bool is_last) const {
+  action made{what, name, current_.line_number};
+  made.own = R"({"action":")" + name + R"("})";
+  made.size = made.own->size() + 1;
+  made.is_last = is_last;
+  return made;
+}
+
+void shard_replay::begin_shard(const action& first, time now) {
+  const std::string id = first.content.shard_id.value_or("");
+  summary_.shard = id;
+  began_ = now;
+  first_at_ = first.at.value_or(std::chrono::microseconds(0));
+  lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
+  lease_->set_fault([this](const sequence_position&) {
+    auto failure = faults_.checkpoint_failure();
+    return failure ? failure : recorded_failure_;
+  });
+  consumer_.emplace(dm::generation::v3, *lease_);
+  recorded_.emplace(how_.expected, first.content.position);
+  faults_.begin_shard(id);
+}
+
+void shard_replay::start(action next, time now, effects& out) {
+  if (!consumer_ && next.what != call_kind::initialize) {
+    damage(next.line_number, "the dialogue does not begin with initialize");
+    return end_dialogue(now, out);
+  }
+  if (!consumer_) begin_shard(next, now);
+  if (!consumer_->can_call(next.what)) {
+    damage(next.line_number, "a daemon sends no " + next.name + " here");
+    return end_dialogue(now, out);
+  }
+  if (next.content.kind == line_kind::process_records) {
+    faults_.begin_batch(next.content.records);
+    if (faults_.is_lease_lost()) lease_->lose();
+  }
+  current_ = std::move(next);
+  is_sending_ = true;
+  started_at_ = now;
+  deadline_ = now + how_.timeout;
+  summary_.counts.line_bytes += current_.size;
+  if (current_.own) {
+    out.emplace_back(write_line{*current_.own});
+  } else {
+    recorded_->begin(current_.what, current_.content.position);
+    out.emplace_back(write_entry{});
+  }
+  if (how_.keeps_timeline && current_.content.position &&
+      current_.what == call_kind::process_records) {
+    summary_.timeline.deliver(*current_.content.position, faults_.records());
+  }
+  const bool has_records = current_.content.kind == line_kind::process_records;
+  dm::happenings happened;
+  consumer_->call(current_.what, current_.name,
+                  has_records ? current_.content.position : std::nullopt, happened);
+  handle(happened, {}, now, out);
+}
+
+void shard_replay::end_dialogue(time now, effects& out) {
+  if (consumer_) {
+    dm::happenings happened;
+    consumer_->close(happened);
+    handle(happened, {}, now, out);
+  } else {
+    close(now, out);
+  }
+}
+
+void shard_replay::close(time now, effects& out) {
+  phase_ = phase::closing;
+  is_sending_ = false;
+  held_.reset();
+  deadline_ = now + how_.timeout;
+  out.emplace_back(close_input{});
+}
+
+void shard_replay::meet_faults_behind_line(time now, effects& out) {
+  switch (faults_.take_what_follows_line()) {
+    case fault_schedule::behind_line::nothing:
+      break;
+    case fault_schedule::behind_line::kill:
+      is_deliberate_ = true;
+      kill(now, out);
+      break;
+    case fault_schedule::behind_line::end_of_input:
+      is_deliberate_ = true;
+      end_dialogue(now, out);
+      break;
+  }
+}
+
+}  // namespace kclxx::replay

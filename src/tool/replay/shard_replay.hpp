@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "daemon_model/lease.hpp"
+#include "daemon_model/shard_consumer.hpp"
+#include "tool/replay/fault_schedule.hpp"
+#include "tool/replay/options.hpp"
+#include "tool/replay/recorded_side.hpp"
+#include "tool/replay/summary.hpp"
+#include "tool/transcript/decoder_outline.hpp"
+#include "tool/transcript/entry.hpp"
+
+namespace kclxx::replay {
+
+/// The line of the entry that was read last goes to the child. It is not read on before on_sent().
+struct write_entry {};
+struct write_line {
+  std::string line;
+};
+struct close_input {};
+struct kill_child {};
+using effect = std::variant<write_entry, write_line, close_input, kill_child>;
+using effects = std::vector<effect>;
+
+/// Plays one shard's transcript against one child, as the daemon would: the plan, as a state
+/// machine over the model of the daemon. It is told what the transcript holds and what the child
+/// does, and appends what is to be done.
+///
+/// 1. wants() says what comes next. 2. One of the on_ functions is called. 3. Its effects are
+/// carried out, in order.
+/// The transcript is read one action ahead: what the daemon answered, and what the child said when
+/// it was recorded, stands behind an action's line.
+///
+/// Pure: no descriptor, thread or clock. Thread safety: none.
+class shard_replay {
+ public:
+  using time = std::chrono::steady_clock::time_point;
+
+  enum class want {
+    entry,       ///< on_entry, on_end_of_transcript or on_damage
+    child,       ///< what the child does, until deadline()
+    sent,        ///< the same, but lines from the child stay unread
+    pause,       ///< on_time, at deadline()
+    child_exit,  ///< on_exit, at deadline() at the latest
+    nothing,     ///< it is over
+  };
+
+  explicit shard_replay(const options& how);
+  shard_replay(const shard_replay&) = delete;
+  shard_replay& operator=(const shard_replay&) = delete;
+
+  [[nodiscard]] want wants() const noexcept;
+  [[nodiscard]] time deadline() const noexcept { return deadline_; }
+  /// Whether a line from the child may be brought while an entry is wanted, so that the time of
+  /// its coming is known.
+  [[nodiscard]] bool can_take_line() const noexcept { return !held_; }
+
+  void on_entry(const transcript::entry& one, time now, effects& out);
+  void on_end_of_transcript(time now, effects& out);
+  /// The transcript cannot be read on; what came before is played to its end.
+  void on_damage(std::size_t line_number, std::string what, time now, effects& out);
+  void on_time(time now, effects& out);
+
+  void on_sent(time now, effects& out);
+  void on_input_broken(time now, effects& out);
+  void on_child_line(std::string_view line, time now, effects& out);
+  /// What the child has written before the line of a write_entry goes out; it comes as lines, too.
+  void on_early_output(std::string_view text);
+  void on_end_of_output(time now, effects& out);
+  void on_timeout(time now, effects& out);
+  /// How the child ended: its exit status, or the signal, with the other one 0.
+  void on_exit(int status, int signal);
+
+  [[nodiscard]] const summary& result() const noexcept { return summary_; }
+
+ private:
+  /// One action of the daemon.
+  struct action {
+    daemon_model::call_kind what;
+    std::string name;
+    std::size_t line_number = 0;
+    std::optional<std::chrono::microseconds> at{};
+    protocol::outline content{};
+    std::size_t size = 0;              // of the line, with its newline
+    std::optional<std::string> own{};  // the line, when it is none of the transcript
+    bool is_last = false;              // the end of input comes next, whatever the transcript has
+  };
+
+  // The transcript's side: shard_replay.cpp
+  void take_daemon_line(const transcript::entry& one, time now, effects& out);
+  void go_on(time now, effects& out);
+  [[nodiscard]] std::optional<action> next_action();
+  [[nodiscard]] action injected(daemon_model::call_kind what, std::string name, bool is_last) const;
+  void start(action next, time now, effects& out);
+  void begin_shard(const action& first, time now);
+  void end_dialogue(time now, effects& out);
+  void close(time now, effects& out);
+  void meet_faults_behind_line(time now, effects& out);
+  void damage(std::size_t line_number, std::string what);
+
+  // The child's side: child_side.cpp
+  void take_held_line(time now, effects& out);
+  void take_child_line(std::string_view line, time now, effects& out);
+  void handle(const daemon_model::happenings& all, std::string_view line, time now, effects& out);
+  void on_answered(const daemon_model::answered& one, std::string_view line, effects& out);
+  void on_returned(time now, std::string_view line, effects& out);
+  void add_moment(time now);
+  void on_worker_ended(const std::string& why, std::string_view line);
+  void on_lost_line(const std::string& line);
+  void kill(time now, effects& out);
+  void fail(std::string why);
+  [[nodiscard]] bool is_looked_ahead() const noexcept { return ahead_ || transcript_ended_; }
+  [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
+
+  options how_;
+  fault_schedule faults_;
+  summary summary_;
+  protocol::outliner outliner_;
+  std::optional<daemon_model::lease> lease_;
+  std::optional<daemon_model::shard_consumer> consumer_;
+  std::optional<recorded_side> recorded_;
+  std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
+  std::optional<transcript::entry> recorded_exit_;
+
+  enum class phase { playing, closing, waiting_for_exit, over } phase_ = phase::playing;
+  std::optional<action> ahead_;  // read, not yet started
+  action current_{daemon_model::call_kind::initialize, {}};
+  bool transcript_ended_ = false;
+  bool is_sending_ = false;
+  bool input_broke_ = false;
+  bool is_paused_ = false;
+  bool is_deliberate_ = false;  // a fault ended the dialogue; how the child leaves is no failure
+  bool worker_ended_ = false;
+  bool output_ended_ = false;
+  bool was_killed_ = false;
+
+  struct held_line {
+    std::string text;
+    time at;
+  };
+  std::optional<held_line> held_;
+
+  time deadline_{};
+  std::optional<time> began_;
+  std::chrono::microseconds first_at_{};
+  time started_at_{};
+  time sent_at_{};
+};
+
+}  // namespace kclxx::replay

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known after a shard's replay.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "tool/replay/latency_histogram.hpp"
+#include "tool/replay/timeline.hpp"
+
+namespace kclxx::replay {
+
+/// A breach or a difference: where in the transcript, and what the child had written.
+struct remark {
+  std::size_t transcript_line = 0;
+  std::string what;
+  std::string child_line;  ///< cut short; empty when it is not about a line
+};
+
+/// All are counted, the first ones are kept.
+class remarks {
+ public:
+  static constexpr std::size_t most_kept = 100;
+
+  void add(std::size_t transcript_line, std::string what, std::string_view child_line = {});
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] const std::vector<remark>& first() const noexcept { return first_; }
+
+ private:
+  std::uint64_t count_ = 0;
+  std::vector<remark> first_;
+};
+
+/// The counts, of one shard or of several.
+struct totals {
+  std::uint64_t records = 0;     ///< in batches whose status came
+  std::uint64_t data_bytes = 0;  ///< of these records' data
+  std::uint64_t line_bytes = 0;  ///< of the actions' lines, sent
+  std::uint64_t batches = 0;     ///< whose status came
+  std::uint64_t checkpoints_asked = 0;
+  std::uint64_t checkpoints_answered = 0;  ///< in any way
+  std::uint64_t checkpoints_failed = 0;
+  /// From the last byte of a batch's line to its status.
+  latency_histogram callbacks;
+
+  void add(const totals& other) noexcept;
+};
+
+struct summary {
+  std::string shard;  ///< empty when nothing was played
+  totals counts;
+  /// From the first line to the last status.
+  std::chrono::nanoseconds took{};
+  /// Where a successor would begin, behind this one; std::nullopt before initialize.
+  std::optional<sequence_position> resume;
+  replay::timeline timeline;  ///< only when options asked for it
+  remarks breaches;
+  remarks differences;
+  /// Faults that were asked for and found no place, and the like.
+  std::vector<std::string> notes;
+  /// Why the child failed, if it did: it died, hung, or left with a status.
+  std::optional<remark> failure;
+  /// What is wrong with the transcript, if anything.
+  std::optional<remark> damage;
+};
+
+}  // namespace kclxx::replay

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/timeline.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kclxx::replay {
+
+// The later position of a group stands for all of it: nothing counts as persisted that is not.
+void timeline::deliver(const sequence_position& largest, std::uint64_t records) {
+  delivered_ = records;
+  if (unpersisted_.empty()) group_size_ = 1;
+  if (!unpersisted_.empty() && unpersisted_.back().members < group_size_) {
+    unpersisted_.back() = {largest, records, unpersisted_.back().members + 1};
+    return;
+  }
+  unpersisted_.push_back({largest, records, 1});
+  if (unpersisted_.size() <= most_moments) return;
+  group_size_ *= 2;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < unpersisted_.size(); ++i) {
+    group one = unpersisted_[i];
+    if (i + 1 < unpersisted_.size()) {
+      const std::uint64_t members = one.members;
+      one = unpersisted_[++i];
+      one.members += members;
+    }
+    unpersisted_[kept++] = one;
+  }
+  unpersisted_.erase(unpersisted_.begin() + static_cast<std::ptrdiff_t>(kept), unpersisted_.end());
+}
+
+void timeline::persist(const sequence_position& position) {
+  while (!unpersisted_.empty() && unpersisted_.front().largest <= position) {
+    persisted_ = unpersisted_.front().records;
+    unpersisted_.pop_front();
+  }
+}
+
+void timeline::add_checkpoint(bool failed) noexcept {
+  ++checkpoints_;
+  if (failed) ++failed_;
+}
+
+void timeline::add(moment one) {
+  one.delivered = delivered_;
+  one.persisted = persisted_;
+  one.checkpoints = std::exchange(checkpoints_, 0);
+  one.failed_checkpoints = std::exchange(failed_, 0);
+  if (can_join(one) && moments_.back().batches < batches_each_) {
+    join(moments_.back(), one);
+    return;
+  }
+  moments_.push_back(std::move(one));
+  if (moments_.size() > most_moments) thin_out();
+}
+
+bool timeline::can_join(const moment& one) const noexcept {
+  return one.repeats && !moments_.empty() && moments_.back().repeats;
+}
+
+void timeline::join(moment& first, const moment& next) {
+  first.end = next.end;
+  first.batches += next.batches;
+  first.callback = std::max(first.callback, next.callback);
+  first.behind = std::max(first.behind, next.behind);
+  first.delivered = next.delivered;
+  first.persisted = next.persisted;
+  first.checkpoints += next.checkpoints;
+  first.failed_checkpoints += next.failed_checkpoints;
+}
+
+// Each two neighbours that can come any number of times become one, and so do those to come: all
+// parts of the course are kept with the same care.
+void timeline::thin_out() {
+  batches_each_ *= 2;
+  const std::vector<moment> all = std::exchange(moments_, {});
+  for (const moment& one : all) {
+    if (can_join(one) && moments_.back().batches + one.batches <= batches_each_) {
+      join(moments_.back(), one);
+    } else {
+      moments_.push_back(one);
+    }
+  }
+}
+
+}  // namespace kclxx::replay

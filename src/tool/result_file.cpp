@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/result_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "io/line_writer.hpp"
+#include "tool/command.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+bool begins_with(const std::string& name, std::string_view first_bytes) {
+  std::ifstream in(name, std::ios::binary);
+  if (!in.is_open()) cannot_set_up(name + " is there and cannot be read, so it is not replaced");
+  std::string found(first_bytes.size(), '\0');
+  in.read(found.data(), static_cast<std::streamsize>(found.size()));
+  return in.gcount() == 0 || found == first_bytes;
+}
+
+}  // namespace
+
+result_file::result_file(std::string name, std::string_view first_bytes)
+    : name_(std::move(name)), part_(name_ + ".part") {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(name_, ignored);
+  if (std::filesystem::is_regular_file(status) && !begins_with(name_, first_bytes)) {
+    cannot_set_up(name_ + " is a file of another kind, and is not replaced");
+  }
+  // A pipe or a device has no older result that could be lost.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) part_ = name_;
+  file_ = descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file_.is_open()) cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
+}
+
+result_file::~result_file() {
+  if (file_.is_open() && part_ != name_) std::remove(part_.c_str());
+}
+
+void result_file::commit() {
+  // By hand: a file stream does not keep the reason of a failure.
+  if (const auto error = io::write_all(file_.get(), stream_.str())) {
+    cannot_set_up(name_ + " cannot be written: " + error.message());
+  }
+  // Some file systems say only now that the disk is full.
+  if (!file_.close()) cannot_set_up(name_ + " cannot be written: " + std::strerror(errno));
+  if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
+    const int error = errno;
+    std::remove(part_.c_str());
+    cannot_set_up(name_ + " cannot be made: " + std::strerror(error));
+  }
+}
+
+}  // namespace kclxx::cli

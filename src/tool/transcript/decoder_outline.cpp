@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/decoder_outline.hpp"
+
+#include <array>
+#include <cstdint>
+#include <simdjson.h>
+#include <utility>
+
+#include "protocol/decoder_values.hpp"
+#include "protocol/digits.hpp"
+#include "tool/transcript/decoder_outline_scan.hpp"
+
+namespace kclxx::protocol {
+
+namespace {
+
+struct named_kind {
+  std::string_view action;
+  line_kind kind;
+};
+constexpr std::array<named_kind, 6> kinds{{
+    {"initialize", line_kind::initialize},
+    {"processRecords", line_kind::process_records},
+    {"leaseLost", line_kind::lease_lost},
+    {"shardEnded", line_kind::shard_ended},
+    {"shutdownRequested", line_kind::shutdown_requested},
+    {"checkpoint", line_kind::checkpoint_answer},
+}};
+
+/// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
+class look {
+ public:
+  look(ondemand::document& document, std::deque<std::string>& arena)
+      : document_(document), values_(arena) {}
+
+  outline take();
+
+ private:
+  void take_field(ondemand::raw_json_string key, ondemand::value value);
+  void take_records(ondemand::value value);
+  void take_record(ondemand::object object, std::ptrdiff_t index);
+  void classify();
+
+  ondemand::document& document_;
+  values values_;
+  outline result_;
+  std::optional<std::string> reason_;
+  std::string_view largest_;
+  std::uint64_t largest_sub_ = 0;
+  bool has_action_ = false;
+  bool has_records_ = false;
+};
+
+outline look::take() {
+  ondemand::json_type type{};
+  if (document_.type().get(type) != simdjson::SUCCESS || type != ondemand::json_type::object) {
+    fail({}, "is not a JSON object");
+  }
+  auto object = checked(document_.get_object());
+  for (auto item : object) {
+    ondemand::field field = checked(std::move(item));
+    take_field(field.key(), field.value());
+  }
+  if (document_.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+    fail({}, "has something behind the JSON object");
+  }
+  if (!has_action_) fail("action", "is missing");
+  classify();
+  return std::move(result_);
+}
+
+void look::take_field(ondemand::raw_json_string key, ondemand::value value) {
+  const auto text = [&](const char* name) -> std::optional<std::string> {
+    const auto view = values_.string(value, {name});
+    return view ? std::optional<std::string>(*view) : std::nullopt;
+  };
+  if (key == "records") {
+    take_records(value);
+  } else if (key == "action") {
+    has_action_ = true;
+    result_.action = values_.required_string(value, {"action"});
+  } else if (key == "millisBehindLatest") {
+    result_.millis_behind_latest = values::time(value, {"millisBehindLatest"});
+  } else if (key == "sequenceNumber") {
+    result_.sequence_number = text("sequenceNumber");
+  } else if (key == "subSequenceNumber") {
+    std::int64_t number = 0;
+    if (value.get_int64().get(number) == simdjson::SUCCESS) result_.sub_sequence_number = number;
+  } else if (key == "error") {
+    result_.error = text("error");
+  } else if (key == "shardId") {
+    result_.shard_id = text("shardId");
+  } else if (key == "reason") {
+    reason_ = text("reason");
+  }
+}
+
+void look::take_records(ondemand::value value) {
+  has_records_ = true;
+  ondemand::array array;
+  if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
+  for (auto item : array) {
+    ondemand::value element = checked(std::move(item));
+    ondemand::object object;
+    const auto index = static_cast<std::ptrdiff_t>(result_.records);
+    if (element.get_object().get(object) != simdjson::SUCCESS) {
+      fail("records[" + std::to_string(index) + "]", "is not an object");
+    }
+    take_record(object, index);
+    ++result_.records;
+  }
+}
+
+void look::take_record(ondemand::object object, std::ptrdiff_t index) {
+  std::string_view digits;
+  std::uint64_t sub = 0;
+  for (auto item : object) {
+    ondemand::field field = checked(std::move(item));
+    const ondemand::raw_json_string key = field.key();
+    ondemand::value value = field.value();
+    if (key == "data") {
+      // The token's length will do; a quoted text, or null.
+      const std::string_view token = value.raw_json_token();
+      const std::size_t end = token.rfind('"');
+      if (end != std::string_view::npos && end > 0) {
+        result_.data_bytes += decoded_size(token.substr(1, end - 1));
+      }
+    } else if (key == "sequenceNumber") {
+      digits = values_.string(value, {"sequenceNumber", index}).value_or(std::string_view());
+    } else if (key == "subSequenceNumber") {
+      sub = values::sub_sequence(value, {"subSequenceNumber", index});
+    }
+  }
+  if (!is_sequence_number(digits)) {
+    fail(field_name{"sequenceNumber", index}.text(), describe_bad_digits(digits));
+  }
+  const int order = compare_digits(digits, largest_);
+  if (largest_.empty() || order > 0 || (order == 0 && sub > largest_sub_)) {
+    largest_ = digits;
+    largest_sub_ = sub;
+  }
+}
+
+void look::classify() {
+  for (const named_kind& one : kinds) {
+    if (one.action == result_.action) result_.kind = one.kind;
+  }
+  if (result_.action == "shutdown") {
+    const std::string reason = reason_.value_or("");
+    if (reason == "TERMINATE" || reason == "SHARD_END") {
+      result_.kind = line_kind::shard_ended;
+    } else if (reason == "ZOMBIE" || reason == "LEASE_LOST") {
+      result_.kind = line_kind::lease_lost;
+    } else {
+      fail("reason", "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST");
+    }
+  }
+  if (result_.kind == line_kind::process_records) {
+    if (!has_records_) fail("records", "is missing");
+    if (result_.records > 0) result_.position = sequence_position(largest_, largest_sub_);
+  }
+  if (result_.kind == line_kind::initialize) {
+    if (!result_.shard_id) fail("shardId", "is missing");
+    const std::int64_t sub = result_.sub_sequence_number.value_or(0);
+    if (sub < 0) fail("subSequenceNumber", "is below 0");
+    if (!result_.sequence_number) return;
+    result_.position =
+        sequence_position::parse(*result_.sequence_number, static_cast<std::uint64_t>(sub));
+    if (!result_.position) fail("sequenceNumber", "is neither a decimal number nor a sentinel");
+  }
+}
+
+}  // namespace
+
+struct outliner::working_memory {
+  ondemand::parser parser;
+  std::deque<std::string> arena;
+};
+
+outliner::outliner() : memory_(std::make_unique<working_memory>()) {}
+outliner::~outliner() = default;
+
+std::variant<outline, decode_error> outliner::look_at(std::string_view line) {
+  if (auto batch = outline_scan(line).take()) return std::move(*batch);
+  memory_->arena.clear();
+  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return decode_error{"is empty", {}};
+  }
+  try {
+    ondemand::document document;
+    const auto iterate = [&](std::string_view text) {
+      return memory_->parser.iterate(text.data(), text.size(), text.size() + padding).get(document);
+    };
+    auto error = iterate(line);
+    if (error == simdjson::UTF8_ERROR) {
+      std::string& copy = memory_->arena.emplace_back(replace_invalid_utf8(line));
+      const std::size_t size = copy.size();
+      copy.append(padding, '\0');
+      error = iterate({copy.data(), size});
+    }
+    if (error) {
+      return decode_error{std::string("is not valid JSON: ") + simdjson::error_message(error), {}};
+    }
+    return look(document, memory_->arena).take();
+  } catch (failure& bad) {
+    return std::move(bad.error);
+  }
+}
+
+}  // namespace kclxx::protocol

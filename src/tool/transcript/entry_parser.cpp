@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/entry_parser.hpp"
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "protocol/base64.hpp"
+#include "protocol/text.hpp"
+#include "tool/transcript/line_source.hpp"
+
+namespace kclxx::transcript {
+
+namespace {
+
+/// Walks through the fixed beginning of a line; python's json.dumps puts spaces behind : and ,.
+class cursor {
+ public:
+  explicit cursor(std::string_view text) : rest_(text) {}
+
+  /// True, and behind it, when `text` comes next.
+  bool eat(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  /// `quoted_name_and_colon`: "at":
+  bool eat_key(std::string_view quoted_name_and_colon) {
+    const bool is_there = eat(quoted_name_and_colon);
+    if (is_there) skip_spaces();
+    return is_there;
+  }
+  bool eat_comma() { return eat_key(","); }
+  template <class Number>
+  bool eat_number(Number& value) {
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc() || value < 0) return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return true;
+  }
+  /// What stands before the closing brace; false when there is none.
+  bool eat_value(std::string_view& value) {
+    if (!rest_.ends_with('}')) return false;
+    value = rest_.substr(0, rest_.size() - 1);
+    return true;
+  }
+
+ private:
+  void skip_spaces() {
+    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+  }
+
+  std::string_view rest_;
+};
+
+const char* parse_bytes(std::string_view token, std::string& text) {
+  if (token.size() < 2 || token.front() != '"' || token.back() != '"') {
+    return "\"bytes\" is not a string, or something stands behind it";
+  }
+  text.assign(token.substr(1, token.size() - 2));
+  const auto decoded = protocol::decode_base64(text.data(), text.size());
+  if (decoded.error != nullptr) return "\"bytes\" is not base64, or something stands behind it";
+  text.resize(decoded.size);
+  return nullptr;
+}
+
+const char* parse_line(cursor at, entry& out, std::string& text) {
+  if (at.eat(R"("child")")) {
+    out.kind = entry_kind::child_line;
+  } else if (at.eat(R"("daemon")")) {
+    out.kind = entry_kind::daemon_line;
+  } else {
+    return "\"from\" is neither \"daemon\" nor \"child\"";
+  }
+  enum { raw, escaped, base64, unknown } form = unknown;
+  if (at.eat_comma()) {
+    form = at.eat_key(R"("line":)")    ? raw
+           : at.eat_key(R"("text":)")  ? escaped
+           : at.eat_key(R"("bytes":)") ? base64
+                                       : unknown;
+  }
+  if (form == unknown) return "\"from\" is not followed by \"line\", \"text\" or \"bytes\"";
+  std::string_view value;
+  if (!at.eat_value(value)) return "is damaged: it does not end with }";
+  if (form == raw) {
+    out.line = value;
+    return is_object(value) ? nullptr : "\"line\" is not an object, or something stands behind it";
+  }
+  if (form == base64) {
+    if (const char* problem = parse_bytes(value, text)) return problem;
+  } else {
+    auto plain = protocol::unescape(value);
+    if (!plain) return "\"text\" is not a string, or something stands behind it";
+    text = std::move(*plain);
+  }
+  text.reserve(text.size() + line_source::padding);
+  out.line = text;
+  return nullptr;
+}
+
+const char* parse_event(cursor at, entry& out) {
+  bool is_whole = true;
+  if (at.eat(R"("end_of_input")")) {
+    out.kind = entry_kind::end_of_input;
+  } else if (at.eat(R"("end_of_output")")) {
+    out.kind = entry_kind::end_of_output;
+  } else if (at.eat(R"("exit")")) {
+    is_whole = at.eat_comma();
+    out.kind = at.eat_key(R"("signal":)") ? entry_kind::killed : entry_kind::exit;
+    is_whole = is_whole && (out.kind == entry_kind::killed || at.eat_key(R"("status":)")) &&
+               at.eat_number(out.number);
+  } else {
+    return "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"";
+  }
+  std::string_view rest;
+  if (is_whole && at.eat_value(rest) && rest.empty()) return nullptr;
+  return "the event is damaged, or something stands behind it";
+}
+
+}  // namespace
+
+bool is_object(std::string_view line) noexcept {
+  return line.size() >= 2 && line.front() == '{' && line.back() == '}';
+}
+
+const char* parse_entry(std::string_view line, entry& out, std::string& text) {
+  cursor at(line);
+  std::int64_t microseconds = 0;
+  if (!at.eat("{") || !at.eat_key(R"("at":)") || !at.eat_number(microseconds) || !at.eat_comma()) {
+    return "does not begin with {\"at\":<microseconds>,";
+  }
+  out.at = std::chrono::microseconds(microseconds);
+  if (at.eat_key(R"("from":)")) return parse_line(at, out, text);
+  if (at.eat_key(R"("event":)")) return parse_event(at, out);
+  return "\"at\" is not followed by \"from\" or \"event\"";
+}
+
+}  // namespace kclxx::transcript

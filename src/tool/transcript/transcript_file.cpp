@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/transcript_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/uio.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "tool/process/interruption.hpp"
+
+namespace kclxx::cli {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& name, const std::string& doing) {
+  throw std::system_error(errno, std::generic_category(), name + " cannot be " + doing);
+}
+
+constexpr std::size_t max_pieces = 4;
+
+}  // namespace
+
+bool make_directory(const std::string& name) {
+  // filesystem_error's own words would name the library's function.
+  std::error_code error;
+  const bool is_new = std::filesystem::create_directories(name, error);
+  if (error) throw std::system_error(error, name + " cannot be made");
+  return is_new;
+}
+
+input_file::input_file(std::string name)
+    : name_(std::move(name)),
+      file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                         : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (!file_.is_open()) fail(name_, "read");
+}
+
+std::size_t input_file::read(char* to, std::size_t size) {
+  for (;;) {
+    // A pipe may make us wait for ever; a file is always ready.
+    pollfd either[] = {{file_.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
+    ::poll(either, 2, -1);
+    throw_if_interrupted();
+    const ssize_t n = ::read(file_.get(), to, size);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR) fail(name_, "read");
+  }
+}
+
+output_file::output_file(std::string name)
+    : name_(std::move(name)),
+      file_(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
+  if (!file_.is_open()) fail(name_, "made");
+}
+
+void output_file::write(std::span<const std::string_view> pieces) {
+  if (pieces.size() > max_pieces) throw std::logic_error("too many pieces");
+  std::array<iovec, max_pieces> parts{};
+  std::size_t count = 0;
+  for (const std::string_view piece : pieces) {
+    parts[count++] = {const_cast<char*>(piece.data()), piece.size()};
+  }
+  // A write to a file is short only when the disk is full or a signal came; then the rest is tried,
+  // which tells the reason.
+  iovec* next = parts.data();
+  while (count > 0) {
+    const ssize_t n = ::writev(file_.get(), next, static_cast<int>(count));
+    if (n == -1 && errno == EINTR) continue;
+    if (n == -1) fail(name_, "written");
+    auto written = static_cast<std::size_t>(n);
+    while (count > 0 && written >= next->iov_len) {
+      written -= next->iov_len;
+      ++next;
+      --count;
+    }
+    if (count > 0) {
+      next->iov_base = static_cast<char*>(next->iov_base) + written;
+      next->iov_len -= written;
+    }
+  }
+}
+
+void output_file::rename(const std::string& to) {
+  if (::rename(name_.c_str(), to.c_str()) == -1) fail(name_, "renamed to " + to);
+  name_ = to;
+}
+
+std::string output_file::take_back(std::size_t size) {
+  const off_t begin = ::lseek(file_.get(), -static_cast<off_t>(size), SEEK_END);
+  if (begin == -1) fail(name_, "read");
+  std::string text(size, '\0');
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t n = ::read(file_.get(), text.data() + done, size - done);
+    if (n == 0) throw std::runtime_error(name_ + " was shortened by another program");
+    if (n == -1 && errno != EINTR) fail(name_, "read");
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  if (::ftruncate(file_.get(), begin) == -1) fail(name_, "written");
+  return text;
+}
+
+void output_file::remove() noexcept { ::unlink(name_.c_str()); }
+
+}  // namespace kclxx::cli

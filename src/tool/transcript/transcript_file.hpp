@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transcripts in files.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tool/process/descriptor.hpp"
+#include "tool/transcript/byte_stream.hpp"
+
+namespace kclxx::cli {
+
+/// Makes a directory, with those above it. True when it was not there.
+/// Errors: std::system_error, with its name.
+bool make_directory(const std::string& name);
+
+/// A file to read from.
+/// Errors: std::system_error, with the file's name.
+class input_file : public transcript::byte_source {
+ public:
+  /// "-" is stdin.
+  explicit input_file(std::string name);
+  std::size_t read(char* to, std::size_t size) override;
+
+ private:
+  std::string name_;
+  descriptor file_;
+};
+
+/// A new file to append to; one writev(2) for each write.
+/// Errors: std::system_error, with the file's name.
+class output_file : public transcript::byte_sink {
+ public:
+  explicit output_file(std::string name);
+  void write(std::span<const std::string_view> pieces) override;
+  /// Gives it another name in the same file system; one that is there already is replaced.
+  void rename(const std::string& to);
+  void remove() noexcept;
+  /// What was written last, which the file does not have any more.
+  [[nodiscard]] std::string take_back(std::size_t size);
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_;
+  descriptor file_;
+};
+
+}  // namespace kclxx::cli

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/writer.hpp"
+
+#include <array>
+#include <chrono>
+
+#include "daemon_model/base64_encoder.hpp"
+#include "protocol/text.hpp"
+#include "tool/transcript/entry_parser.hpp"
+#include "tool/transcript/header.hpp"
+
+namespace kclxx::transcript {
+
+namespace {
+
+constexpr std::string_view raw_line = "\"line\":";
+constexpr std::string_view end_of_entry = "}\n";
+
+bool is_line(const entry& one) {
+  return one.kind == entry_kind::daemon_line || one.kind == entry_kind::child_line;
+}
+
+void append_value(std::string& out, std::string_view line) {
+  if (protocol::replace_invalid_utf8(line) == line) {
+    out.append("\"text\":");
+    protocol::append_quoted(out, line);
+  } else {
+    out.append("\"bytes\":\"");
+    protocol::append_base64(out, line);
+    out.append("\"");
+  }
+}
+
+void append_event(std::string& out, const entry& one) {
+  switch (one.kind) {
+    case entry_kind::exit:
+      out.append("\"exit\",\"status\":").append(std::to_string(one.number));
+      break;
+    case entry_kind::killed:
+      out.append("\"exit\",\"signal\":").append(std::to_string(one.number));
+      break;
+    case entry_kind::end_of_input:
+      out.append("\"end_of_input\"");
+      break;
+    default:
+      out.append("\"end_of_output\"");
+  }
+}
+
+}  // namespace
+
+void writer::write(const header& head) {
+  const std::string line = to_line(head) + "\n";
+  const std::array<std::string_view, 1> pieces{line};
+  sink_.write(pieces);
+}
+
+void writer::write(const entry& one, bool is_unfinished) {
+  begin_text(one);
+  if (is_line(one)) {
+    if (!is_unfinished && is_object(one.line)) {
+      text_.append(raw_line);
+      const std::array<std::string_view, 3> pieces{text_, one.line, end_of_entry};
+      sink_.write(pieces);
+      return;
+    }
+    append_value(text_, one.line);
+  } else {
+    append_event(text_, one);
+  }
+  text_.append(end_of_entry);
+  const std::array<std::string_view, 1> pieces{text_};
+  sink_.write(pieces);
+}
+
+std::size_t writer::write_beginning(const entry& one) {
+  begin_text(one);
+  text_.append(raw_line);
+  const std::array<std::string_view, 2> pieces{text_, one.line};
+  sink_.write(pieces);
+  return text_.size();
+}
+
+void writer::write_more(std::string_view bytes) {
+  const std::array<std::string_view, 1> pieces{bytes};
+  sink_.write(pieces);
+}
+
+void writer::write_end(std::string_view bytes) {
+  const std::array<std::string_view, 2> pieces{bytes, end_of_entry};
+  sink_.write(pieces);
+}
+
+// Up to what kind of value comes.
+void writer::begin_text(const entry& one) {
+  text_.assign("{\"at\":");
+  text_.append(std::to_string(one.at.value_or(std::chrono::microseconds(0)).count()));
+  if (is_line(one)) {
+    text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
+                                                    : ",\"from\":\"daemon\",");
+  } else {
+    text_.append(",\"event\":");
+  }
+}
+
+}  // namespace kclxx::transcript

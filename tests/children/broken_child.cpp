@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small child that keeps every rule of `kclxx check`, and with --break RULE breaks that one.
+// It is written without kclxx on purpose: the checks are not to judge the library by itself.
+//
+// It persists each second batch, throws at records with the data "poison" and prints at "print".
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <iostream>
+#include <poll.h>
+#include <signal.h>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "children/broken_input.hpp"
+
+namespace {
+
+using kclxx::test::json;
+
+std::string broken_rule;
+bool broken(std::string_view rule) { return broken_rule == rule; }
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
+constexpr std::string_view poison = "cG9pc29u";
+constexpr std::string_view print = "cHJpbnQ=";
+
+class child {
+ public:
+  int run() {
+    std::string line;
+    while (wait_for_input() && std::getline(std::cin, line)) {
+      if (std::cin.eof()) break;  // no newline: not a whole line
+      was_called_ = true;
+      const json message = json::parse(kclxx::test::valid_utf8(line), nullptr, false);
+      if (message.is_discarded()) {
+        if (broken("malformed-line")) continue;
+        return 1;
+      }
+      if (kclxx::test::trips_over(broken_rule, message, line, was_asked_to_shut_down_)) return 1;
+      if (!act(message)) return 1;
+    }
+    at_end_of_input(!line.empty());
+    return broken("exit-status") ? 1 : 0;
+  }
+
+ private:
+  /// Broken: it reads what there is, and takes that for all.
+  static bool wait_for_input() {
+    if (broken("line-in-pieces")) {
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      ::poll(&input, 1, -1);
+      ::fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+    }
+    return true;
+  }
+
+  void at_end_of_input(bool is_in_a_line) const {
+    if (broken("end-of-input") && was_called_ && !is_ended_) hang();
+    if (broken("end-of-input-at-start") && !was_called_) hang();
+    if (broken("end-of-input-after-ending") && is_ended_) hang();
+    if (broken("end-of-input-in-line") && is_in_a_line) hang();
+  }
+
+  void write(const std::string& text) const {
+    if (!broken("newline-before") && !broken("stray-print")) std::fputc('\n', stdout);
+    std::fputs(text.c_str(), stdout);
+    if (!broken("lines-complete")) std::fputc('\n', stdout);
+    std::fflush(stdout);
+  }
+
+  void status(const std::string& action) {
+    if (broken("only-messages")) write("done with " + action);
+    if (broken("exact-fields")) write(R"({"action":"status","responseFor":"a","took":3})");
+    const std::string line = R"({"action":"status","responseFor":")" + action + "\"}";
+    write(line);
+    if (broken("one-status")) write(line);
+    if (broken("nothing-between") && action == "processRecords") write(checkpoint_line({}, {}));
+  }
+
+  static std::string checkpoint_line(const json& sequence, const json& sub) {
+    return R"({"action":"checkpoint","sequenceNumber":)" + sequence.dump() +
+           R"(,"subSequenceNumber":)" + sub.dump() + "}";
+  }
+
+  /// Asks, waits, and gives the error's name; empty: it is persisted.
+  std::string ask(const json& sequence, const json& sub) {
+    write(checkpoint_line(sequence, sub));
+    std::string line;
+    if (!std::getline(std::cin, line)) {
+      if (broken("end-of-input-in-action") || broken("end-of-input-unanswered") ||
+          broken("daemon-dies")) {
+        hang();
+      }
+      std::exit(1);
+    }
+    const json error = json::parse(line).at("error");
+    return error.is_null() ? "" : error.get<std::string>();
+  }
+
+  /// The same, again and again; gives the error that lasts.
+  std::string persist(const json& sequence, const json& sub, bool again = true) {
+    if (lease_is_gone_ && !broken("no-checkpoint-after-lease-is-gone")) return "ShutdownException";
+    for (int tries = 0;; ++tries) {
+      const std::string error = ask(sequence, sub);
+      if (error == "ShutdownException") {
+        lease_is_gone_ = true;
+        if (broken("lease-is-gone")) std::exit(1);
+      }
+      if (error == "ThrottlingException" && broken("throttled-checkpoint")) std::exit(1);
+      const bool is_dependency = error == "KinesisClientLibDependencyException";
+      if (is_dependency && broken("dependency-checkpoint")) std::exit(1);
+      const bool is_unknown = error == "TomorrowsException" && broken("unknown-checkpoint-error");
+      const bool may_again = error == "ThrottlingException" || is_dependency || is_unknown;
+      if (!may_again || !again || (tries == 20 && !is_unknown)) return error;
+      ::usleep(1000);
+    }
+  }
+
+  bool act(const json& message) {
+    const std::string action = message.at("action");
+    if (action == "initialize") {
+      if (broken("checkpoint-in-initialize")) ask({}, {});
+    } else if (action == "processRecords") {
+      if (!process(message.at("records"))) return false;
+    } else if (action == "shutdownRequested") {
+      was_asked_to_shut_down_ = true;
+      const bool again = !broken("throttled-at-shutdown");
+      if (!broken("checkpoint-at-shutdown")) persist({}, {}, again);
+    } else if (action == "leaseLost" || action == "shardEnded" || action == "shutdown") {
+      const std::string reason = message.value("reason", action);
+      is_ended_ = true;
+      if (reason == "shardEnded" || reason == "TERMINATE" || reason == "SHARD_END") {
+        if (!end_shard(action == "shutdown")) return false;
+      } else if (broken("checkpoint-in-lease-lost")) {
+        ask({}, {});
+      }
+    } else if (broken("unknown-action")) {
+      return true;
+    }
+    status(action);
+    return true;
+  }
+
+  bool process(const json& records) {
+    if (records.empty()) return true;
+    bool is_poisoned = false;
+    for (const json& one : records) {
+      if (one.at("data") == poison) is_poisoned = true;
+      if (one.at("data") == print) std::fputs("printed without a newline", stdout);
+    }
+    if (is_poisoned) {
+      if (broken("poison-exit")) hang();
+      if (broken("poison-checkpoint")) persist_up_to(records.back());
+      if (!broken("poison-status")) return false;
+    }
+    if (first_.is_null()) first_ = records.front();
+    last_ = records.back();
+    if (batches_++ % 2 == 0) {
+      const bool is_early = broken("poison-earlier-work");
+      const bool is_back = broken("checkpoint-rises") && batches_ > 1;
+      persist_up_to(is_early ? records.front() : is_back ? first_ : last_);
+    }
+    return true;
+  }
+
+  void persist_up_to(const json& record) {
+    std::string sequence = record.at("sequenceNumber");
+    if (broken("checkpoint-not-beyond")) sequence += "0";
+    if (broken("long-sequence-number")) sequence = sequence.substr(0, 20);
+    json sub = record.value("subSequenceNumber", json(0));
+    if (broken("checkpoint-sub-sequence")) sub = nullptr;
+    persist(sequence, sub);
+  }
+
+  /// False: it could not be, and the child leaves.
+  bool end_shard(bool is_old) {
+    if (broken("shard-end") || (broken("shard-end-old") && is_old)) return true;
+    if (broken("shard-end-without-records") && last_.is_null()) return true;
+    json sequence;
+    json sub;
+    if (broken("shard-end-stored") && !last_.is_null()) {
+      sequence = last_.at("sequenceNumber");
+      sub = 0;
+    }
+    const std::string error = persist(sequence, sub, !broken("shard-end-throttled"));
+    if (error == "ShutdownException") return !broken("shard-end-lease-gone");
+    return error.empty() || broken("shard-end-failed") || broken("shard-end-throttled");
+  }
+
+  json first_;
+  json last_;
+  int batches_ = 0;
+  bool was_called_ = false;
+  bool is_ended_ = false;
+  bool was_asked_to_shut_down_ = false;
+  bool lease_is_gone_ = false;
+};
+
+void outlive(int signal_number) {
+  struct sigaction nothing {};
+  nothing.sa_handler = [](int) {};
+  nothing.sa_flags = SA_RESTART;
+  ::sigaction(signal_number, &nothing, nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--break") broken_rule = argv[2];
+  if (!broken("sigterm")) outlive(SIGTERM);
+  if (!broken("sigint")) outlive(SIGINT);
+  if (!broken("sighup")) outlive(SIGHUP);
+  if (broken("daemon-dies")) outlive(SIGPIPE);
+  std::ios::sync_with_stdio(false);
+  return child().run();
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "children/broken_input.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "protocol/text.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+struct input {
+  const json& message;
+  std::string_view line;
+  bool is_behind_shutdown_requested;
+
+  [[nodiscard]] bool is(std::string_view action) const { return message.at("action") == action; }
+  [[nodiscard]] bool is_shutdown(std::string_view reason) const {
+    return is("shutdown") && message.at("reason") == reason;
+  }
+  [[nodiscard]] json records() const { return message.value("records", json::array()); }
+  template <class Predicate>
+  [[nodiscard]] bool any_record(Predicate holds) const {
+    const json all = records();
+    return std::any_of(all.begin(), all.end(), holds);
+  }
+  [[nodiscard]] bool any_null(const char* field) const {
+    return any_record([&](const json& one) { return one.value(field, json(0)).is_null(); });
+  }
+  [[nodiscard]] bool is_batch_without(const char* field) const {
+    return is("processRecords") && !message.contains(field);
+  }
+  [[nodiscard]] bool has(std::string_view text) const {
+    return line.find(text) != std::string_view::npos;
+  }
+};
+
+using trap = std::function<bool(const input&)>;
+
+const std::map<std::string_view, trap>& traps() {
+  static const std::map<std::string_view, trap> all{
+      {"initialize", [](const input& in) { return in.is("initialize"); }},
+      {"initial-positions",
+       [](const input& in) { return in.message.value("sequenceNumber", json()) == "LATEST"; }},
+      {"one-record", [](const input& in) { return in.records().size() == 1; }},
+      {"empty-batch",
+       [](const input& in) { return in.is("processRecords") && in.records().empty(); }},
+      {"many-records", [](const input& in) { return in.records().size() > 1000; }},
+      {"long-line", [](const input& in) { return in.line.size() > 10'000'000; }},
+      {"aggregated-records",
+       [](const input& in) {
+         return in.any_record(
+             [](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
+       }},
+      {"shutdown-requested", [](const input& in) { return in.is("shutdownRequested"); }},
+      {"lease-lost", [](const input& in) { return in.is("leaseLost"); }},
+      {"shard-ended", [](const input& in) { return in.is("shardEnded"); }},
+      {"hand-off", [](const input& in) { return in.is_behind_shutdown_requested; }},
+      {"old-terminate", [](const input& in) { return in.is_shutdown("TERMINATE"); }},
+      {"old-shard-end", [](const input& in) { return in.is_shutdown("SHARD_END"); }},
+      {"old-zombie", [](const input& in) { return in.is_shutdown("ZOMBIE"); }},
+      {"old-lease-lost", [](const input& in) { return in.is_shutdown("LEASE_LOST"); }},
+      {"unknown-action-goes-on", [](const input& in) { return in.has("tomorrowsAction"); }},
+      {"null-position",
+       [](const input& in) {
+         return in.is("initialize") && in.message.at("sequenceNumber").is_null();
+       }},
+      {"null-data", [](const input& in) { return in.any_null("data"); }},
+      {"null-partition-key", [](const input& in) { return in.any_null("partitionKey"); }},
+      {"null-arrival-time",
+       [](const input& in) { return in.any_null("approximateArrivalTimestamp"); }},
+      {"null-millis-behind",
+       [](const input& in) { return in.message.value("millisBehindLatest", json(0)).is_null(); }},
+      {"missing-fields", [](const input& in) { return in.is_batch_without("millisBehindLatest"); }},
+      {"floating-point-times",
+       [](const input& in) {
+         return in.message.value("millisBehindLatest", json(0)).is_number_float();
+       }},
+      {"unknown-fields", [](const input& in) { return in.message.contains("tomorrow"); }},
+      {"unknown-objects",
+       [](const input& in) { return in.message.value("pendingCheckpoint", json()).is_object(); }},
+      {"field-order", [](const input& in) { return !in.line.starts_with("{\"action\""); }},
+      {"escaped-text", [](const input& in) { return in.has("\\u00e9"); }},
+      {"non-ascii-text", [](const input& in) { return in.has("\u30ad"); }},
+      {"invalid-utf8", [](const input& in) { return valid_utf8(in.line) != in.line; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view line) { return protocol::replace_invalid_utf8(line); }
+
+bool trips_over(std::string_view rule, const json& message, std::string_view line,
+                bool is_behind_shutdown_requested) {
+  const auto found = traps().find(rule);
+  return found != traps().end() && found->second({message, line, is_behind_shutdown_requested});
+}
+
+}  // namespace kclxx::test

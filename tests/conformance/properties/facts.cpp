@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What src/tool/daemon believes, for Java programs that know: "facts table N" prints the keys of
+// KCL N, "facts properties COUNT SEED" random properties files with what was read from them.
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "tool/daemon/properties.hpp"
+#include "tool/daemon/property_table.hpp"
+#include "tool/daemon/utf16.hpp"
+
+using namespace kclxx::launcher;
+
+namespace {
+
+/// The name of the Java type without its package; "-" where only the name matters.
+std::string_view java_type(value_type type) {
+  switch (type) {
+    case value_type::text:
+    case value_type::uri:
+    case value_type::arn:
+    case value_type::provider:
+      return "String";
+    case value_type::int32:
+      return "int";
+    case value_type::int64:
+      return "long";
+    case value_type::int32_or_zero:
+      return "Integer";
+    case value_type::int64_or_zero:
+      return "Long";
+    case value_type::decimal:
+      return "double";
+    case value_type::flag:
+      return "boolean";
+    case value_type::flag_or_false:
+      return "Boolean";
+    case value_type::position:
+      return "InitialPositionInStream";
+    case value_type::timestamp:
+      return "InitialPositionInStreamExtended";
+    case value_type::retrieval:
+      return "RetrievalMode";
+    case value_type::metrics_level:
+      return "MetricsLevel";
+    case value_type::client_version:
+      return "ClientVersionConfig";
+    case value_type::billing:
+      return "BillingMode";
+    case value_type::region:
+      return "Region";
+    case value_type::list:
+      return "String[]";
+    case value_type::duration:
+      return "Duration";
+    case value_type::tags:
+      return "TagCollection";
+    case value_type::no_effect:
+    case value_type::unusable:
+    case value_type::none:
+      break;
+  }
+  return "-";
+}
+
+void print_table(generation which) {
+  for (const property_row& row : property_table()) {
+    const value_type type = row.type(which);
+    if (type != value_type::none) std::cout << row.key << " " << java_type(type) << "\n";
+  }
+}
+
+std::string hex(std::u16string_view text) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string result;
+  for (const char16_t c : text) {
+    for (int shift = 12; shift >= 0; shift -= 4) {
+      result += digits[static_cast<std::size_t>(c >> shift) & 0xF];
+    }
+  }
+  return result;
+}
+
+/// A properties file as Java would keep it: without order, the last value of each key.
+std::string kept(const std::string& text) {
+  try {
+    std::map<std::u16string, std::u16string> all;
+    for (const property& one : parse_properties(text)) {
+      all[to_utf16(one.key)] = to_utf16(one.value);
+    }
+    std::string result = "{";
+    for (const auto& [key, value] : all) result += hex(key) + "=" + hex(value) + ",";
+    return result + "}";
+  } catch (const properties_error&) {
+    return "malformed";
+  }
+}
+
+void print_case(const std::string& text) {
+  std::u16string bytes;
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  std::cout << "<" << hex(bytes) << "> " << kept(text) << "\n";
+}
+
+void print_properties(int count, unsigned seed) {
+  static const std::string pieces[] = {
+      "\\",    "\\",   "\n",     "\n",      "\r", "\r\n", "=",       ":",       " ",
+      "\t",    "\f",   "#",      "!",       "u",  "\\u",  "\\u00e9", "\\ud83d", "\\ude00",
+      "\\u12", "\\t",  "n",      "key",     "a",  "1",    "\0",      "\v",      "\xe9",
+      "\x80",  "\\\n", "\\\r\n", "\\\n  #", "=",  " ",    "\x85",    "F",       "\\\\"};
+  std::mt19937 random(seed);
+  for (int i = 0; i < count; ++i) {
+    std::string text;
+    const auto length = random() % 24;
+    for (auto piece = length; piece > 0; --piece) text += pieces[random() % std::size(pieces)];
+    print_case(text);
+    // And what we write of it.
+    try {
+      print_case(write_properties(parse_properties(text)));
+    } catch (const properties_error&) {
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 2 ? argv[1] : "";
+  if (what == "table") {
+    print_table(static_cast<generation>(std::stoi(argv[2])));
+  } else if (what == "properties" && argc > 3) {
+    print_properties(std::stoi(argv[2]), static_cast<unsigned>(std::stoul(argv[3])));
+  } else {
+    std::cerr << "usage: facts table 1|2|3, or facts properties COUNT SEED\n";
+    return 2;
+  }
+  return std::cout.flush() ? 0 : 1;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/script.hpp"
+
+#include <cstddef>
+#include <stdexcept>
+
+namespace kclxx::oracle {
+
+using daemon_model::call_kind;
+using nlohmann::json;
+
+namespace {
+
+template <class T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json();
+}
+
+json to_json(const call& from) {
+  json result{{"call", daemon_model::to_string(from.kind)}};
+  if (from.kind == call_kind::initialize) {
+    result["shardId"] = from.shard_id;
+    result["sequenceNumber"] = from.sequence_number;
+    result["subSequenceNumber"] = from.sub_sequence_number;
+  } else if (from.kind == call_kind::process_records) {
+    result["millisBehindLatest"] = or_null(from.millis_behind_latest);
+    json& records = result["records"] = json::array();
+    for (const record_fields& one : from.records) {
+      records.push_back({{"data", or_null(one.data)},
+                         {"partitionKey", or_null(one.partition_key)},
+                         {"sequenceNumber", one.sequence_number},
+                         {"subSequenceNumber", one.sub_sequence_number},
+                         {"approximateArrivalTimestamp", or_null(one.arrival)}});
+    }
+  }
+  return result;
+}
+
+/// A JSON string that has a character for each byte.
+std::string as_characters(std::string_view bytes) {
+  std::string result;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      result += c;
+    } else {
+      result += static_cast<char>(0xc0 | byte >> 6);
+      result += static_cast<char>(0x80 | (byte & 0x3f));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view action_name(call_kind kind, daemon_model::generation version) {
+  const bool is_ending = kind == call_kind::lease_lost || kind == call_kind::shard_ended;
+  if (is_ending && version == daemon_model::generation::v1) return "shutdown";
+  return daemon_model::to_string(kind);
+}
+
+std::string status_line(std::string_view action) {
+  return R"({"action":"status","responseFor":")" + std::string(action) + "\"}";
+}
+
+std::string checkpoint_line(const std::optional<std::string>& sequence_number,
+                            std::optional<std::int64_t> sub_sequence_number) {
+  return R"({"action":"checkpoint","sequenceNumber":)" + or_null(sequence_number).dump() +
+         R"(,"subSequenceNumber":)" + or_null(sub_sequence_number).dump() + "}";
+}
+
+std::string bytes_from_characters(const std::string& characters) {
+  std::string result;
+  for (std::size_t i = 0; i < characters.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(characters[i]);
+    if (byte < 0x80) {
+      result += characters[i];
+    } else if (byte <= 0xc3 && i + 1 < characters.size()) {
+      result += static_cast<char>((byte & 3) << 6 | (characters[++i] & 0x3f));
+    } else {
+      throw std::runtime_error("bytes are written as characters up to U+00FF");
+    }
+  }
+  return result;
+}
+
+json to_json(const script& from) {
+  json result{{"store", from.store}};
+  json& calls = result["calls"] = json::array();
+  for (const call& one : from.calls) calls.push_back(to_json(one));
+  json& child = result["child"] = json::array();
+  for (const auto& turns : from.child) {
+    json& list = child.emplace_back(json::array());
+    for (const turn& one : turns) {
+      list.push_back({{"write", as_characters(one.write)}, {"end", one.end}});
+    }
+  }
+  return result;
+}
+
+std::vector<std::vector<turn>> child_from_json(const json& from) {
+  std::vector<std::vector<turn>> result;
+  for (const json& turns : from) {
+    auto& list = result.emplace_back();
+    for (const json& one : turns) {
+      list.push_back({.write = bytes_from_characters(one.at("write")), .end = one.at("end")});
+    }
+  }
+  return result;
+}
+
+}  // namespace kclxx::oracle

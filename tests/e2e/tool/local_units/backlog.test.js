@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+'use strict';
+const assert = require('node:assert/strict');
+const test = require('node:test');
+const { Backlog } = require('../../../../src/tool/local/program/backlog.js');
+
+// A shard whose records are numbers; an iterator is the place of the next one. Two records a call.
+class Shard {
+  records = [];
+  calls = 0;
+  isClosed = false;
+
+  read = async (iterator, checkpoint) => {
+    ++this.calls;
+    const begin = iterator?.at ?? (checkpoint === 'TRIM_HORIZON' ? 0 : this.records.findIndex((n) => n > Number(checkpoint)));
+    const at = begin === -1 ? this.records.length : begin;
+    const some = this.records.slice(at, at + 2);
+    return {
+      records: some.map((n) => ({ SequenceNumber: `${n}`, ApproximateArrivalTimestamp: 1000 + n })),
+      next: this.isClosed && at + some.length === this.records.length ? undefined : { at: at + some.length },
+      isAtEnd: some.length === 0,
+    };
+  };
+}
+
+test('the lag is what lies behind the checkpoint, and the oldest of it tells since when', async () => {
+  const shard = new Shard();
+  shard.records = [1, 2, 3, 9, 10];
+  assert.deepEqual(await new Backlog(shard.read).measure('TRIM_HORIZON'), { records: 5, oldest: 1001 });
+  assert.deepEqual(await new Backlog(shard.read).measure('2'), { records: 3, oldest: 1003 });
+  assert.deepEqual(await new Backlog(shard.read).measure('10'), { records: 0, oldest: undefined });
+});
+
+test('it follows the checkpoint and the records without reading any of them twice', async () => {
+  const shard = new Shard();
+  shard.records = [1, 2, 3];
+  const backlog = new Backlog(shard.read);
+  await backlog.measure('TRIM_HORIZON');
+  const calls = shard.calls;
+  shard.records.push(10);
+  // 10 is behind 9 as a number, and before it as a text.
+  assert.deepEqual(await backlog.measure('9'), { records: 1, oldest: 1010 });
+  assert.deepEqual(await backlog.measure('10'), { records: 0, oldest: undefined });
+  assert.equal(shard.calls, calls + 3);
+});
+
+test('a closed shard is read to its end, once', async () => {
+  const shard = new Shard();
+  shard.records = [1, 2, 3];
+  shard.isClosed = true;
+  const backlog = new Backlog(shard.read);
+  assert.equal((await backlog.measure('1')).records, 2);
+  const calls = shard.calls;
+  assert.equal((await backlog.measure('2')).records, 1);
+  assert.equal(shard.calls, calls);
+});

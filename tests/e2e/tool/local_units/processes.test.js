@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+'use strict';
+const assert = require('node:assert/strict');
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const test = require('node:test');
+const { choosePorts } = require('../../../../src/tool/local/program/ports.js');
+const { isAlive, kill, listens, startOf } = require('../../../../src/tool/local/program/processes.js');
+const { readState, runningState, writeState } = require('../../../../src/tool/local/program/state.js');
+
+const directory = (t) => {
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'kclxx-local-'));
+  t.after(() => fs.rmSync(made, { recursive: true }));
+  return made;
+};
+const myself = (port) => ({ pid: process.pid, started: startOf(process.pid), port });
+
+test('a process that got the id of an earlier one is neither taken for it nor killed', async (t) => {
+  const child = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
+  t.after(() => child.kill('SIGKILL'));
+  const one = { pid: child.pid, started: startOf(child.pid) };
+  const earlier = { pid: child.pid, started: `${one.started}1` };
+  assert.equal(isAlive(one), true);
+  assert.equal(isAlive(earlier), false);
+  kill(earlier);
+  kill({ pid: child.pid });
+  child.stdin.end(); // only a living cat leaves with 0
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+  assert.equal(isAlive(one), false);
+});
+
+test('a process is killed', async () => {
+  const child = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
+  kill({ pid: child.pid, started: startOf(child.pid) });
+  assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
+});
+
+test('a port is one\'s own only if one listens on it oneself', async (t) => {
+  const server = net.createServer().listen(0);
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address();
+  assert.equal(listens(process.pid, port), true);
+  assert.equal(listens(process.ppid, port), false);
+  await assert.rejects(choosePorts([port, undefined]), { message: `port ${port} is taken` });
+  const ports = await choosePorts([undefined, undefined, undefined]);
+  assert.equal(new Set([...ports, port]).size, 4);
+  assert.equal(listens(process.pid, ports[0]), false);
+});
+
+test('a state is what was written, and its processes are looked at', (t) => {
+  const folder = directory(t);
+  assert.deepEqual(readState(folder), {});
+  assert.throws(() => runningState({ directory: folder }), /nothing runs in .*; kclxx local start starts it$/);
+  const state = { kinesis: myself(1), dynamodb: myself(2) };
+  writeState(folder, state);
+  assert.deepEqual(runningState({ directory: folder }), state);
+  writeState(folder, { ...state, kinesis: { ...state.kinesis, started: 'before the last boot 1' } });
+  assert.throws(() => runningState({ directory: folder }), /only DynamoDB still runs/);
+});
+
+test('a damaged state is named, and no process in it is believed', (t) => {
+  const folder = directory(t);
+  const good = myself(1);
+  for (const text of ['', '{', '[1]', 'null', '{"kinesis":{"pid":1,"started":"x","port":1}}', '{"other":{}}',
+    JSON.stringify({ kinesis: { ...good, port: '1' } }), JSON.stringify({ kinesis: { ...good, started: undefined } })]) {
+    fs.writeFileSync(path.join(folder, 'state.json'), text);
+    assert.throws(() => readState(folder), /state.json is damaged/, text);
+  }
+});

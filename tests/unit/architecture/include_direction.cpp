@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/architecture/include_direction.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+namespace kclxx::test {
+
+namespace {
+
+using names = std::vector<std::string_view>;
+
+/// What a folder may include besides the C++ standard library and itself.
+struct layer {
+  std::string_view folder;  // with its slash
+  names own_headers;        // beginnings of "..." includes
+  names other_headers;      // beginnings of <...> includes
+  names forbidden;          // of the standard library
+};
+
+// What waits, is shared by threads, or reaches out of the process, has no place in a pure layer.
+const names effects{"thread",    "mutex",  "shared_mutex", "condition_variable", "future",
+                    "semaphore", "latch",  "barrier",      "iostream",           "fstream",
+                    "csignal",   "cstdio", "filesystem"};
+const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h",
+                  "signal.h", "spawn.h", "sys/",     "unistd.h", "malloc.h"};
+
+names effects_except(std::string_view allowed) {
+  names rest = effects;
+  rest.erase(std::find(rest.begin(), rest.end(), allowed));
+  return rest;
+}
+
+names with_posix(names more) {
+  more.insert(more.end(), posix.begin(), posix.end());
+  return more;
+}
+
+const std::vector<layer>& layers() {
+  static const std::vector<layer> all{
+      {"include/kclxx/", {}, {"kclxx/"}, {}},
+      {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},
+      {"src/kclxx/protocol/", {"protocol/"}, {"kclxx/"}, effects},
+      {"src/kclxx/session/", {"protocol/", "session/"}, {"kclxx/"}, effects},
+      {"src/kclxx/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
+      {"src/kclxx/runtime/",
+       {"base/", "protocol/", "session/", "io/", "runtime/"},
+       with_posix({"kclxx/"}),
+       {}},
+      {"src/daemon_model/", {"daemon_model/", "protocol/"}, {"kclxx/"}, effects},
+      // It asks which thread it is on, and starts none.
+      {"src/testing/",
+       {"base/", "daemon_model/", "protocol/", "session/", "testing/"},
+       {"kclxx/"},
+       effects_except("thread")},
+      // The tool's commands do I/O; what they decide is pure, and the first entry that fits counts.
+      {"src/tool/check/rule", {"daemon_model/", "protocol/", "tool/check/"}, {"kclxx/"}, effects},
+      {"src/tool/check/daemon", {"daemon_model/", "protocol/", "tool/check/"}, {"kclxx/"}, effects},
+      {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
+      {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
+      {"src/tool/replay/shard_replay",
+       {"daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
+       {"kclxx/"},
+       effects},
+      {"src/tool/replay/child_side",
+       {"daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
+       {"kclxx/"},
+       effects},
+      {"src/tool/transcript/reader", {"protocol/", "tool/transcript/"}, {"kclxx/"}, effects},
+      {"src/tool/transcript/writer",
+       {"daemon_model/base64", "protocol/", "tool/transcript/"},
+       {"kclxx/"},
+       effects},
+      {"src/tool/",
+       {"base/", "daemon_model/", "io/", "protocol/", "session/", "tool/"},
+       with_posix({"kclxx/", "CLI/"}),
+       {}},
+  };
+  return all;
+}
+
+// simdjson reads the wire and nlohmann_json is for what people read, each in its one place.
+bool is_json_in_its_place(std::string_view path, std::string_view header) {
+  if (header == "simdjson.h") {
+    return path.starts_with("src/kclxx/protocol/decoder") ||
+           path == "src/tool/transcript/decoder_outline.cpp";
+  }
+  return header.starts_with("nlohmann/") && (path.starts_with("src/kclxx/protocol/encoder") ||
+                                             path.starts_with("src/kclxx/protocol/text") ||
+                                             path.starts_with("src/daemon_model/child_line") ||
+                                             path.starts_with("src/tool/transcript/header") ||
+                                             path.starts_with("src/tool/replay/replay_json"));
+}
+
+// What only one kind of processor has stands in a file of its own, and has a twin.
+bool is_vector_code(std::string_view path, std::string_view header) {
+  return header == "immintrin.h" && path == "src/kclxx/protocol/base64_avx2.cpp";
+}
+
+bool begins_with_any(std::string_view text, const names& beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return text.starts_with(beginning); });
+}
+
+// The standard library's headers are words without a slash or a dot.
+bool is_standard(std::string_view header) {
+  return header.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") ==
+         std::string_view::npos;
+}
+
+std::string why_not(const layer& in, std::string_view path, bool is_quoted,
+                    std::string_view header) {
+  if (is_quoted) {
+    if (header.find("..") != std::string_view::npos) return "goes up by a relative path";
+    return begins_with_any(header, in.own_headers) ? "" : "is a layer that this one must not know";
+  }
+  if (is_standard(header)) {
+    const bool is_forbidden =
+        std::find(in.forbidden.begin(), in.forbidden.end(), header) != in.forbidden.end();
+    return is_forbidden ? "is an effect, and this layer is pure" : "";
+  }
+  if (begins_with_any(header, in.other_headers) || is_json_in_its_place(path, header) ||
+      is_vector_code(path, header)) {
+    return "";
+  }
+  return "is not for this layer";
+}
+
+/// The header of an #include line with its quote or bracket in front; nothing for other lines.
+std::optional<std::string> included(std::string_view line) {
+  const auto skip_space = [&line] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  };
+  skip_space();
+  if (!line.starts_with('#')) return std::nullopt;
+  line.remove_prefix(1);
+  skip_space();
+  if (!line.starts_with("include")) return std::nullopt;
+  line.remove_prefix(7);
+  skip_space();
+  const std::size_t end = line.find_first_of(line.starts_with('<') ? ">" : "\"", 1);
+  // An include by macro hides what it includes.
+  if (line.empty() || end == std::string_view::npos) return "?" + std::string(line);
+  return std::string(line.substr(0, end));
+}
+
+}  // namespace
+
+std::vector<std::string> include_violations(std::string_view path, std::string_view text) {
+  const auto& all = layers();
+  const auto in = std::find_if(all.begin(), all.end(),
+                               [&](const layer& one) { return path.starts_with(one.folder); });
+  if (in == all.end()) return {std::string(path) + ": its folder has no rule"};
+  std::vector<std::string> result;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const auto header = included(line);
+    if (!header) continue;
+    const std::string reason = header->front() == '?'
+                                   ? "is not a plain include"
+                                   : why_not(*in, path, header->front() == '"', header->substr(1));
+    if (!reason.empty())
+      result.push_back(std::string(path) + ": " + header->substr(1) + ": " + reason);
+  }
+  return result;
+}
+
+}  // namespace kclxx::test

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/architecture/include_direction.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+bool is_allowed(const std::string& path, const std::string& header) {
+  return include_violations(path, "#include " + header + "\n").empty();
+}
+
+std::vector<std::string> violations_in(const std::filesystem::path& project,
+                                       const std::string& folder) {
+  std::vector<std::string> result;
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(project / folder)) {
+    const auto extension = entry.path().extension();
+    if (extension != ".hpp" && extension != ".cpp") continue;
+    ++count;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto path = std::filesystem::relative(entry.path(), project).generic_string();
+    for (auto& one : include_violations(path, text)) result.push_back(std::move(one));
+  }
+  if (count == 0) result.push_back(folder + ": no source files found");
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("every include of the library goes the way that the architecture says",
+          "[architecture]") {
+  for (const char* folder : {"include/kclxx", "src"}) {
+    CHECK(violations_in(KCLXX_SOURCE_DIR, folder) == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("public headers show the standard library and each other, nothing else",
+          "[architecture]") {
+  const std::string path = "include/kclxx/run.hpp";
+  CHECK(is_allowed(path, "<functional>"));
+  CHECK(is_allowed(path, "<kclxx/error.hpp>"));
+  for (const char* header : {"<boost/asio.hpp>", "<nlohmann/json.hpp>", "<simdjson.h>",
+                             "<unistd.h>", "\"io/signals.hpp\"", "\"error.hpp\""}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
+TEST_CASE("the protocol knows no other layer", "[architecture]") {
+  const std::string path = "src/kclxx/protocol/text.cpp";
+  CHECK(is_allowed(path, "\"protocol/text.hpp\""));
+  CHECK(is_allowed(path, "<kclxx/record.hpp>"));
+  for (const char* header : {"\"session/session.hpp\"", "\"io/signals.hpp\"",
+                             "\"runtime/input.hpp\"", "<boost/asio.hpp>", "<unistd.h>"}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+  CHECK_FALSE(is_allowed("src/kclxx/base/error.cpp", "\"protocol/text.hpp\""));
+}
+
+TEST_CASE("simdjson is read in the decoder and nlohmann_json in the encoder alone",
+          "[architecture]") {
+  CHECK(is_allowed("src/kclxx/protocol/decoder.cpp", "<simdjson.h>"));
+  CHECK(is_allowed("src/kclxx/protocol/decoder_records.cpp", "<simdjson.h>"));
+  CHECK(is_allowed("src/kclxx/protocol/encoder.cpp", "<nlohmann/json.hpp>"));
+  CHECK_FALSE(is_allowed("src/kclxx/protocol/encoder.cpp", "<simdjson.h>"));
+  CHECK_FALSE(is_allowed("src/kclxx/protocol/decoder.cpp", "<nlohmann/json.hpp>"));
+  for (const char* path :
+       {"src/kclxx/session/session.cpp", "src/kclxx/io/reactor.cpp", "src/kclxx/runtime/run.cpp"}) {
+    CAPTURE(path);
+    CHECK_FALSE(is_allowed(path, "<simdjson.h>"));
+    CHECK_FALSE(is_allowed(path, "<nlohmann/json.hpp>"));
+  }
+}
+
+TEST_CASE("the session has no descriptor, thread, clock loop or process", "[architecture]") {
+  const std::string path = "src/kclxx/session/session.cpp";
+  CHECK(is_allowed(path, "<chrono>"));
+  CHECK(is_allowed(path, "\"protocol/message.hpp\""));
+  for (const char* header :
+       {"<thread>", "<mutex>", "<condition_variable>", "<future>", "<iostream>", "<unistd.h>",
+        "<sys/types.h>", "<boost/asio.hpp>", "\"io/line_writer.hpp\"", "\"runtime/run.hpp\""}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
+TEST_CASE("the test kit joins the pure layers, without descriptors and waiting", "[architecture]") {
+  const std::string path = "src/testing/child.cpp";
+  for (const char* header : {"\"session/session.hpp\"", "\"daemon_model/lease.hpp\"",
+                             "\"base/checkpoint_port.hpp\"", "<thread>"}) {
+    CAPTURE(header);
+    CHECK(is_allowed(path, header));
+  }
+  for (const char* header : {"\"runtime/conversation.hpp\"", "\"io/line_reader.hpp\"", "<mutex>",
+                             "<condition_variable>", "<unistd.h>", "<catch2/catch.hpp>"}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
+TEST_CASE("io knows neither the protocol nor the session", "[architecture]") {
+  const std::string path = "src/kclxx/io/reactor.cpp";
+  for (const char* header : {"<boost/asio/post.hpp>", "<unistd.h>", "<sys/stat.h>", "<thread>",
+                             "\"io/reactor.hpp\"", "<kclxx/run_options.hpp>"}) {
+    CAPTURE(header);
+    CHECK(is_allowed(path, header));
+  }
+  for (const char* header :
+       {"\"protocol/decoder.hpp\"", "\"session/session.hpp\"", "\"runtime/run.hpp\""}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
+TEST_CASE("an include cannot hide", "[architecture]") {
+  const std::string path = "src/kclxx/io/reactor.cpp";
+  CHECK_FALSE(include_violations(path, "  #  include   <simdjson.h>  // why\n").empty());
+  CHECK_FALSE(include_violations(path, "#include<simdjson.h>").empty());
+  CHECK_FALSE(include_violations(path, "#include HEADER\n").empty());
+  CHECK_FALSE(include_violations(path, "#include \"io/../session/session.hpp\"\n").empty());
+  CHECK(include_violations(path, "// #include <simdjson.h>\n").empty());
+  CHECK(include_violations("src/kclxx/io/a.cpp",
+                           "#include <simdjson.h>\n#include \"protocol/a.hpp\"\n") ==
+        std::vector<std::string>{
+            "src/kclxx/io/a.cpp: simdjson.h: is not for this layer",
+            "src/kclxx/io/a.cpp: protocol/a.hpp: is a layer that this one must not "
+            "know"});
+}
+
+TEST_CASE("a new folder needs a rule of its own", "[architecture]") {
+  CHECK_FALSE(include_violations("src/utilities/everything.cpp", "").empty());
+}
+
+}  // namespace kclxx::test

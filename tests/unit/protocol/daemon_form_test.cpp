@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The form that the daemon writes is read by a reader of its own. What it gives must be what the
+// decoder gives, to which white space at the beginning hands a line over.
+#include "protocol/daemon_form.hpp"
+
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/decoded_line.hpp"
+
+using kclxx::record;
+using kclxx::test::decoded_line;
+namespace protocol = kclxx::protocol;
+
+namespace {
+
+std::string record_of(const std::string& data, const std::string& key, const std::string& number,
+                      const std::string& time = "1600000000000", const std::string& sub = "0") {
+  return R"({"data":)" + data + R"(,"partitionKey":)" + key + R"(,"sequenceNumber":)" + number +
+         R"(,"approximateArrivalTimestamp":)" + time + R"(,"subSequenceNumber":)" + sub +
+         R"(,"action":"record"})";
+}
+
+std::string batch_of(const std::vector<std::string>& records) {
+  std::string line(protocol::daemon_form::beginning);
+  for (std::size_t i = 0; i < records.size(); ++i) line += (i > 0 ? "," : "") + records[i];
+  return line + R"(],"millisBehindLatest":12})";
+}
+
+const std::string long_data =
+    "\"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5eg==\"";
+const std::string digits = R"("49590338271490256608559692538361571095921575989136588898")";
+
+/// As Jackson writes them.
+std::vector<std::string> usual_lines() {
+  return {
+      batch_of({record_of(long_data, R"("key-1")", digits)}),
+      batch_of({record_of(long_data, R"("key-1")", R"("7")"),
+                record_of(R"("YQ==")", R"("")", R"("8")", "0", "17"),
+                record_of(R"("")", R"("a key that is longer than a word")", R"("9")")}),
+      batch_of({record_of("null", "null", R"("3")", "null", "null"),
+                record_of(long_data, "\"k\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"", R"("0")")}),
+      batch_of({}),
+      R"({"action":"processRecords","records":[{"action":"record","data":"YWJj","partitionKey":"k",)"
+      R"("sequenceNumber":"1","approximateArrivalTimestamp":1,"subSequenceNumber":0},)"
+      R"({"action":"record","data":"YWI=","partitionKey":"k","sequenceNumber":"2",)"
+      R"("approximateArrivalTimestamp":1,"subSequenceNumber":1}],"millisBehindLatest":null})",
+  };
+}
+
+bool same(const record& a, const record& b) {
+  return a.data() == b.data() && a.has_data() == b.has_data() &&
+         a.partition_key() == b.partition_key() && a.sequence_number() == b.sequence_number() &&
+         a.sub_sequence_number() == b.sub_sequence_number() &&
+         a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp();
+}
+
+/// Nothing when both mean the same.
+std::string difference(const decoded_line& a, const decoded_line& b) {
+  if (a.is_error() != b.is_error()) return "one is an error";
+  if (a.is_error()) {
+    if (a.error().field == b.error().field && a.error().what == b.error().what) return {};
+    return a.error().field + " " + a.error().what + " against " + b.error().field + " " +
+           b.error().what;
+  }
+  if (a.message().action != b.message().action) return "the action";
+  if (a.message().body.index() != b.message().body.index()) return "the kind of message";
+  if (a.replaced_invalid_utf8() != b.replaced_invalid_utf8()) return "invalid UTF-8";
+  if (a.records().size() != b.records().size()) return "the number of records";
+  for (std::size_t i = 0; i < a.records().size(); ++i) {
+    if (!same(a.records()[i], b.records()[i])) return "record " + std::to_string(i);
+  }
+  if (!a.is<protocol::process_records>()) return {};
+  const auto& x = a.as<protocol::process_records>();
+  const auto& y = b.as<protocol::process_records>();
+  if (x.millis_behind_latest != y.millis_behind_latest) return "the time behind";
+  return x.largest == y.largest ? "" : "the largest position";
+}
+
+/// Between the line with and without white space before it.
+std::string difference(const std::string& line) {
+  return difference(decoded_line(line), decoded_line(" " + line));
+}
+
+/// A change such as a hostile or a newer daemon might make.
+void change(std::string& line, std::mt19937& random) {
+  static const std::vector<std::string> pieces{"\"",
+                                               "\\",
+                                               "{",
+                                               "}",
+                                               "[",
+                                               "]",
+                                               ",",
+                                               ":",
+                                               " ",
+                                               "null",
+                                               "0",
+                                               "-1",
+                                               "1.5",
+                                               "1e3",
+                                               "\\u00e4",
+                                               "\\/",
+                                               "=",
+                                               "==",
+                                               "\n",
+                                               "\t",
+                                               "//",
+                                               "\xff",
+                                               "\xc3",
+                                               "99999999999999999999",
+                                               "01",
+                                               "}]",
+                                               "},",
+                                               "],",
+                                               R"("x":{"a":[1,"]"]},)",
+                                               R"("records":[],)",
+                                               R"("data":"YQ==",)",
+                                               R"(,"action":"record")"};
+  const std::size_t at = random() % (line.size() + 1);
+  const std::size_t length = std::min<std::size_t>(random() % 4, line.size() - at);
+  switch (random() % 6) {
+    case 0:
+      line.insert(at, pieces[random() % pieces.size()]);
+      break;
+    case 1:
+      line.replace(at, length, pieces[random() % pieces.size()]);
+      break;
+    case 2:
+      line.erase(at, length);
+      break;
+    case 3:
+      if (at < line.size()) line[at] = static_cast<char>(random());
+      break;
+    case 4:
+      line.insert(at, line.substr(random() % line.size(), random() % 40));
+      break;
+    default:
+      if (random() % 8 == 0) line.resize(at);
+  }
+  if (line.empty()) line = "{";
+}
+
+}  // namespace
+
+TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][daemon_form]") {
+  for (std::string line : usual_lines()) {
+    CAPTURE(line);
+    const std::size_t length = line.size();
+    line.append(protocol::decoder::padding, '\0');
+    std::vector<record> records;
+    CHECK(protocol::daemon_form_reader().finish(line.data(), length, records).is_whole);
+  }
+}
+
+TEST_CASE("the daemon's form means what the decoder takes it for", "[protocol][daemon_form]") {
+  for (const std::string& line : usual_lines()) {
+    CAPTURE(line);
+    CHECK(difference(line).empty());
+    CHECK_FALSE(decoded_line(line).is_error());
+  }
+}
+
+TEST_CASE("the daemon's form ends where a number is too long", "[protocol][daemon_form]") {
+  for (const std::size_t length : {128U, 129U, 200U}) {
+    const std::string number = '"' + std::string(length, '7') + '"';
+    CHECK(difference(batch_of({record_of("null", "null", number)})).empty());
+  }
+  for (const char* number : {"9223372036854", "9223372036855", "999999999999999999",
+                             "9999999999999999999", "00", "1.0"}) {
+    CAPTURE(number);
+    CHECK(difference(batch_of({record_of("null", "null", digits, number)})).empty());
+    CHECK(difference(batch_of({record_of("null", "null", digits, "0", number)})).empty());
+  }
+}
+
+TEST_CASE("a record that has another form is read by the decoder, and those before it stay",
+          "[protocol][daemon_form]") {
+  const std::string usual = record_of(long_data, R"("key")", digits);
+  const decoded_line line(batch_of({usual, record_of(R"("YW\/j")", R"("\u00e4")", R"("2")"),
+                                    R"({"sequenceNumber":"3","more":[{}],"data":null})", usual}));
+  REQUIRE_FALSE(line.is_error());
+  REQUIRE(line.records().size() == 4);
+  CHECK(line.records()[0].data() == line.records()[3].data());
+  CHECK(line.records()[0].sequence_number() == digits.substr(1, digits.size() - 2));
+  CHECK(line.records()[1].data() == "ao\xe3");
+  CHECK(line.records()[1].partition_key() == "\xc3\xa4");
+  CHECK_FALSE(line.records()[2].has_data());
+  CHECK(line.as<protocol::process_records>().largest == line.records()[0].position());
+  CHECK(line.as<protocol::process_records>().millis_behind_latest->count() == 12);
+}
+
+TEST_CASE("an error names the record by its place in the batch, whoever reads it",
+          "[protocol][daemon_form]") {
+  const std::string usual = record_of(long_data, R"("key")", digits);
+  const decoded_line line(
+      batch_of({usual, usual, record_of(R"("YWJjYWJjYWJjYWJj!WJj")", "null", digits)}));
+  REQUIRE(line.is_error());
+  CHECK(line.error().field == "records[2].data");
+  CHECK(line.error().what == "is not base64 at character 16");
+}
+
+TEST_CASE("a line that was changed anywhere means the same to both readers",
+          "[protocol][daemon_form]") {
+  std::mt19937 random(21);
+  const std::vector<std::string> lines = usual_lines();
+  for (int round = 0; round < 40000; ++round) {
+    std::string line = lines[random() % lines.size()];
+    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) change(line, random);
+    const std::string found = difference(line);
+    if (found.empty()) continue;
+    CAPTURE(line, found);
+    FAIL("the readers disagree");
+  }
+}
+
+TEST_CASE("a line that is read while it arrives means the same as the whole line",
+          "[protocol][daemon_form]") {
+  std::mt19937 random(22);
+  const std::vector<std::string> lines = usual_lines();
+  protocol::decoder decoder;
+  for (int round = 0; round < 40000; ++round) {
+    std::string line = lines[random() % lines.size()];
+    for (std::size_t changes = random() % 3; changes > 0; --changes) change(line, random);
+    std::vector<std::size_t> sizes;
+    const std::size_t most = 1 + random() % line.size();
+    for (std::size_t at = 1 + random() % most; at < line.size(); at += 1 + random() % most) {
+      sizes.push_back(at);
+    }
+    const std::string found =
+        difference(decoded_line(line, decoder, sizes), decoded_line(" " + line));
+    if (found.empty()) continue;
+    CAPTURE(line, sizes, found);
+    FAIL("the readers disagree");
+  }
+}
+
+TEST_CASE("a record is read as soon as it and the next one's beginning are there",
+          "[protocol][daemon_form]") {
+  const std::string one = record_of(long_data, R"("key")", digits);
+  std::string line = batch_of({one, one, one});
+  const std::size_t beginning = protocol::daemon_form::beginning.size();
+  std::vector<record> records;
+  protocol::daemon_form_reader reader;
+  std::string memory;
+  for (std::size_t size = 0; size < beginning + 3 * one.size(); ++size) {
+    CAPTURE(size);
+    std::string moved = line.substr(0, size) + std::string(reader.look_ahead, '\0');
+    std::swap(memory, moved);
+    reader.read_ahead(memory.data(), size, records);
+    line.replace(0, size, memory, 0, size);
+    CHECK(records.size() == (size <= beginning ? 0 : (size - beginning - 1) / (one.size() + 1)));
+  }
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].data() == decoded_line(batch_of({one})).records()[0].data());
+  CHECK(same(records[0], records[1]));
+}

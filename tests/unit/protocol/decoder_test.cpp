@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocol/decoder.hpp"
+
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "support/catch.hpp"
+#include "support/decoded_line.hpp"
+
+using kclxx::sequence_position;
+using kclxx::test::decoded_line;
+namespace protocol = kclxx::protocol;
+using std::chrono::milliseconds;
+
+TEST_CASE("initialize has the shard and where reading begins", "[protocol]") {
+  decoded_line line(
+      R"({"action":"initialize","shardId":"shardId-1","sequenceNumber":"495","subSequenceNumber":3})");
+  CHECK(line.as<protocol::initialize>().shard_id == "shardId-1");
+  CHECK(line.as<protocol::initialize>().start_position == sequence_position("495", 3));
+  for (const char* sentinel : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
+    decoded_line other(R"({"action":"initialize","shardId":"s","sequenceNumber":")" +
+                       std::string(sentinel) + "\"}");
+    CHECK(other.as<protocol::initialize>().start_position == sequence_position(sentinel));
+  }
+}
+
+TEST_CASE("all generations of the last actions are told apart", "[protocol]") {
+  CHECK(decoded_line(R"({"action":"leaseLost"})").is<protocol::lease_lost>());
+  CHECK(decoded_line(R"({"action":"shardEnded"})").is<protocol::shard_ended>());
+  CHECK(decoded_line(R"({"action":"shutdownRequested"})").is<protocol::shutdown_requested>());
+  for (const char* reason : {"TERMINATE", "SHARD_END"}) {
+    CHECK(decoded_line(R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}")
+              .is<protocol::shard_ended>());
+  }
+  for (const char* reason : {"ZOMBIE", "LEASE_LOST"}) {
+    CHECK(decoded_line(R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}")
+              .is<protocol::lease_lost>());
+  }
+}
+
+TEST_CASE("an answer to a checkpoint has an error or none", "[protocol][D9]") {
+  decoded_line persisted(R"({"action":"checkpoint","sequenceNumber":"1","error":null})");
+  CHECK_FALSE(persisted.as<protocol::checkpoint_answer>().error);
+  decoded_line failed(R"({"action":"checkpoint","error":"ThrottlingException"})");
+  CHECK(failed.as<protocol::checkpoint_answer>().error == "ThrottlingException");
+}
+
+TEST_CASE("an action that nobody knows is told by its name, whatever its fields are",
+          "[protocol][D14]") {
+  decoded_line line(R"({"records":7,"x":[{"y":[]}],"action":"Tune\u0055p","reason":null})");
+  CHECK(line.is<protocol::unknown_action>());
+  CHECK(line.message().action == "TuneUp");
+}
+
+TEST_CASE("fields may come in any order, unknown ones are ignored", "[protocol][D14]") {
+  decoded_line line(
+      R"({"new":{"a":[1,2,{"b":null}]},"millisBehindLatest":7,"records":[{"subSequenceNumber":2,)"
+      R"("more":[],"sequenceNumber":"9","partitionKey":"k","data":"YWJj","action":"record",)"
+      R"("approximateArrivalTimestamp":1600000000123}], "checkpoint" : null , "action" : "processRecords" } )");
+  REQUIRE(line.is<protocol::process_records>());
+  REQUIRE(line.records().size() == 1);
+  const kclxx::record& record = line.records()[0];
+  CHECK(record.data() == "abc");
+  CHECK(record.partition_key() == "k");
+  CHECK(record.position() == sequence_position("9", 2));
+  CHECK(record.approximate_arrival_timestamp()->time_since_epoch() == milliseconds(1600000000123));
+  CHECK(line.as<protocol::process_records>().millis_behind_latest == milliseconds(7));
+}
+
+TEST_CASE("what may be null, or missing, is", "[protocol][D16]") {
+  const std::string fields = GENERATE(
+      R"("sequenceNumber":"9")",
+      R"("data":null,"partitionKey":null,"sequenceNumber":"9","approximateArrivalTimestamp":null,"subSequenceNumber":null)");
+  decoded_line line(R"({"action":"processRecords","records":[{)" + fields +
+                    R"(}],"millisBehindLatest":null})");
+  REQUIRE(line.records().size() == 1);
+  const kclxx::record& record = line.records()[0];
+  CHECK_FALSE(record.has_data());
+  CHECK(record.data().empty());
+  CHECK_FALSE(record.partition_key());
+  CHECK_FALSE(record.approximate_arrival_timestamp());
+  CHECK(record.sub_sequence_number() == 0);
+  CHECK_FALSE(line.as<protocol::process_records>().millis_behind_latest);
+  decoded_line initialize(
+      R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
+  CHECK_FALSE(initialize.as<protocol::initialize>().start_position);
+}
+
+TEST_CASE("empty data and an empty key are not null", "[protocol][D16]") {
+  decoded_line line(
+      R"({"action":"processRecords","records":[{"data":"","partitionKey":"","sequenceNumber":"9"}]})");
+  CHECK(line.records()[0].has_data());
+  CHECK(line.records()[0].partition_key() == "");
+}
+
+TEST_CASE("times may be integers or floating point", "[protocol][D16]") {
+  const auto* number = GENERATE("1600000000000", "1600000000000.0", "1.6E12", "1.6e+12");
+  decoded_line line(R"({"action":"processRecords","records":[],"millisBehindLatest":)" +
+                    std::string(number) + "}");
+  CHECK(line.as<protocol::process_records>().millis_behind_latest == milliseconds(1600000000000));
+}
+
+TEST_CASE("the largest position is found by value, wherever it stands", "[protocol][D10]") {
+  decoded_line line(
+      R"({"action":"processRecords","records":[{"sequenceNumber":"0099"},)"
+      R"({"sequenceNumber":"100","subSequenceNumber":5},{"sequenceNumber":"00100","subSequenceNumber":4},)"
+      R"({"sequenceNumber":"20"}]})");
+  CHECK(line.as<protocol::process_records>().largest == sequence_position("100", 5));
+  decoded_line zero(R"({"action":"processRecords","records":[{"sequenceNumber":"0"}]})");
+  CHECK(zero.as<protocol::process_records>().largest == sequence_position("0"));
+  decoded_line none(R"({"action":"processRecords","records":[]})");
+  CHECK_FALSE(none.as<protocol::process_records>().largest);
+}
+
+TEST_CASE("escapes are undone in keys and in data", "[protocol]") {
+  decoded_line line(
+      R"({"action":"processRecords","records":[{"data":"\/\/8=","partitionKey":"a\"\u00e4","sequenceNumber":"1"}]})");
+  REQUIRE(line.records().size() == 1);
+  CHECK(line.records()[0].data() == "\xff\xff");
+  CHECK(line.records()[0].partition_key() == "a\"\xc3\xa4");
+}
+
+TEST_CASE("invalid UTF-8 arrives as U+FFFD, and is reported", "[protocol][D12]") {
+  decoded_line line(
+      "{\"action\":\"processRecords\",\"records\":[{\"data\":\"YWJj\",\"partitionKey\":\"a\xff\xc3("
+      "\","
+      "\"sequenceNumber\":\"1\"}]}");
+  REQUIRE(line.records().size() == 1);
+  CHECK(line.replaced_invalid_utf8());
+  CHECK(line.records()[0].partition_key() == "a\xEF\xBF\xBD\xEF\xBF\xBD(");
+  CHECK(line.records()[0].data() == "abc");
+}
+
+TEST_CASE("what is wrong is named, with its field", "[protocol]") {
+  const auto record = [](const std::string& fields) {
+    return R"({"action":"processRecords","records":[{"sequenceNumber":"1"},{)" + fields + "}]}";
+  };
+  struct bad {
+    std::string line;
+    std::string field;
+    std::string what;
+  };
+  const bad one = GENERATE_COPY(values<bad>({
+      {"", "", "is empty"},
+      {"   ", "", "is empty"},
+      {"17", "", "is not a JSON object"},
+      {"[]", "", "is not a JSON object"},
+      {"{}", "action", "is missing"},
+      {R"({"action":null})", "action", "is null"},
+      {R"({"action":{}})", "action", "is not a string"},
+      {R"({"action":"initialize"})", "shardId", "is missing"},
+      {R"({"action":"initialize","shardId":null})", "shardId", "is null"},
+      {R"({"action":"initialize","shardId":"s","sequenceNumber":"x"})", "sequenceNumber",
+       "is neither a decimal number nor a sentinel"},
+      {R"({"action":"initialize","shardId":"s","sequenceNumber":")" + std::string(200, '1') + "\"}",
+       "sequenceNumber", "has 200 digits, more than 128"},
+      {R"({"action":"initialize","shardId":"s","subSequenceNumber":-1})", "subSequenceNumber",
+       "is not an integer from 0 on"},
+      {R"({"action":"processRecords","records":null})", "records", "is not an array"},
+      {R"({"action":"processRecords","records":[1]})", "records[0]", "is not an object"},
+      {R"({"action":"processRecords","records":[],"millisBehindLatest":"7"})", "millisBehindLatest",
+       "is not a number of milliseconds"},
+      {R"({"action":"processRecords","records":[],"millisBehindLatest":1e300})",
+       "millisBehindLatest", "is out of range"},
+      {record(R"("sequenceNumber":"")"), "records[1].sequenceNumber", "is empty"},
+      {record(R"("sequenceNumber":"-5")"), "records[1].sequenceNumber", "is not a decimal number"},
+      {record(R"("sequenceNumber":"LATEST")"), "records[1].sequenceNumber",
+       "is not a decimal number"},
+      {record(R"("sequenceNumber":"2","data":5)"), "records[1].data", "is not a string"},
+      {record(R"("sequenceNumber":"2","data":"YW=j")"), "records[1].data",
+       "is not base64 at character 2"},
+      {record(R"("sequenceNumber":"2","partitionKey":true)"), "records[1].partitionKey",
+       "is not a string"},
+      {record(R"("sequenceNumber":"2","partitionKey":"\q")"), "records[1].partitionKey",
+       "has a bad escape"},
+      {record(R"("sequenceNumber":"2","subSequenceNumber":1.5)"), "records[1].subSequenceNumber",
+       "is not an integer from 0 on"},
+      {record(R"("sequenceNumber":"2","approximateArrivalTimestamp":"x")"),
+       "records[1].approximateArrivalTimestamp", "is not a number of milliseconds"},
+      {R"({"action":"shutdown"})", "reason", "is missing"},
+      {R"({"action":"checkpoint","error":5})", "error", "is not a string"},
+  }));
+  CAPTURE(one.line);
+  decoded_line line(one.line);
+  REQUIRE(line.is_error());
+  CHECK(line.error().field == one.field);
+  CHECK(line.error().what == one.what);
+}
+
+TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused", "[protocol]") {
+  std::mt19937 random(11);
+  protocol::decoder decoder;
+  for (int round = 0; round < 20; ++round) {
+    nlohmann::json batch = {{"action", "processRecords"}, {"records", nlohmann::json::array()}};
+    std::vector<std::string> payloads;
+    const std::size_t count = round == 0 ? 10000 : random() % 200;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string payload(random() % 300, '\0');
+      for (char& byte : payload) byte = static_cast<char>(random());
+      payloads.push_back(payload);
+      batch["records"].push_back(
+          {{"action", "record"},
+           {"data", kclxx::test::base64(payload)},
+           {"partitionKey", "key \"" + std::to_string(random()) + "\xc3\xa4"},
+           {"sequenceNumber", std::to_string(1000000 + i)},
+           {"approximateArrivalTimestamp", random()},
+           {"subSequenceNumber", random() % 9}});
+    }
+    decoded_line line(batch.dump(), decoder);
+    if (round % 5 == 4) decoder.release_memory();
+    REQUIRE_FALSE(line.is_error());
+    REQUIRE(line.records().size() == count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& wanted = batch["records"][i];
+      const kclxx::record& got = line.records()[i];
+      REQUIRE(got.data() == payloads[i]);
+      REQUIRE(got.partition_key() == wanted["partitionKey"].get<std::string>());
+      REQUIRE(got.sequence_number() == wanted["sequenceNumber"].get<std::string>());
+      REQUIRE(got.sub_sequence_number() == wanted["subSequenceNumber"].get<std::uint64_t>());
+      REQUIRE(got.approximate_arrival_timestamp()->time_since_epoch() ==
+              milliseconds(wanted["approximateArrivalTimestamp"].get<std::int64_t>()));
+    }
+  }
+}

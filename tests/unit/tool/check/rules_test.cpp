@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// How rules judge, with a child that is a function. tests/process/check_test.cpp has a broken
+// child for each rule.
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "tool/check/rule.hpp"
+
+using namespace kclxx::check;
+using lines = std::vector<std::string>;
+
+namespace {
+
+/// What the child says to a line.
+using answers = std::function<lines(const std::string&)>;
+
+class fake_child : public child {
+ public:
+  fake_child(answers answer, child_end end) : answer_(std::move(answer)), end_(end) {}
+
+  bool send(std::string_view bytes) override {
+    for (std::string& line : answer_(std::string(bytes.substr(0, bytes.size() - 1)))) {
+      said_.push_back("");
+      said_.push_back(std::move(line));
+    }
+    return true;
+  }
+  heard next_line(std::chrono::milliseconds) override {
+    if (!said_.empty()) {
+      heard first{heard::kind::line, said_.front()};
+      said_.pop_front();
+      return first;
+    }
+    return {is_closed_ ? heard::kind::end_of_output : heard::kind::silence, {}};
+  }
+  void close_input() override { is_closed_ = true; }
+  void abandon() override { is_closed_ = true; }
+  void signal(signal_name) override {}
+  std::optional<child_end> wait_end(std::chrono::milliseconds) override { return end_; }
+  std::string error_text() override { return "its last words"; }
+
+ private:
+  answers answer_;
+  child_end end_;
+  std::deque<std::string> said_;
+  bool is_closed_ = false;
+};
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string action_of(const std::string& line) {
+  const std::string key = R"("action":")";
+  const std::size_t begin = line.find(key) + key.size();
+  return line.substr(begin, line.find('"', begin) - begin);
+}
+
+std::string status(const std::string& action) {
+  return R"({"action":"status","responseFor":")" + action + "\"}";
+}
+const std::string null_checkpoint =
+    R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
+
+/// A child that answers, and checkpoints where it must, without looking at the result.
+lines obliging(const std::string& line) {
+  const std::string action = action_of(line);
+  if (action == "checkpoint") return {};
+  if (action == "shardEnded") return {null_checkpoint, status(action)};
+  return {status(action)};
+}
+
+result judge(const std::string& name, const answers& answer, child_end end = {},
+             const settings& with = {}) {
+  const auto& all = all_rules();
+  const auto by =
+      std::find_if(all.begin(), all.end(), [&](const rule& one) { return one.name == name; });
+  REQUIRE(by != all.end());
+  return kclxx::check::judge(
+      *by, [&] { return std::make_unique<fake_child>(answer, end); }, with);
+}
+
+using verdict = result::verdict;
+
+}  // namespace
+
+TEST_CASE("a rule passes, or says what was seen and what the child wrote to stderr", "[check]") {
+  CHECK(judge("lease-lost", obliging).is == verdict::passed);
+  const result came = judge("lease-lost", [](const std::string& line) {
+    return action_of(line) == "leaseLost" ? lines{} : obliging(line);
+  });
+  CHECK(came.is == verdict::failed);
+  CHECK(came.seen == "no status for leaseLost: none within 10 s");
+  CHECK(came.error_text == "its last words");
+}
+
+TEST_CASE("what only leads to a rule's matter is another rule's to judge", "[check]") {
+  const auto mute = [](const std::string&) { return lines{}; };
+  CHECK(judge("initialize", mute).is == verdict::failed);
+  const result came = judge("lease-lost", mute);
+  CHECK(came.is == verdict::skipped);
+  CHECK(has(came.seen, "no status for initialize"));
+  CHECK(judge("shard-end", [](const std::string& line) {
+          return action_of(line) == "shardEnded" ? lines{} : obliging(line);
+        }).is == verdict::skipped);
+}
+
+TEST_CASE("the wrong status and a skipped line are told of", "[check]") {
+  CHECK(judge("lease-lost", [](const std::string& line) {
+          return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
+        }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");
+  CHECK(has(judge("initialize",
+                  [](const std::string&) {
+                    return lines{R"({"action":"status","responseFor":"initialize","took":1})"};
+                  })
+                .seen,
+            "(the daemon knows no field 'took' in status)"));
+}
+
+TEST_CASE("each child has a shard of its own, in each run another one", "[check]") {
+  std::vector<std::string> seen;
+  const auto keep = [&](const std::string& line) {
+    const auto at = line.find("shardId-");
+    if (at != std::string::npos) seen.push_back(line.substr(at, 20));
+    return obliging(line);
+  };
+  judge("one-status", keep);  // it starts two
+  judge("lease-lost", keep);
+  settings later;
+  later.run = 1;
+  judge("lease-lost", keep, {}, later);
+  REQUIRE(seen.size() == 4);
+  CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& one) {
+    return one.find_first_not_of("0123456789", 8) == std::string::npos;
+  }));
+  std::sort(seen.begin(), seen.end());
+  CHECK(std::unique(seen.begin(), seen.end()) == seen.end());
+}
+
+TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one", "[check]") {
+  const result came = judge("throttled-checkpoint", [](const std::string& line) {
+    lines said = obliging(line);
+    if (action_of(line) == "processRecords") {
+      said.insert(said.begin(),
+                  R"({"action":"checkpoint","sequenceNumber":"999","subSequenceNumber":0})");
+    }
+    return said;
+  });
+  CHECK(came.is == verdict::skipped);
+  CHECK(came.seen == "none of its checkpoints failed with ThrottlingException");
+}
+
+TEST_CASE("a rule with a fault judges what met it, not what the daemon refused", "[check]") {
+  const std::string beyond =
+      R"({"action":"checkpoint","sequenceNumber":"999","subSequenceNumber":0})";
+  const auto says_in = [](const std::string& action, const std::string& first) {
+    return [=](const std::string& line) {
+      lines said = obliging(line);
+      if (action_of(line) == action) said.insert(said.begin(), first);
+      return said;
+    };
+  };
+  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", beyond)).is ==
+        verdict::skipped);
+  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
+        verdict::failed);
+  // Refused in the batches, throttled at the shutdown: that one has to come again.
+  const result came = judge("throttled-checkpoint", [&](const std::string& line) {
+    return says_in("processRecords", beyond)(line).size() > 1
+               ? says_in("processRecords", beyond)(line)
+               : says_in("shutdownRequested", null_checkpoint)(line);
+  });
+  CHECK(came.is == verdict::failed);
+  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+  CHECK(judge("shard-end-lease-gone", [&](const std::string& line) {
+          return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
+                 : action_of(line) == "checkpoint"   ? lines{}
+                                                     : lines{status(action_of(line))};
+        }).is == verdict::skipped);
+}
+
+TEST_CASE("text that is no message and a message with an unknown field are two rules", "[check]") {
+  const auto with_extra = [](const std::string& extra) {
+    return [extra](const std::string& line) {
+      lines said = obliging(line);
+      if (!said.empty()) said.insert(said.begin(), extra);
+      return said;
+    };
+  };
+  const auto text = with_extra("hello");
+  CHECK(judge("only-messages", text).is == verdict::failed);
+  CHECK(judge("exact-fields", text).is == verdict::passed);
+  const auto field = with_extra(R"({"action":"status","responseFor":"a","took":1})");
+  CHECK(judge("only-messages", field).is == verdict::passed);
+  CHECK(judge("exact-fields", field).is == verdict::failed);
+  const auto type =
+      with_extra(R"({"action":"checkpoint","sequenceNumber":["1"],"subSequenceNumber":0})");
+  CHECK(judge("exact-fields", type).is == verdict::failed);
+}
+
+TEST_CASE("legal pipelining is no fault: checkpoints right before the status, unanswered",
+          "[check]") {
+  const auto eager = [](const std::string& line) {
+    if (action_of(line) != "processRecords") return obliging(line);
+    return lines{null_checkpoint, null_checkpoint, status("processRecords")};
+  };
+  for (const char* name : {"one-status", "nothing-between", "checkpoint-rises",
+                           "checkpoint-not-beyond", "shard-end"}) {
+    CAPTURE(name);
+    CHECK(judge(name, eager).is == verdict::passed);
+  }
+}
+
+TEST_CASE("success at the shard's end after a failed checkpoint is a breach", "[check]") {
+  CHECK(judge("shard-end", obliging).is == verdict::passed);
+  const result came = judge("shard-end-failed", obliging);
+  CHECK(came.is == verdict::failed);
+  CHECK(has(came.seen, "which failed with InvalidStateException"));
+  CHECK(judge("shard-end-throttled", obliging).is == verdict::failed);
+}
+
+TEST_CASE("a throttled position may come again later, but not never", "[check]") {
+  const auto once = [](const std::string& later) {
+    return [later, asked = 0](const std::string& line) mutable {
+      if (action_of(line) != "processRecords" || ++asked > 2) return obliging(line);
+      const std::string number = asked == 1 ? "103" : later;
+      if (number.empty()) return obliging(line);
+      return lines{
+          R"({"action":"checkpoint","sequenceNumber":")" + number + R"(","subSequenceNumber":0})",
+          status("processRecords")};
+    };
+  };
+  CHECK(judge("throttled-checkpoint", once("106")).is == verdict::passed);
+  CHECK(judge("throttled-checkpoint", once("103")).is == verdict::passed);
+  const result came = judge("throttled-checkpoint", once(""));
+  CHECK(came.is == verdict::failed);
+  CHECK(has(came.seen, "\"103\""));
+  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+}
+
+TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
+          "[check]") {
+  const auto is_damaged = [](const std::string& line) { return !line.ends_with('}'); };
+  CHECK(has(
+      judge("malformed-line",
+            [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
+          .seen,
+      "none within 10 s"));
+  CHECK(judge("malformed-line", obliging).seen == "half a batch was answered with success");
+}
+
+TEST_CASE("a child that never does what a rule is about is not judged by it", "[check]") {
+  for (const char* name : {"throttled-checkpoint", "lease-is-gone", "checkpoint-at-shutdown",
+                           "throttled-at-shutdown", "checkpoint-rises", "poison-status",
+                           "stray-print", "shard-end-stored", "end-of-input-unanswered"}) {
+    CAPTURE(name);
+    CHECK(judge(name, obliging).is == verdict::skipped);
+  }
+}
+
+TEST_CASE("how a child ends is judged by its status and by the signal", "[check]") {
+  CHECK(judge("exit-status", obliging).is == verdict::passed);
+  CHECK(has(judge("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
+  CHECK(has(judge("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
+  CHECK(judge("end-of-input", obliging, {3, 0}).is == verdict::passed);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/command.hpp"
+
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace kclxx::cli;
+
+namespace {
+
+/// Takes what std::cout and std::cerr get while it lives.
+class captured_output {
+ public:
+  captured_output() : out_(std::cout.rdbuf(text.rdbuf())), err_(std::cerr.rdbuf(text.rdbuf())) {}
+  ~captured_output() {
+    std::cout.rdbuf(out_);
+    std::cerr.rdbuf(err_);
+  }
+  captured_output(const captured_output&) = delete;
+  captured_output& operator=(const captured_output&) = delete;
+
+  std::ostringstream text;
+
+ private:
+  std::streambuf* out_;
+  std::streambuf* err_;
+};
+
+struct result {
+  int status;
+  std::string output;
+  std::vector<std::string> child;
+  int number;
+};
+
+/// A tool with the commands "start", which takes a child, "count", which does not, and "fill",
+/// which wants an option.
+result run_tool(const std::vector<const char*>& arguments) {
+  CLI::App app("A tool.", "kclxx");
+  app.require_subcommand(1);
+  invocation run;
+  int number = 0;
+  CLI::App& start =
+      add_command(app, {"start", "Starts.", "kclxx start -- ./child"}, child_use::required, run);
+  start.add_option("--number", number, "A number");
+  start.callback([&] { run.status = 42; });
+  CLI::App& count = add_command(app, {"count", "Counts.", "kclxx count"}, child_use::none, run);
+  count.callback([] { throw command_error(exit_status::bad_transcript, "file:3: is bad"); });
+  std::string into;
+  add_command(app, {"fill", "Fills.", "kclxx fill --into x"}, child_use::none, run)
+      .add_option("--into", into, "A file")
+      ->required();
+  std::vector<const char*> all{"kclxx"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const captured_output captured;
+  const int status = run_command_line(app, run, static_cast<int>(all.size()), all.data());
+  return {status, captured.text.str(), run.child, number};
+}
+
+}  // namespace
+
+TEST_CASE("what stands behind -- is the child's, untouched", "[cli]") {
+  const result run = run_tool(
+      {"start", "--number", "3", "--", "./child", "--number", "4", "--", "--help", "", "a b"});
+  CHECK(run.status == 42);
+  CHECK(run.output.empty());
+  CHECK(run.number == 3);
+  CHECK(run.child ==
+        std::vector<std::string>{"./child", "--number", "4", "--", "--help", "", "a b"});
+}
+
+TEST_CASE("a failure is one line on stderr that names the command", "[cli]") {
+  const result run = run_tool({"count"});
+  CHECK(run.status == 4);
+  CHECK(run.output == "kclxx count: file:3: is bad\n");
+}
+
+TEST_CASE("a bad command line is status 2 and one line", "[cli]") {
+  const auto refused = [](const std::vector<const char*>& arguments, const std::string& beginning) {
+    const result run = run_tool(arguments);
+    CAPTURE(run.output);
+    CHECK(run.status == 2);
+    CHECK(run.output.starts_with(beginning));
+    CHECK(run.output.find('\n') == run.output.size() - 1);
+  };
+  refused({}, "kclxx: A subcommand is required");
+  refused({"stat"}, "kclxx: 'stat' was not expected");
+  refused({"--bogus"}, "kclxx: '--bogus' was not expected");
+  refused({"start"}, "kclxx start: the program to start is missing; it stands behind --");
+  refused({"start", "--"}, "kclxx start: the program to start is missing");
+  refused({"fill"}, "kclxx fill: --into is required");
+  refused({"fill", "--inot", "x"}, "kclxx fill: '--inot' was not expected");
+  refused({"start", "--number", "x", "--", "a"}, "kclxx start: ");
+  refused({"start", "--unknown", "--", "a"}, "kclxx start: ");
+  refused({"count", "--", "a"}, "kclxx count: it starts no program: remove the --");
+}
+
+TEST_CASE("the help of a command shows the child and ends with the example", "[cli]") {
+  const result run = run_tool({"start", "--help"});
+  CHECK(run.status == 0);
+  CHECK(run.output.find(" -- CHILD [ARGUMENT...]\n") != std::string::npos);
+  CHECK(run.output.ends_with("Example:\n  kclxx start -- ./child\n"));
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/launch.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "tool/process/shell.hpp"
+
+using namespace kclxx::launcher;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+const properties complete = parse_properties("applicationName=app\nstreamName=stream\nworkerId=me");
+
+launch_settings settings(generation which) {
+  launch_settings made;
+  made.which = which;
+  made.java = "/opt/java";
+  made.jars = "/jars";
+  made.properties_file = "/p";
+  made.logging_file = "/l";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
+  for (const auto which : {generation::kcl2, generation::kcl3}) {
+    CHECK(compose(settings(which), complete).command ==
+          words{"/opt/java", "-Dfile.encoding=UTF-8", "-cp", "/jars/*",
+                "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "/p", "-l", "/l"});
+  }
+}
+
+TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]") {
+  CHECK(compose(settings(generation::kcl1), complete).command ==
+        words{"/opt/java", "-Dfile.encoding=UTF-8", "-Djava.util.logging.config.file=/l", "-cp",
+              "/jars/*", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
+}
+
+TEST_CASE("the user's Java options stand behind ours, so they win", "[launch]") {
+  launch_settings with = settings(generation::kcl3);
+  with.heap = "256m";
+  with.java_options = {"-Xmx1g", "-cp", "/mine/*"};
+  const auto command = compose(with, complete).command;
+  CHECK(words(command.begin() + 1, command.begin() + 8) ==
+        words{"-Dfile.encoding=UTF-8", "-Xmx256m", "-cp", "/jars/*", "-Xmx1g", "-cp", "/mine/*"});
+}
+
+TEST_CASE("children are told stream, application and worker", "[launch]") {
+  using environment = std::vector<std::pair<std::string, std::string>>;
+  const environment expected{{"KCLXX_APPLICATION_NAME", "app"},
+                             {"KCLXX_STREAM_NAME", "stream"},
+                             {"KCLXX_WORKER_ID", "me"}};
+  CHECK(compose(settings(generation::kcl3), complete).environment == expected);
+}
+
+TEST_CASE("with 2.x and 3.x the stream of the ARN comes first", "[launch]") {
+  const auto all = parse_properties(
+      "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
+  CHECK(stream_name(all, generation::kcl1) == "other");
+  CHECK(stream_name(all, generation::kcl2) == "mine");
+  CHECK(stream_name(all, generation::kcl3) == "mine");
+}
+
+TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
+  auto none = parse_properties("applicationName=app\nworkerId=");
+  CHECK(settle_worker_id(none, generation::kcl3, "made") == "made");
+  CHECK(write_properties(none) == "applicationName=app\nworkerId=made\n");
+  auto set = parse_properties("workerIdentifier=mine");
+  CHECK(settle_worker_id(set, generation::kcl3, "made") == "mine");
+  CHECK(write_properties(set) == "workerId=mine\n");
+  auto first = parse_properties("workerIdentifier=mine");  // not a key of 1.x
+  CHECK(settle_worker_id(first, generation::kcl1, "made") == "made");
+}
+
+TEST_CASE("a shell word means just its text", "[launch]") {
+  CHECK(shell_word("a-b_c/d.e:f,g+h@i%j=") == "'a-b_c/d.e:f,g+h@i%j='");
+  CHECK(shell_word("a-b_c/d.e") == "a-b_c/d.e");
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("/jars/*") == "'/jars/*'");
+  CHECK(shell_word("it's $HOME") == "'it'\\''s $HOME'");
+}
+
+TEST_CASE("the printed command carries its files", "[launch]") {
+  const launch made{{"java", "-cp", "/a b/*"}, {{"KCLXX_WORKER_ID", "me"}}};
+  CHECK(shell_command(made, {{3, "a=1\n"}, {4, "<x/>\n"}}) ==
+        "env KCLXX_WORKER_ID=me java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
+        "a=1\nEND_OF_3\n<x/>\nEND_OF_4\n");
+}
+
+TEST_CASE("a change of a pom is another folder of jars", "[launch]") {
+  std::vector<std::string_view> folders;
+  for (const auto which : {generation::kcl1, generation::kcl2, generation::kcl3}) {
+    const jar_set jars = jars_of(which);
+    CHECK(jars.folder.size() == std::string_view("kcl1-0123456789ab").size());
+    CHECK(jars.pom.find("<packaging>pom</packaging>") != std::string_view::npos);
+    folders.push_back(jars.folder.substr(5));
+  }
+  CHECK(std::unique(folders.begin(), folders.end()) == folders.end());
+}
+
+TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log", "[launch]") {
+  CHECK(
+      logging_of(generation::kcl3)
+          .find(
+              R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
+      std::string_view::npos);
+  CHECK(logging_of(generation::kcl2) == logging_of(generation::kcl3));
+  CHECK(logging_of(generation::kcl1)
+            .find("com.amazonaws.services.kinesis.multilang.DrainChildSTDERRTask.level = OFF") !=
+        std::string_view::npos);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/child_dialogue.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace kclxx::cli;
+using namespace std::chrono_literals;
+using event_kind = child_dialogue::event_kind;
+
+namespace {
+
+std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+
+child_dialogue::clock::time_point soon() { return child_dialogue::clock::now() + 20s; }
+
+/// The next line, past what else happens.
+std::string next_line(child_dialogue& dialogue) {
+  for (;;) {
+    const auto event = dialogue.next(soon());
+    if (event.what == event_kind::line) return std::string(event.line);
+    REQUIRE((event.what == event_kind::sent));
+  }
+}
+
+struct ending {
+  std::size_t lines = 0;
+  std::size_t bytes = 0;
+};
+
+/// Reads to the end.
+ending read_to_end(child_dialogue& dialogue) {
+  ending all;
+  for (;;) {
+    const auto event = dialogue.next(soon());
+    if (event.what == event_kind::end_of_output) return all;
+    REQUIRE(event.what != event_kind::timed_out);
+    if (event.what != event_kind::line) continue;
+    ++all.lines;
+    all.bytes += event.length;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("lines go both ways, and the child's exit is there in the end", "[cli][dialogue]") {
+  child_dialogue dialogue(shell("cat; exit 3"));
+  const std::string line = "one";
+  dialogue.send(line);
+  dialogue.send_copy("two");
+  dialogue.send_copy("");
+  dialogue.send_bytes("half");
+  CHECK(dialogue.is_sending());
+  CHECK(dialogue.next(soon()).what == event_kind::sent);
+  CHECK_FALSE(dialogue.is_sending());
+  CHECK(next_line(dialogue) == "one");
+  CHECK(next_line(dialogue) == "two");
+  CHECK(next_line(dialogue).empty());
+  dialogue.close_input();
+  CHECK(next_line(dialogue) == "half");  // without a newline
+  CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
+  CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
+  CHECK(dialogue.process().wait() == child_exit{3, 0});
+}
+
+TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
+          "[cli][dialogue]") {
+  // The child writes all of its own line before it reads anything.
+  child_dialogue dialogue(
+      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"));
+  const std::string line(20'000'000, 'y');
+  dialogue.send(line);
+  bool was_sent = false;
+  std::vector<std::string> short_lines;
+  std::size_t longest = 0;
+  std::size_t kept = 0;
+  while (short_lines.size() < 2) {
+    const auto event = dialogue.next(soon());
+    REQUIRE((event.what == event_kind::line || event.what == event_kind::sent));
+    if (event.what == event_kind::sent) {
+      was_sent = true;
+    } else if (event.length > 100) {
+      longest = event.length;
+      kept = event.line.size();
+    } else {
+      short_lines.emplace_back(event.line);
+    }
+  }
+  CHECK(was_sent);
+  CHECK(longest == 20'000'000);
+  CHECK(kept >= child_dialogue::max_line);
+  CHECK(kept < 2 * child_dialogue::max_line);
+  CHECK(short_lines == std::vector<std::string>{"20000001", "end"});
+}
+
+TEST_CASE("a child that is silent costs the time that was given", "[cli][dialogue]") {
+  child_dialogue dialogue(shell("exec sleep 1000"));
+  const auto begin = child_dialogue::clock::now();
+  CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
+  CHECK(child_dialogue::clock::now() - begin >= 50ms);
+  dialogue.process().kill(SIGKILL);
+  CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
+  CHECK(dialogue.process().wait() == child_exit{0, SIGKILL});
+}
+
+TEST_CASE("a child that does not read any more is told apart from one that left",
+          "[cli][dialogue]") {
+  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"));
+  CHECK(next_line(dialogue) == "closed");
+  const std::string line(5'000'000, 'y');
+  dialogue.send(line);
+  CHECK(dialogue.next(soon()).what == event_kind::input_broken);
+  CHECK_FALSE(dialogue.is_sending());
+  dialogue.send_copy("dropped");
+  CHECK_FALSE(dialogue.is_sending());
+}
+
+TEST_CASE("what a child wrote before it left is read to the end", "[cli][dialogue]") {
+  child_dialogue dialogue(shell("seq 100000"));
+  const ending all = read_to_end(dialogue);
+  CHECK(all.lines == 100'000);
+  CHECK(all.bytes == 488'895);
+}
+
+TEST_CASE("a child that floods with lines and reads no answer is not read beyond the limit",
+          "[cli][dialogue]") {
+  child_dialogue dialogue(shell("exec yes"));
+  std::size_t answered = 0;
+  for (;;) {
+    const auto event = dialogue.next(child_dialogue::clock::now() + 300ms);
+    if (event.what == event_kind::timed_out) break;
+    if (event.what != event_kind::line) continue;
+    dialogue.send_copy(std::string(100, 'a'));
+    ++answered;
+  }
+  // What the pipe holds, 1 MiB at most, and what waits here.
+  CHECK(answered * 101 <= (std::size_t{2} << 20) + 1000);
+  CHECK(answered * 101 >= child_dialogue::max_unsent);
+}

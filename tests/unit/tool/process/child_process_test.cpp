@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/child_process.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+
+using namespace kclxx::cli;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string read_all(const descriptor& from) {
+  std::string text;
+  char piece[4096];
+  ssize_t n = 0;
+  while ((n = ::read(from.get(), piece, sizeof piece)) > 0) {
+    text.append(piece, static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+void write_text(const descriptor& to, std::string_view text) {
+  REQUIRE(::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+}
+
+child_process::clock::time_point in(std::chrono::milliseconds time) {
+  return child_process::clock::now() + time;
+}
+
+bool exists(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
+
+std::string why_not(const std::vector<std::string>& command) {
+  try {
+    child_process child(command);
+  } catch (const start_error& error) {
+    return error.what();
+  }
+  return "it started";
+}
+
+}  // namespace
+
+TEST_CASE("a child reads what is written until its input is closed, and its exit is a value",
+          "[cli]") {
+  child_process child({"/bin/sh", "-c", "cat; echo \"$1\"; exit 7", "sh", "two  words"});
+  write_text(child.input, "hello\n");
+  child.input.close();
+  CHECK(read_all(child.output) == "hello\ntwo  words\n");
+  CHECK(child.wait() == child_exit{7, 0});
+  CHECK(child.wait() == child_exit{7, 0});
+  CHECK(to_string(child.wait()) == "exit status 7");
+}
+
+TEST_CASE("a child that a signal ended says which", "[cli]") {
+  child_process child({"cat"});
+  CHECK(child.wait_until(in(0ms)) == std::nullopt);
+  child.kill(SIGKILL);
+  CHECK(child.wait_until(in(20s)) == child_exit{0, SIGKILL});
+  CHECK(to_string(child.wait()) == "signal 9 (Killed)");
+}
+
+TEST_CASE("what cannot be started is named, with the reason", "[cli]") {
+  CHECK(why_not({"/no/such/program"}) ==
+        "/no/such/program cannot be started: No such file or directory");
+  CHECK(why_not({"no-such-program-in-PATH"}) ==
+        "no-such-program-in-PATH cannot be started: No such file or directory");
+  CHECK(why_not({"/dev/null"}) == "/dev/null cannot be started: Permission denied");
+  CHECK(why_not({}) == "no program was named");
+}
+
+TEST_CASE("a script without its first line is run by the shell, as Java does it", "[cli]") {
+  const auto script =
+      std::filesystem::temp_directory_path() / ("kclxx_script_" + std::to_string(::getpid()));
+  std::ofstream(script) << "echo \"from the script: $1\"\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  {
+    child_process child({script.string(), "argument"});
+    CHECK(read_all(child.output) == "from the script: argument\n");
+    CHECK(child.wait() == child_exit{0, 0});
+  }
+  std::filesystem::remove(script);
+}
+
+TEST_CASE("stderr is a pipe when asked", "[cli]") {
+  child_process child({"/bin/sh", "-c", "echo oops >&2"}, child_process::error_output::piped);
+  CHECK(read_all(child.error) == "oops\n");
+  CHECK(read_all(child.output).empty());
+}
+
+TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of another child's pipes",
+          "[cli]") {
+  child_process other({"cat"});
+  child_process child({"/bin/sh", "-c", "ls -l /proc/$$/fd"});
+  const std::string list = read_all(child.output);
+  const auto own_pipes = [&] {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = list.find("pipe:", at)) != std::string::npos; ++at) ++count;
+    return count;
+  }();
+  CAPTURE(list);
+  CHECK(own_pipes >= 2);
+  for (const int fd : {other.input.get(), other.output.get(), child.input.get()}) {
+    const auto link = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
+    const bool is_its_own = fd == child.input.get();  // the other end of that pipe is its stdin
+    CHECK((list.find(link.string()) != std::string::npos) == is_its_own);
+  }
+  other.input.close();
+  CHECK(other.wait_until(in(20s)) == child_exit{0, 0});  // nobody else holds its input
+}
+
+TEST_CASE("no child outlives its object", "[cli]") {
+  pid_t pid = -1;
+  {
+    child_process child({"cat"});
+    pid = child.pid();
+    REQUIRE(exists(pid));
+  }
+  CHECK_FALSE(exists(pid));
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "tool/replay/fault_schedule.hpp"
+
+using namespace kclxx::replay;
+
+namespace {
+
+std::string why_not(const std::string& text) {
+  try {
+    parse_faults(text);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "it is fine";
+}
+
+std::vector<bool> throws_of(dice one, double probability) {
+  std::vector<bool> all;
+  for (int i = 0; i < 1000; ++i) all.push_back(one.says(probability));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("faults are read from one text", "[replay][faults]") {
+  const faults all = parse_faults(
+      "throttle=0.25,dependency=1,unknown-action=0,shutdown-at=3,lease-lost-at=record:500,"
+      "end-of-input-at=7,kill-at=record:1,seed=18446744073709551615");
+  CHECK(all.throttle == 0.25);
+  CHECK(all.dependency == 1);
+  CHECK(all.shutdown_at == place{place::unit::batch, 3});
+  CHECK(all.lease_lost_at == place{place::unit::record, 500});
+  CHECK(all.end_of_input_at == place{place::unit::batch, 7});
+  CHECK(all.kill_at == place{place::unit::record, 1});
+  CHECK(all.seed == 18446744073709551615U);
+}
+
+TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
+  CHECK(why_not("throttle=1.5") == "the fault throttle=1.5 needs a probability from 0 to 1");
+  CHECK(why_not("throttle=nan") == "the fault throttle=nan needs a probability from 0 to 1");
+  CHECK(why_not("dependency=0.1x").starts_with("the fault dependency=0.1x needs"));
+  CHECK(why_not("kill-at=0").starts_with("the fault kill-at=0 needs the number of a batch"));
+  CHECK(why_not("kill-at=record:").starts_with("the fault kill-at=record: needs"));
+  CHECK(why_not("kill-at=-3").starts_with("the fault kill-at=-3 needs"));
+  CHECK(why_not("seed=x").starts_with("the fault seed=x needs a number"));
+  CHECK(why_not("throttle") == "the fault 'throttle' has no value: NAME=VALUE");
+  CHECK(why_not("") == "the fault '' has no value: NAME=VALUE");
+  CHECK(why_not("throttle=0.1,").starts_with("the fault '' has no value"));
+  CHECK(why_not("throttle=0.1,kill-at=2,throttle=0.2") == "the fault throttle is there twice");
+  CHECK(why_not("fire=1").starts_with("there is no fault 'fire'; there are throttle"));
+}
+
+TEST_CASE("the dice say the same for the same seed and shard, and keep to the probability",
+          "[replay][faults]") {
+  const auto all = throws_of(dice(1, "shard"), 0.3);
+  CHECK(all == throws_of(dice(1, "shard"), 0.3));
+  CHECK(all != throws_of(dice(2, "shard"), 0.3));
+  CHECK(all != throws_of(dice(1, "other"), 0.3));
+  const auto count = std::count(all.begin(), all.end(), true);
+  CHECK(count > 240);  // four standard deviations
+  CHECK(count < 360);
+  CHECK(throws_of(dice(1, "shard"), 0) == std::vector<bool>(1000, false));
+  CHECK(throws_of(dice(1, "shard"), 1) == std::vector<bool>(1000, true));
+}
+
+TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
+          "[replay][faults]") {
+  using behind = fault_schedule::behind_line;
+  fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=record:8,shutdown-at=4"));
+  shard.begin_batch(3);
+  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK_FALSE(shard.is_lease_lost());
+  shard.begin_batch(4);
+  CHECK(shard.take_what_follows_line() == behind::kill);
+  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK_FALSE(shard.is_lease_lost());
+  CHECK_FALSE(shard.shutdown_takes_the_place(1));
+  shard.begin_batch(1);
+  CHECK(shard.is_lease_lost());
+  CHECK(shard.records() == 8);
+  CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: 3 batches were "
+                                                  "sent"});
+  CHECK(shard.shutdown_takes_the_place(1));
+  CHECK(shard.unmet().empty());
+}
+
+TEST_CASE("a batch has one unknown action before it at most", "[replay][faults]") {
+  fault_schedule shard(parse_faults("unknown-action=1"));
+  shard.begin_shard("shard");
+  CHECK(shard.unknown_action_comes_first());
+  CHECK_FALSE(shard.unknown_action_comes_first());
+  shard.begin_batch(1);
+  CHECK(shard.unknown_action_comes_first());
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+#include <string>
+
+#include "support/catch.hpp"
+#include "tool/replay/replay_report.hpp"
+#include "tool/replay/summary.hpp"
+
+using namespace kclxx;
+using Catch::Contains;
+
+namespace {
+
+std::string report_of(std::size_t breaches) {
+  cli::replay_result result;
+  result.shards.resize(1);
+  for (std::size_t i = 0; i < breaches; ++i) {
+    result.shards[0].summary.breaches.add(i + 1, "a status that nobody waits for");
+  }
+  std::ostringstream out;
+  print_report(out, result);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("the report says how many remarks it does not show", "[cli][report]") {
+  const std::size_t most = replay::remarks::most_kept;
+  CHECK_THAT(report_of(most), !Contains("more</li>"));
+  CHECK_THAT(report_of(most + 7), Contains("<span class=\"bad\">breach</span> and 7 more</li>"));
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/decoder_outline.hpp"
+
+#include <chrono>
+#include <string>
+#include <variant>
+
+#include "support/catch.hpp"
+#include "support/scripted_daemon.hpp"
+
+using namespace kclxx::protocol;
+using namespace std::chrono_literals;
+using kclxx::sequence_position;
+
+namespace {
+
+template <class Wanted>
+Wanted look_at(std::string line) {
+  const std::size_t size = line.size();
+  line.append(outliner::padding, '?');
+  const std::string before = line;
+  outliner one;
+  auto result = one.look_at({line.data(), size});
+  CHECK(line == before);
+  REQUIRE(std::holds_alternative<Wanted>(result));
+  return std::get<Wanted>(std::move(result));
+}
+
+outline fine(const std::string& line) { return look_at<outline>(line); }
+std::string wrong(const std::string& line) {
+  const auto error = look_at<decode_error>(line);
+  return (error.field.empty() ? "" : error.field + " ") + error.what;
+}
+
+}  // namespace
+
+TEST_CASE("the outline of a batch has its size and its largest position", "[protocol][outline]") {
+  const auto batch =
+      fine(R"({"action":"processRecords","records":[)"
+           R"({"action":"record","data":"aGVsbG8=","sequenceNumber":"100","subSequenceNumber":7},)"
+           R"({"data":null,"partitionKey":"a\"b","sequenceNumber":"99","subSequenceNumber":9},)"
+           R"({"data":"YWJj" ,"sequenceNumber":"0100","subSequenceNumber":8}],)"
+           R"("millisBehindLatest":1234})");
+  CHECK(batch.kind == line_kind::process_records);
+  CHECK(batch.action == "processRecords");
+  CHECK(batch.records == 3);
+  CHECK(batch.data_bytes == 8);
+  CHECK(batch.position == sequence_position("100", 8));
+  CHECK(batch.millis_behind_latest == 1234ms);
+}
+
+TEST_CASE("an empty batch has no position, and neither has one of zeros none",
+          "[protocol][outline]") {
+  CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);
+  CHECK(fine(R"({"action":"processRecords","records":[{"sequenceNumber":"00"}]})").position ==
+        sequence_position("0"));
+}
+
+TEST_CASE("the outline tells the kinds of lines apart, whatever the order of their fields",
+          "[protocol][outline]") {
+  const auto begin = fine(R"({"sequenceNumber":"TRIM_HORIZON","shardId":"s","subSequenceNumber":0,)"
+                          R"("action":"initialize"})");
+  CHECK(begin.kind == line_kind::initialize);
+  CHECK(begin.shard_id == "s");
+  CHECK(begin.position == sequence_position("TRIM_HORIZON"));
+  CHECK(fine(R"({"action":"leaseLost"})").kind == line_kind::lease_lost);
+  CHECK(fine(R"({"action":"shardEnded"})").kind == line_kind::shard_ended);
+  CHECK(fine(R"({"action":"shutdownRequested"})").kind == line_kind::shutdown_requested);
+  CHECK(fine(R"({"action":"shutdown","reason":"TERMINATE"})").kind == line_kind::shard_ended);
+  CHECK(fine(R"({"action":"shutdown","reason":"SHARD_END"})").kind == line_kind::shard_ended);
+  CHECK(fine(R"({"action":"shutdown","reason":"ZOMBIE"})").kind == line_kind::lease_lost);
+  CHECK(fine(R"({"action":"shutdown","reason":"LEASE_LOST"})").action == "shutdown");
+  CHECK(fine(R"({"action":"new","records":[]})").kind == line_kind::unknown_action);
+}
+
+TEST_CASE("an answer keeps what was asked for, however odd that was", "[protocol][outline]") {
+  const auto failed =
+      fine(R"({"action":"checkpoint","sequenceNumber":"abc","subSequenceNumber":-1,)"
+           R"("error":"IllegalArgumentException"})");
+  CHECK(failed.kind == line_kind::checkpoint_answer);
+  CHECK(failed.sequence_number == "abc");
+  CHECK(failed.sub_sequence_number == -1);
+  CHECK(failed.error == "IllegalArgumentException");
+  const auto null = fine(
+      R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":null})");
+  CHECK_FALSE(null.sequence_number);
+  CHECK_FALSE(null.sub_sequence_number);
+  CHECK_FALSE(null.error);
+}
+
+TEST_CASE("a line that is damaged is refused with the field", "[protocol][outline]") {
+  CHECK(wrong("") == "is empty");
+  CHECK(wrong("[1]") == "is not a JSON object");
+  CHECK(wrong(R"({"records":[]})") == "action is missing");
+  CHECK(wrong(R"({"action":"processRecords"})") == "records is missing");
+  CHECK(wrong(R"({"action":"initialize"})") == "shardId is missing");
+  CHECK(wrong(R"({"action":"initialize","shardId":"s","sequenceNumber":"x"})") ==
+        "sequenceNumber is neither a decimal number nor a sentinel");
+  CHECK(wrong(R"({"action":"processRecords","records":[{"data":"eA=="}]})") ==
+        "records[0].sequenceNumber is empty");
+  CHECK(wrong(R"({"action":"shutdown","reason":"?"})").starts_with("reason is none of"));
+  CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something behind the JSON object");
+  CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
+}
+
+TEST_CASE("bytes that are not UTF-8 do not hide what a line is", "[protocol][outline]") {
+  const auto batch = fine(
+      "{\"action\":\"processRecords\",\"records\":[{\"partitionKey\":\"\xff\","
+      "\"sequenceNumber\":\"5\"}]}");
+  CHECK(batch.position == sequence_position("5"));
+}
+
+TEST_CASE("the outline agrees with the lines that the tests' daemon writes",
+          "[protocol][outline]") {
+  const auto batch = fine(kclxx::test::records_line({"a", "bb", "ccc", "dddd"}, 41));
+  CHECK(batch.records == 4);
+  CHECK(batch.data_bytes == 10);
+  CHECK(batch.position == sequence_position("44"));
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/reader.hpp"
+
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/memory_stream.hpp"
+
+using namespace kclxx::test;
+using namespace kclxx::transcript;
+using std::chrono::microseconds;
+
+namespace {
+
+const std::string head =
+    R"({"kclxx_transcript":1,"shard":"shardId-7","started":"2026-11-21T07:00:00.123456Z","command":["./child","-v"]})"
+    "\n";
+
+/// What was read, each entry as one text, and behind them the error if there was one.
+std::vector<std::string> read_all(const std::string& text, std::size_t piece = std::string::npos,
+                                  std::size_t max_line = reader::default_max_line) {
+  std::vector<std::string> all;
+  memory_source source(text, piece);
+  try {
+    reader from(source, "file", max_line);
+    entry one;
+    while (from.next(one)) {
+      const char* kinds[] = {"daemon", "child", "exit", "killed", "end_of_input", "end_of_output"};
+      all.push_back(std::to_string(one.line_number) + " " +
+                    (one.at ? std::to_string(one.at->count()) : "-") + " " +
+                    kinds[static_cast<int>(one.kind)] + " " + std::string(one.line) +
+                    (one.number != 0 ? std::to_string(one.number) : ""));
+    }
+  } catch (const transcript_error& error) {
+    all.emplace_back(error.what());
+  }
+  return all;
+}
+
+using lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a transcript is read entry by entry, however it arrives", "[transcript]") {
+  const auto piece = GENERATE(as<std::size_t>(), 1, 7, 64, 100000);
+  const std::string text = head + R"({"at":0,"from":"daemon","line":{"action":"initialize"}})"
+                                  "\n"
+                                  R"({"at":12,"from":"child","text":"a \"stray\" \u00e9\n"})"
+                                  "\n"
+                                  R"({"at":13,"from":"child","text":""})"
+                                  "\n"
+                                  R"({"at":14,"from":"child","bytes":"/wA="})"
+                                  "\n"
+                                  R"({"at":20,"from":"child","line":{"action":"status"}})"
+                                  "\n"
+                                  R"({"at":30,"event":"end_of_input"})"
+                                  "\n"
+                                  R"({"at":31,"event":"end_of_output"})"
+                                  "\n"
+                                  R"({"at":32,"event":"exit","status":3})"
+                                  "\n"
+                                  R"({"at":33,"event":"exit","signal":9})"
+                                  "\n";
+  CHECK(read_all(text, piece) == lines{R"(2 0 daemon {"action":"initialize"})",
+                                       "3 12 child a \"stray\" \xC3\xA9\n", "4 13 child ",
+                                       std::string("5 14 child \xFF\0", 13),
+                                       R"(6 20 child {"action":"status"})", "7 30 end_of_input ",
+                                       "8 31 end_of_output ", "9 32 exit 3", "10 33 killed 9"});
+}
+
+TEST_CASE("the header is read, with what may be unknown", "[transcript]") {
+  memory_source source(head);
+  CHECK(reader(source, "file").head() ==
+        header{"shardId-7", "2026-11-21T07:00:00.123456Z", {"./child", "-v"}});
+  memory_source without_shard(R"({"kclxx_transcript":1,"shard":null,"started":"","command":[]})"
+                              "\n");
+  CHECK(reader(without_shard, "file").head() == header{std::nullopt, "", {}});
+}
+
+TEST_CASE("spaces behind : and , are read as json.dumps of python writes them", "[transcript]") {
+  CHECK(read_all(R"({"kclxx_transcript": 1, "shard": null, "started": "x", "command": []})"
+                 "\n"
+                 R"({"at": 1, "from": "daemon", "line": {"action": "leaseLost"}})"
+                 "\n"
+                 R"({"at": 2, "from": "child", "text": "x"})"
+                 "\n"
+                 R"({"at": 3, "event": "exit", "status": 10})"
+                 "\n") ==
+        lines{R"(2 1 daemon {"action": "leaseLost"})", "3 2 child x", "4 3 exit 10"});
+}
+
+TEST_CASE("a file of the daemon's lines alone is read, without times", "[transcript]") {
+  CHECK(read_all("{\"action\":\"initialize\"}\n{\"action\":\"leaseLost\"}\n") ==
+        lines{R"(1 - daemon {"action":"initialize"})", R"(2 - daemon {"action":"leaseLost"})"});
+  CHECK(read_all("{\"shardId\":\"a\", \"action\":\"initialize\"}\n").front().starts_with("1 - "));
+  CHECK(read_all("{\"action\":\"initialize\"}\noops\n").back() ==
+        "file:2: is not a line of the daemon: a JSON object was expected");
+  CHECK(read_all("{\"action\":\"initialize\"}\n{\"action\":\"pro").back() ==
+        "file:2: is cut off: the file ends without a newline");
+}
+
+TEST_CASE("what is not a transcript is refused with the file's name and the line", "[transcript]") {
+  CHECK(read_all("") == lines{"file:1: the file is empty"});
+  CHECK(read_all("\n") == lines{"file:1: the line is empty"});
+  const std::string neither =
+      "file:1: is neither a transcript's header nor a line of the daemon (an object with "
+      "\"action\")";
+  for (const char* text : {"hello\n", "[]\n", "{}\n", "{\"action\"\n", "\xFF\xFE{}\n"}) {
+    CAPTURE(text);
+    CHECK(read_all(text) == lines{neither});
+  }
+  CHECK(read_all("{\"kclxx_transcript\":2}\n") ==
+        lines{"file:1: is of version 2; this kclxx reads version 1"});
+  CHECK(read_all("{\"kclxx_transcript\":\"1\"}\n") ==
+        lines{"file:1: is of version \"1\"; this kclxx reads version 1"});
+  CHECK(read_all("{\"kclxx_transcript\":1,\"shard\":3}\n") ==
+        lines{"file:1: the header's \"shard\" is not a string or null"});
+  CHECK(read_all("{\"kclxx_transcript\":1,\"started\":\"x\",\"command\":[1]}\n") ==
+        lines{"file:1: the header's \"command\" is not a list of strings"});
+}
+
+TEST_CASE("a damaged line is named, behind everything that stands before it", "[transcript]") {
+  const std::string good = R"({"at":0,"from":"daemon","line":{}})"
+                           "\n";
+  const auto error_of = [&](const std::string& line) {
+    const lines all = read_all(head + good + line + "\n" + good);
+    REQUIRE(all.size() == 2);
+    CHECK(all.front() == "2 0 daemon {}");
+    REQUIRE(all.back().starts_with("file:3: "));
+    return all.back().substr(8);
+  };
+  const std::string no_beginning = "does not begin with {\"at\":<microseconds>,";
+  CHECK(error_of("") == no_beginning);
+  CHECK(error_of("nonsense") == no_beginning);
+  CHECK(error_of(R"({"from":"daemon","at":0,"line":{}})") == no_beginning);
+  CHECK(error_of(R"({"at":-1,"from":"daemon","line":{}})") == no_beginning);
+  CHECK(error_of(R"({"at":1.5,"from":"daemon","line":{}})") == no_beginning);
+  CHECK(error_of(R"({"at":99999999999999999999,"from":"daemon","line":{}})") == no_beginning);
+  CHECK(error_of(R"({"at":0,"line":{}})") == "\"at\" is not followed by \"from\" or \"event\"");
+  CHECK(error_of(R"({"at":0,"from":"me","line":{}})") ==
+        "\"from\" is neither \"daemon\" nor \"child\"");
+  CHECK(error_of(R"({"at":0,"from":"child"})") ==
+        "\"from\" is not followed by \"line\", \"text\" or \"bytes\"");
+  const std::string line_error = "\"line\" is not an object, or something stands behind it";
+  CHECK(error_of(R"({"at":0,"from":"child","line":"x"})") == line_error);
+  CHECK(error_of(R"({"at":0,"from":"child","line":})") == line_error);
+  CHECK(error_of(R"({"at":0,"from":"child","line":{})") == line_error);  // one brace is lost
+  CHECK(error_of(R"({"at":0,"from":"child","line":{},"more":1})") == line_error);
+  CHECK(error_of(R"({"at":0,"from":"child","line":{},"mo)") ==
+        "is damaged: it does not end with }");
+  CHECK(error_of(R"({"at":0,"from":"child","text":"x","more":1})") ==
+        "\"text\" is not a string, or something stands behind it");
+  CHECK(error_of(R"({"at":0,"from":"child","text":"x)") == "is damaged: it does not end with }");
+  CHECK(error_of(R"({"at":0,"from":"child","bytes":"?"})") ==
+        "\"bytes\" is not base64, or something stands behind it");
+  CHECK(error_of(R"({"at":0,"from":"child","bytes":"AAA=","more":"x"})") ==
+        "\"bytes\" is not base64, or something stands behind it");
+  CHECK(error_of(R"({"at":0,"from":"child","bytes":1})") ==
+        "\"bytes\" is not a string, or something stands behind it");
+  CHECK(error_of(R"({"at":0,"event":"boom"})") ==
+        "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"");
+  const std::string event_error = "the event is damaged, or something stands behind it";
+  CHECK(error_of(R"({"at":0,"event":"exit"})") == event_error);
+  CHECK(error_of(R"({"at":0,"event":"exit","status":-3})") == event_error);
+  CHECK(error_of(R"({"at":0,"event":"exit","status":0,"more":1})") == event_error);
+  CHECK(error_of(R"({"at":0,"event":"end_of_input","more":1})") == event_error);
+}
+
+TEST_CASE("a transcript that was cut off anywhere is read up to its last complete line",
+          "[transcript]") {
+  const std::string whole = head + R"({"at":0,"from":"daemon","line":{"action":"initialize"}})"
+                                   "\n"
+                                   R"({"at":5,"event":"exit","status":0})"
+                                   "\n";
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    CAPTURE(size);
+    const std::string text = whole.substr(0, size);
+    const auto complete = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    const lines all = read_all(text, 13);
+    if (text.back() == '\n') {
+      CHECK(all.size() == complete - 1);  // one is the header
+    } else {
+      CHECK(all.size() == (complete == 0 ? 0 : complete - 1) + 1);
+      CHECK(all.back() == "file:" + std::to_string(complete + 1) +
+                              ": is cut off: the file ends without a newline");
+    }
+  }
+}
+
+TEST_CASE("a line may be as long as the limit, and no longer", "[transcript]") {
+  const std::string line =
+      R"({"at":0,"from":"daemon","line":{"x":")" + std::string(500, 'x') + "\"}}";
+  CHECK(read_all(head + line + "\n", 100, line.size()).size() == 1);
+  CHECK(read_all(head + line + "\n", 100, line.size() - 1) ==
+        lines{"file:2: is longer than the limit on lines"});
+}
+
+TEST_CASE("long lines between short ones are handed out whole", "[transcript]") {
+  std::string text = head;
+  std::vector<std::size_t> sizes{10, 3'000'000, 1, 262'144, 700'000, 2, 262'143};
+  for (const std::size_t size : sizes) {
+    text += R"({"at":0,"from":"daemon","line":{)" + std::string(size, 'x') + "}}\n";
+  }
+  memory_source source(text, 250'000);
+  reader from(source, "file");
+  entry one;
+  for (const std::size_t size : sizes) {
+    REQUIRE(from.next(one));
+    CHECK((one.line == "{" + std::string(size, 'x') + "}"));
+  }
+  CHECK_FALSE(from.next(one));
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/writer.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/memory_stream.hpp"
+#include "tool/transcript/header.hpp"
+#include "tool/transcript/reader.hpp"
+
+using namespace kclxx::test;
+using namespace kclxx::transcript;
+using std::chrono::microseconds;
+
+namespace {
+
+entry line_from(entry_kind kind, std::string_view line, int at = 0) {
+  entry one;
+  one.at = microseconds(at);
+  one.kind = kind;
+  one.line = line;
+  return one;
+}
+
+std::string written(const entry& one, bool is_unfinished = false) {
+  memory_sink sink;
+  writer(sink).write(one, is_unfinished);
+  REQUIRE(sink.writes.size() == 1);
+  return sink.text();
+}
+
+}  // namespace
+
+TEST_CASE("the header stands in one line, in this order", "[transcript]") {
+  memory_sink sink;
+  writer to(sink);
+  to.write(header{"shardId-0", "2026-11-21T07:00:00.123456Z", {"./child", "a \"b\""}});
+  to.write(header{std::nullopt, "", {"\xFF"}});
+  CHECK(
+      sink.text() ==
+      R"({"kclxx_transcript":1,"shard":"shardId-0","started":"2026-11-21T07:00:00.123456Z","command":["./child","a \"b\""]})"
+      "\n"
+      "{\"kclxx_transcript\":1,\"shard\":null,\"started\":\"\",\"command\":[\"\xEF\xBF\xBD\"]}\n");
+}
+
+TEST_CASE("an object stands as it is, anything else as text or bytes", "[transcript]") {
+  CHECK(written(line_from(entry_kind::daemon_line,
+                          R"({"a" : "\u00e9 )"
+                          "\xFF\"}",
+                          7)) == R"({"at":7,"from":"daemon","line":{"a" : "\u00e9 )"
+                                 "\xFF\"}}\n");
+  CHECK(written(line_from(entry_kind::child_line, "say \"h\xC3\xA9\"\r")) ==
+        "{\"at\":0,\"from\":\"child\",\"text\":\"say \\\"h\xC3\xA9\\\"\\r\"}\n");
+  CHECK(written(line_from(entry_kind::child_line, "")) ==
+        "{\"at\":0,\"from\":\"child\",\"text\":\"\"}\n");
+  CHECK(written(line_from(entry_kind::child_line, "\xFF\xFE")) ==
+        "{\"at\":0,\"from\":\"child\",\"bytes\":\"//4=\"}\n");
+}
+
+TEST_CASE("a line that never got its newline is text", "[transcript]") {
+  CHECK(written(line_from(entry_kind::child_line, "{}"), true) ==
+        "{\"at\":0,\"from\":\"child\",\"text\":\"{}\"}\n");
+}
+
+TEST_CASE("each entry is one write, and reads back as it was", "[transcript]") {
+  memory_sink sink;
+  writer to(sink);
+  to.write(header{"shardId-0", "now", {"./child"}});
+  std::vector<entry> entries{line_from(entry_kind::daemon_line, R"({"action":"initialize"})", 1),
+                             line_from(entry_kind::child_line, "", 2),
+                             line_from(entry_kind::child_line, "\x01 stray \xC3\xA9", 3),
+                             line_from(entry_kind::child_line, std::string_view("\xFF\0x", 3), 4),
+                             line_from(entry_kind::child_line, "{", 5),
+                             line_from(entry_kind::child_line, R"({"x":1}{"y":{}})", 6),
+                             line_from(entry_kind::end_of_input, "", 7),
+                             line_from(entry_kind::end_of_output, "", 8),
+                             line_from(entry_kind::exit, "", 9),
+                             line_from(entry_kind::killed, "", 10)};
+  entries[8].number = 10;
+  entries[9].number = 11;
+  for (const entry& one : entries) to.write(one);
+  CHECK(sink.writes.size() == 1 + entries.size());
+  memory_source source(sink.text());
+  reader from(source, "file");
+  for (const entry& expected : entries) {
+    entry one;
+    REQUIRE(from.next(one));
+    CHECK(one.at == expected.at);
+    CHECK(one.kind == expected.kind);
+    CHECK(one.line == expected.line);
+    CHECK(one.number == expected.number);
+  }
+  entry one;
+  CHECK_FALSE(from.next(one));
+}
+
+TEST_CASE("times are written in UTC with microseconds", "[transcript]") {
+  using namespace std::chrono;
+  CHECK(format_time(system_clock::time_point(microseconds(0))) == "1970-01-01T00:00:00.000000Z");
+  CHECK(format_time(system_clock::time_point(microseconds(1'795'244'400'000'042))) ==
+        "2026-11-21T07:00:00.000042Z");
+}
+
+TEST_CASE("the shard is known from initialize alone", "[transcript]") {
+  CHECK(initialized_shard(R"({"action":"initialize","shardId":"shardId-3"})") == "shardId-3");
+  for (const char* line : {R"({"action":"leaseLost","shardId":"x"})", R"({"action":"initialize"})",
+                           R"({"action":"initialize","shardId":3})", "initialize", ""}) {
+    CAPTURE(line);
+    CHECK(initialized_shard(line) == std::nullopt);
+  }
+}
