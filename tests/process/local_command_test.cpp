@@ -76,7 +76,7 @@ TEST_CASE("the program in the cache is the one in the source", "[local][fetch]")
   const std::filesystem::path program = fetched.out.substr(0, fetched.out.find('\n'));
   std::size_t files = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(KCLXX_SOURCE_DIR "/src/tool/daemon/local")) {
+       std::filesystem::directory_iterator(KCLXX_SOURCE_DIR "/src/tool/local/program")) {
     if (entry.path().extension() != ".js") continue;
     ++files;
     const auto text = [](const std::filesystem::path& path) {
