@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace kclxx::launcher::embedded {
+namespace kclxx::tool::embedded {
 
 /// A Maven project, and the folder for its jars.
 struct project {
@@ -37,4 +37,4 @@ extern const folder local_program;
 extern const std::string_view logback;
 extern const std::string_view java_util_logging;
 
-}  // namespace kclxx::launcher::embedded
+}  // namespace kclxx::tool::embedded

@@ -128,14 +128,14 @@ TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]")
   CHECK(box.read("stopped") == "graceful\n");
 }
 
-TEST_CASE("run mentions findings in one line and goes on", "[daemon][run]") {
+TEST_CASE("run names the number of problems in one line and starts", "[daemon][run]") {
   const sandbox box;
   furnish(box);
   const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
                              {"KCLXX_PROPERTY_maxrecords=5"});
   CHECK(run.status == 0);
   CHECK(run.err ==
-        "kclxx daemon run: a.properties has 1 finding: kclxx daemon check --kcl 3 "
+        "kclxx daemon run: a.properties has 1 problem; to list: kclxx daemon check --kcl 3 "
         "a.properties\n");
   CHECK(contains(run.out, "arg: "));
 }
@@ -203,6 +203,22 @@ TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon]
   CHECK(contains(by_sh.out, "tableName=it\\'s\\ \\\"mine\\\"\n"));
 }
 
+TEST_CASE("the printed command replaces the shell, so a signal to it reaches Java",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  box.program("bin/java", "echo $$\n");
+  box.write("script", box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"}).out);
+  const auto by_sh = in_forked_copy([&] {
+    box.write("shell", std::to_string(::getpid()) + "\n");
+    ::setenv("PATH", ((box / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
+    ::execlp("sh", "sh", (box / "script").c_str(), nullptr);
+    return 98;
+  });
+  CHECK(by_sh.status == 0);
+  CHECK(by_sh.out == box.read("shell"));
+}
+
 TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") {
   const sandbox box;
   furnish(box);
@@ -212,7 +228,7 @@ TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") 
   CHECK(contains(run.out, "arg: com.amazonaws.services.kinesis.multilang.MultiLangDaemon\n"));
 }
 
-TEST_CASE("check lists findings with their place and says by its status if there are any",
+TEST_CASE("check lists problems with their place, and its status tells whether there are any",
           "[daemon][check]") {
   const sandbox box;
   furnish(box);

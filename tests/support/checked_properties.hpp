@@ -5,24 +5,24 @@
 #include <string>
 #include <vector>
 
-#include "tool/daemon/findings.hpp"
+#include "tool/daemon/diagnostics.hpp"
 
 namespace kclxx::test {
 
-using namespace launcher;
+using namespace tool;
 
-/// Properties without a finding.
-inline const std::map<generation, std::string> sound{
-    {generation::kcl1,
+/// Properties without a diagnostic.
+inline const std::map<kcl_version, std::string> sound{
+    {kcl_version::kcl1,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
      "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\n"
      "initialPositionInStream=LATEST\nlogWarningForTaskAfterMillis=60000\n"},
-    {generation::kcl2,
+    {kcl_version::kcl2,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
      "regionName=us-gov-east-1\n"
      "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\nretrievalMode=POLLING\n"
      "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"},
-    {generation::kcl3,
+    {kcl_version::kcl3,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
      "regionName=eu-central-1\n"
      "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
@@ -36,14 +36,15 @@ inline executable_state look(const std::string& program) {
   return executable_state::missing;
 }
 
-inline std::vector<finding> checked(const std::string& text, generation which = generation::kcl3) {
+inline std::vector<diagnostic> checked(const std::string& text,
+                                       kcl_version which = kcl_version::kcl3) {
   return check(parse_properties(text), which, look);
 }
 
 /// What is found in a sound file with these lines behind it.
-inline std::string with(const std::string& lines, generation which = generation::kcl3) {
+inline std::string with(const std::string& lines, kcl_version which = kcl_version::kcl3) {
   std::string result;
-  for (const finding& one : checked(sound.at(which) + lines, which)) {
+  for (const diagnostic& one : checked(sound.at(which) + lines, which)) {
     result +=
         (one.level == severity::error ? "error: " : "warning: ") + one.what + "\n" + one.why + "\n";
   }
@@ -51,8 +52,8 @@ inline std::string with(const std::string& lines, generation which = generation:
 }
 
 /// What is found in a sound file without the lines that begin so.
-inline std::vector<finding> without(const std::string& beginning,
-                                    generation which = generation::kcl3) {
+inline std::vector<diagnostic> without(const std::string& beginning,
+                                       kcl_version which = kcl_version::kcl3) {
   auto all = parse_properties(sound.at(which));
   std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
   return check(all, which, look);

@@ -57,12 +57,12 @@ std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-int list_findings(const daemon_options& options, bool is_strict) {
+int list_diagnostics(const daemon_options& options, bool is_strict) {
   const auto all = read_properties(options);
-  const auto found = launcher::check(all, options.which(), look_at_program);
+  const auto found = tool::check(all, options.which(), look_at_program);
   std::size_t errors = 0;
-  for (const launcher::finding& one : found) {
-    const bool is_error = one.level == launcher::severity::error;
+  for (const tool::diagnostic& one : found) {
+    const bool is_error = one.level == tool::severity::error;
     errors += is_error ? 1 : 0;
     std::cout << (one.origin.empty() ? options.file : one.origin);
     if (one.line != 0) std::cout << ":" << one.line;
@@ -96,7 +96,7 @@ void add_fetch(CLI::App& daemon, invocation& run) {
   command.callback([options] {
     const std::filesystem::path cache =
         options->cache.empty() ? default_cache() : std::filesystem::path(options->cache);
-    const auto which = static_cast<launcher::generation>(options->kcl);
+    const auto which = static_cast<tool::kcl_version>(options->kcl);
     std::cout << fetch_jars(cache, which, options->is_offline).string() << std::endl;
   });
 }
@@ -145,7 +145,7 @@ void add_check(CLI::App& daemon, invocation& run) {
   add_kcl_option(command, options->kcl);
   command.add_flag("--strict", *is_strict, "Exit status 1 for warnings, too");
   command.callback(
-      [options, is_strict, &run] { run.status = list_findings(*options, *is_strict); });
+      [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });
 }
 
 }  // namespace

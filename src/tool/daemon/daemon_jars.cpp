@@ -11,21 +11,21 @@ namespace kclxx::cli {
 
 namespace fs = std::filesystem;
 
-fs::path place_of_jars(const fs::path& cache, launcher::generation which) {
-  return fs::absolute(cache) / launcher::jars_of(which).folder;
+fs::path place_of_jars(const fs::path& cache, tool::kcl_version which) {
+  return fs::absolute(cache) / tool::jars_of(which).folder;
 }
 
-bool has_jars(const fs::path& folder, launcher::generation which) {
-  return has_jar(folder, launcher::main_jar(which));
+bool has_jars(const fs::path& folder, tool::kcl_version which) {
+  return has_jar(folder, tool::main_jar(which));
 }
 
-fs::path fetch_jars(const fs::path& cache, launcher::generation which, bool is_offline) {
+fs::path fetch_jars(const fs::path& cache, tool::kcl_version which, bool is_offline) {
   const fs::path place = place_of_jars(cache, which);
   const auto fill = [&](const fs::path& folder) {
-    fetch_with_maven(folder, launcher::jars_of(which).pom,
-                     "the daemon of " + std::string(launcher::name_of(which)), is_offline);
+    fetch_with_maven(folder, tool::jars_of(which).pom,
+                     "the daemon of " + std::string(tool::name_of(which)), is_offline);
     if (!has_jars(folder, which)) {
-      cannot_set_up("mvn brought no " + std::string(launcher::main_jar(which)) +
+      cannot_set_up("mvn brought no " + std::string(tool::main_jar(which)) +
                     "*.jar, and did not say why");
     }
   };

@@ -3,20 +3,20 @@
 
 #include <filesystem>
 
-#include "tool/daemon/generation.hpp"
+#include "tool/daemon/kcl_version.hpp"
 
 namespace kclxx::cli {
 
-/// The folder in the cache that is for the jars of this generation, whether it is there or not.
-std::filesystem::path place_of_jars(const std::filesystem::path& cache, launcher::generation which);
+/// The folder in the cache that is for the jars of this version, whether it is there or not.
+std::filesystem::path place_of_jars(const std::filesystem::path& cache, tool::kcl_version which);
 
 /// The folder has the daemon's own jar. It is there completely or not at all: see fetch_jars.
-bool has_jars(const std::filesystem::path& folder, launcher::generation which);
+bool has_jars(const std::filesystem::path& folder, tool::kcl_version which);
 
 /// Brings the jars with Maven, unless they are there, and gives their folder (see
 /// package_cache.hpp). Blocking: until Maven is done. What it says goes to stderr. Errors:
 /// command_error.
-std::filesystem::path fetch_jars(const std::filesystem::path& cache, launcher::generation which,
+std::filesystem::path fetch_jars(const std::filesystem::path& cache, tool::kcl_version which,
                                  bool is_offline);
 
 }  // namespace kclxx::cli

@@ -47,7 +47,7 @@ std::string new_worker_id() {
 
 std::string folder_of_jars(const daemon_options& options) {
   namespace fs = std::filesystem;
-  const std::string name(launcher::name_of(options.which()));
+  const std::string name(tool::name_of(options.which()));
   const std::string fetch = "kclxx daemon fetch --kcl " + std::to_string(options.kcl);
   const fs::path folder =
       !options.jars.empty()
@@ -71,8 +71,8 @@ std::string absolute_file(const std::string& name) {
   return std::filesystem::absolute(name).string();
 }
 
-launcher::launch_settings settings_for(const daemon_options& options) {
-  launcher::launch_settings settings;
+tool::launch_settings settings_for(const daemon_options& options) {
+  tool::launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
   settings.jars = folder_of_jars(options);
@@ -98,16 +98,16 @@ std::string file_in_memory(const char* name, std::string_view text) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
-void mention_findings(const daemon_options& options, const launcher::properties& all) {
-  const auto found = launcher::check(all, options.which(), look_at_program);
+void mention_diagnostics(const daemon_options& options, const tool::properties& all) {
+  const auto found = tool::check(all, options.which(), look_at_program);
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
-            << (found.size() == 1 ? " finding" : " findings") << ": kclxx daemon check --kcl "
-            << options.kcl << " " << options.file << std::endl;
+            << (found.size() == 1 ? " problem" : " problems")
+            << "; to list: kclxx daemon check --kcl " << options.kcl << " " << options.file
+            << std::endl;
 }
 
-// Whoever started us may have SIGTERM blocked or ignored; Java would leave it so, and never shut
-// down gracefully.
+// A blocked or ignored SIGTERM is inherited; Java would keep it so, and never shut down gracefully.
 void listen_to_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
   sigset_t term;
@@ -118,7 +118,7 @@ void listen_to_sigterm() {
 
 }  // namespace
 
-launcher::properties read_properties(const daemon_options& options) {
+tool::properties read_properties(const daemon_options& options) {
   input_file file(options.file);
   std::string text;
   std::array<char, 4096> piece{};
@@ -126,39 +126,39 @@ launcher::properties read_properties(const daemon_options& options) {
     text.append(piece.data(), size);
   }
   try {
-    return launcher::with_overrides(launcher::parse_properties(text),
-                                    launcher::overrides_in(environment()), options.which());
-  } catch (const launcher::properties_error& error) {
+    return tool::with_overrides(tool::parse_properties(text), tool::overrides_in(environment()),
+                                options.which());
+  } catch (const tool::properties_error& error) {
     cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
   }
 }
 
 void run_daemon(const daemon_options& options) {
-  launcher::properties all = read_properties(options);
-  launcher::launch_settings settings = settings_for(options);
-  mention_findings(options, all);
-  launcher::settle_worker_id(all, options.which(), new_worker_id());
-  settings.properties_file = file_in_memory("properties", launcher::write_properties(all));
+  tool::properties all = read_properties(options);
+  tool::launch_settings settings = settings_for(options);
+  mention_diagnostics(options, all);
+  tool::settle_worker_id(all, options.which(), new_worker_id());
+  settings.properties_file = file_in_memory("properties", tool::write_properties(all));
   if (settings.logging_file.empty()) {
-    settings.logging_file = file_in_memory("logging", launcher::logging_of(options.which()));
+    settings.logging_file = file_in_memory("logging", tool::logging_of(options.which()));
   }
-  launcher::launch made = launcher::compose(settings, all);
+  tool::launch made = tool::compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
   listen_to_sigterm();
   become(std::move(made.command));
 }
 
 void print_daemon_command(const daemon_options& options) {
-  launcher::properties all = read_properties(options);
-  launcher::launch_settings settings = settings_for(options);
-  launcher::settle_worker_id(all, options.which(), new_worker_id());
-  std::vector<launcher::inline_file> files{{3, launcher::write_properties(all)}};
+  tool::properties all = read_properties(options);
+  tool::launch_settings settings = settings_for(options);
+  tool::settle_worker_id(all, options.which(), new_worker_id());
+  std::vector<tool::inline_file> files{{3, tool::write_properties(all)}};
   settings.properties_file = "/dev/fd/3";
   if (settings.logging_file.empty()) {
-    files.push_back({4, std::string(launcher::logging_of(options.which()))});
+    files.push_back({4, std::string(tool::logging_of(options.which()))});
     settings.logging_file = "/dev/fd/4";
   }
-  std::cout << launcher::shell_command(launcher::compose(settings, all), files) << std::flush;
+  std::cout << tool::shell_command(tool::compose(settings, all), files) << std::flush;
 }
 
 }  // namespace kclxx::cli

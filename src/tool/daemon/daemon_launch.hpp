@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tool/daemon/findings.hpp"
-#include "tool/daemon/generation.hpp"
+#include "tool/daemon/diagnostics.hpp"
+#include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
 namespace kclxx::cli {
@@ -20,14 +20,12 @@ struct daemon_options {
   std::string logging;  ///< empty: the one that comes with the tool
   std::vector<std::string> java_options;
 
-  [[nodiscard]] launcher::generation which() const {
-    return static_cast<launcher::generation>(kcl);
-  }
+  [[nodiscard]] tool::kcl_version which() const { return static_cast<tool::kcl_version>(kcl); }
 };
 
 /// The file with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
-launcher::properties read_properties(const daemon_options& options);
+tool::properties read_properties(const daemon_options& options);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.

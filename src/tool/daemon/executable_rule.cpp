@@ -2,9 +2,9 @@
 // executableName: split at blanks, with no quoting, no shell, no variables.
 #include <string>
 
-#include "tool/daemon/findings.hpp"
+#include "tool/daemon/diagnostics.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -28,13 +28,13 @@ std::string relative_note(const std::string& program) {
 }  // namespace
 
 void check_executable(const properties& all, const executable_look& look,
-                      std::vector<finding>& to) {
+                      std::vector<diagnostic>& to) {
   const property* const place = find(all, "executableName");
   if (place == nullptr) return;
   const std::string program = place->value.substr(0, place->value.find(' '));
   if (program.empty()) return;  // an empty value is reported as missing
   const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
-    to.push_back(found_at(*place, severity::error, "executableName " + what, why, fix));
+    to.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
   const executable_state state = look(program);
@@ -57,4 +57,4 @@ void check_executable(const properties& all, const executable_look& look,
   }
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

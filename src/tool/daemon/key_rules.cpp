@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/findings.hpp"
-#include "tool/daemon/letters.hpp"
+#include "tool/daemon/ascii.hpp"
+#include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/property_table.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -30,7 +30,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-std::string nearest_key(std::string_view key, generation which) {
+std::string nearest_key(std::string_view key, kcl_version which) {
   std::string_view best;
   std::size_t least = std::max<std::size_t>(2, key.size() / 5) + 1;
   for (const property_row& row : property_table()) {
@@ -44,9 +44,9 @@ std::string nearest_key(std::string_view key, generation which) {
   return std::string(best);
 }
 
-std::string other_generations(std::string_view key, generation which) {
+std::string other_versions(std::string_view key, kcl_version which) {
   std::string names;
-  for (const auto other : {generation::kcl1, generation::kcl2, generation::kcl3}) {
+  for (const auto other : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
     if (other == which || find_row(key, other) == nullptr) continue;
     names += (names.empty() ? "" : " and ") + std::string(name_of(other));
   }
@@ -60,11 +60,11 @@ std::string advice_for(std::string_view key) {
   return "";
 }
 
-finding unknown(const property& one, generation which) {
+diagnostic unknown(const property& one, kcl_version which) {
   const std::string in(name_of(which));
   const std::string ignored = "The daemon ignores it without a word.";
   const auto say = [&](const std::string& what, const std::string& fix) {
-    return found_at(one, severity::error, one.key + " " + what, ignored, fix);
+    return diagnostic_at(one, severity::error, one.key + " " + what, ignored, fix);
   };
   for (const property_row& row : property_table()) {
     if (row.type(which) != value_type::none && lower(row.key) == lower(one.key)) {
@@ -76,7 +76,7 @@ finding unknown(const property& one, generation which) {
   }
   const std::string near = nearest_key(one.key, which);
   const std::string suggestion = near.empty() ? "Remove it." : "Did you mean " + near + "?";
-  if (const std::string others = other_generations(one.key, which); !others.empty()) {
+  if (const std::string others = other_versions(one.key, which); !others.empty()) {
     return say("is a key of " + others + ", not of " + in,
                near.empty() ? "Remove it." : suggestion + " Otherwise remove it.");
   }
@@ -101,7 +101,7 @@ constexpr std::array<rival, 3> rivals{{
 
 }  // namespace
 
-void check_keys(const properties& all, generation which, std::vector<finding>& to) {
+void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   for (const property& one : all) {
     if (find_row(one.key, which) == nullptr && !is_client_key(one.key, which)) {
       to.push_back(unknown(one, which));
@@ -109,7 +109,7 @@ void check_keys(const properties& all, generation which, std::vector<finding>& t
   }
 }
 
-void check_duplicates(const properties& all, generation which, std::vector<finding>& to) {
+void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   for (auto one = all.begin(); one != all.end(); ++one) {
     const std::string key = canonical_key(one->key, which);
     const auto next = std::find_if(one + 1, all.end(), [&](const property& later) {
@@ -117,11 +117,11 @@ void check_duplicates(const properties& all, generation which, std::vector<findi
     });
     if (next == all.end()) continue;
     if (next->key == one->key) {
-      to.push_back(found_at(*one, severity::warning,
-                            one->key + " is there again (" + place_of(*next) + ")",
-                            "The last one counts; this one is dead text.", "Remove one of them."));
+      to.push_back(diagnostic_at(
+          *one, severity::warning, one->key + " is there again (" + place_of(*next) + ")",
+          "The last one counts; this one is dead text.", "Remove one of them."));
     } else {
-      to.push_back(found_at(
+      to.push_back(diagnostic_at(
           *one, severity::error,
           one->key + " is there again as " + next->key + " (" + place_of(*next) + ")",
           "Both set the same field, in an order that nobody can tell.", "Remove one of them."));
@@ -131,11 +131,11 @@ void check_duplicates(const properties& all, generation which, std::vector<findi
     const property* const one = effective(all, pair.one, which);
     const property* const other = effective(all, pair.other, which);
     if (one == nullptr || other == nullptr || find_row(other->key, which) == nullptr) continue;
-    to.push_back(found_at(*one, severity::error,
-                          one->key + " stands beside " + other->key + " (" + place_of(*other) + ")",
-                          "Both set the same field, in an order that nobody can tell.",
-                          "Remove one of them."));
+    to.push_back(diagnostic_at(
+        *one, severity::error,
+        one->key + " stands beside " + other->key + " (" + place_of(*other) + ")",
+        "Both set the same field, in an order that nobody can tell.", "Remove one of them."));
   }
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -3,23 +3,23 @@
 
 #include <algorithm>
 
-#include "tool/daemon/findings.hpp"
+#include "tool/daemon/diagnostics.hpp"
 #include "tool/process/shell.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
-std::string value_of(const properties& all, std::string_view key, generation which) {
+std::string value_of(const properties& all, std::string_view key, kcl_version which) {
   const property* const one = effective(all, key, which);
   return one == nullptr ? "" : one->value;
 }
 
 }  // namespace
 
-std::string settle_worker_id(properties& all, generation which, const std::string& made) {
+std::string settle_worker_id(properties& all, kcl_version which, const std::string& made) {
   std::string id = value_of(all, "workerId", which);
-  if (id.empty() && which != generation::kcl1) id = value_of(all, "workerIdentifier", which);
+  if (id.empty() && which != kcl_version::kcl1) id = value_of(all, "workerIdentifier", which);
   if (id.empty()) id = made;
   std::erase_if(all, [](const property& one) {
     return one.key == "workerId" || one.key == "workerIdentifier";
@@ -28,8 +28,8 @@ std::string settle_worker_id(properties& all, generation which, const std::strin
   return id;
 }
 
-std::string stream_name(const properties& all, generation which) {
-  const std::string arn = which == generation::kcl1 ? "" : value_of(all, "streamArn", which);
+std::string stream_name(const properties& all, kcl_version which) {
+  const std::string arn = which == kcl_version::kcl1 ? "" : value_of(all, "streamArn", which);
   const auto slash = arn.find('/');
   return slash == std::string::npos ? value_of(all, "streamName", which) : arn.substr(slash + 1);
 }
@@ -41,7 +41,7 @@ launch compose(const launch_settings& settings, const properties& all) {
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
   if (!settings.heap.empty()) command.push_back("-Xmx" + settings.heap);
-  const bool is_first = settings.which == generation::kcl1;
+  const bool is_first = settings.which == kcl_version::kcl1;
   if (is_first) command.push_back("-Djava.util.logging.config.file=" + settings.logging_file);
   command.insert(command.end(), {"-cp", settings.jars + "/*"});
   command.insert(command.end(), settings.java_options.begin(), settings.java_options.end());
@@ -61,7 +61,7 @@ launch compose(const launch_settings& settings, const properties& all) {
 }
 
 std::string shell_command(const launch& what, const std::vector<inline_file>& files) {
-  std::string text = "env";
+  std::string text = "exec env";  // signals to the shell's process reach Java
   for (const auto& [name, value] : what.environment) text += " " + name + "=" + shell_word(value);
   for (const std::string& one : what.command) text += " " + shell_word(one);
   const auto end_of = [](const inline_file& file) {
@@ -75,4 +75,4 @@ std::string shell_command(const launch& what, const std::vector<inline_file>& fi
   return text;
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

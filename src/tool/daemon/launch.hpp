@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/generation.hpp"
+#include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 struct launch_settings {
-  generation which = generation::kcl3;
+  kcl_version which = kcl_version::kcl3;
   std::string java = "java";  ///< the program
   std::string jars;           ///< the folder with the daemon's jars
   std::string heap;           ///< for -Xmx; empty: what Java thinks best
@@ -28,10 +28,10 @@ struct launch {
 
 /// What the daemon will be called among the workers: the id in the properties, or `made`, which
 /// then is added to them. Both keys that KCL 2.x and 3.x have for it become one.
-std::string settle_worker_id(properties& all, generation which, const std::string& made);
+std::string settle_worker_id(properties& all, kcl_version which, const std::string& made);
 
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
-std::string stream_name(const properties& all, generation which);
+std::string stream_name(const properties& all, kcl_version which);
 
 /// `all` is what the file will say, with its worker id settled. The environment is what run() shows
 /// to a processor (shard_context).
@@ -46,4 +46,4 @@ struct inline_file {
 /// The same for a person: a command for sh, ready to be run.
 std::string shell_command(const launch& what, const std::vector<inline_file>& files);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -4,20 +4,22 @@
 
 #include "tool/daemon/value_rules.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
-bool is_parsed_at_start(const judged& it) {  // by Integer.parseInt, whose exception nobody catches
+bool is_parsed_at_start(
+    const value_context& it) {  // by Integer.parseInt, whose exception nobody catches
   return it.row.key == "maxActiveThreads" || it.row.key == "http.proxyPort";
 }
 
-verdict no_number(const judged& it, bool zero_counts, bool is_wide) {
-  problem found{"is " + it.quoted() + ", which is no whole number" + (is_wide ? "" : " of 32 bits"),
-                "", "Write digits alone, without a unit, a comment or a blank behind them."};
+std::optional<value_problem> no_number(const value_context& it, bool zero_counts, bool is_wide) {
+  value_problem found{
+      "is " + it.quoted() + ", which is no whole number" + (is_wide ? "" : " of 32 bits"), "",
+      "Write digits alone, without a unit, a comment or a blank behind them."};
   if (is_parsed_at_start(it)) {
     found.why = no_start;
-  } else if (it.is(generation::kcl1)) {
+  } else if (it.is(kcl_version::kcl1)) {
     found.why = "The daemon logs a warning, and " + it.default_stays() + ".";
   } else if (!zero_counts) {
     found.why = "The daemon says nothing, and " + it.default_stays() + ".";
@@ -46,48 +48,51 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return number;
 }
 
-verdict judge_whole(const judged& it, bool zero_counts, bool is_wide) {
-  const bool blanks_matter = it.is(generation::kcl1) || is_parsed_at_start(it);
+std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide) {
+  const bool blanks_matter = it.is(kcl_version::kcl1) || is_parsed_at_start(it);
   const auto number = whole_number(blanks_matter ? it.value : trimmed(it.value));
   const std::int64_t most = is_wide ? std::numeric_limits<std::int64_t>::max()
                                     : std::int64_t{std::numeric_limits<std::int32_t>::max()};
   if (!number || *number > most || *number < -most - 1) return no_number(it, zero_counts, is_wide);
   if (it.row.key == "maxActiveThreads") return std::nullopt;
   if (*number < 0) {
-    return problem{"is negative",
-                   it.is(generation::kcl1) ? "The daemon logs a warning and keeps the default."
-                                           : "The daemon takes it as it is and misbehaves later.",
-                   "Write a positive number, or remove it."};
+    return value_problem{"is negative",
+                         it.is(kcl_version::kcl1)
+                             ? "The daemon logs a warning and keeps the default."
+                             : "The daemon takes it as it is and misbehaves later.",
+                         "Write a positive number, or remove it."};
   }
   if (*number == 0 && it.row.key == "timeoutInSeconds") {
-    return problem{"is 0", "The daemon waits for no answer at all and halts at its first message.",
-                   "Write the longest time that a batch may take, or remove it."};
+    return value_problem{"is 0",
+                         "The daemon waits for no answer at all and halts at its first message.",
+                         "Write the longest time that a batch may take, or remove it."};
   }
   if (*number == 0 && !zero_counts && it.row.default_value != "0") {
-    return problem{"is 0", "0 counts as not set: " + it.default_stays() + ".",
-                   "Write another number, or remove it."};
+    return value_problem{"is 0", "0 counts as not set: " + it.default_stays() + ".",
+                         "Write another number, or remove it."};
   }
   if (it.row.key == "maxRecords" && *number > 10000) {
-    return problem{"is more than 10000", "Kinesis gives no more at once, and refuses to be asked.",
-                   "Write 10000 or less."};
+    return value_problem{"is more than 10000",
+                         "Kinesis gives no more at once, and refuses to be asked.",
+                         "Write 10000 or less."};
   }
-  if (it.row.key == "idleTimeBetweenReadsInMillis" && *number < 200 && it.is(generation::kcl3)) {
-    return problem{"is less than 200",
-                   "A shard can be read five times a second: 200 is what counts.", "Write 200.",
-                   severity::warning};
+  if (it.row.key == "idleTimeBetweenReadsInMillis" && *number < 200 && it.is(kcl_version::kcl3)) {
+    return value_problem{"is less than 200",
+                         "A shard can be read five times a second: 200 is what counts.",
+                         "Write 200.", severity::warning};
   }
   return std::nullopt;
 }
 
-verdict judge_decimal(const judged& it) {
+std::optional<value_problem> check_decimal(const value_context& it) {
   std::string_view text = trimmed(it.value);
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0) return std::nullopt;
-  return problem{"is " + it.quoted() + ", which is no number above 0",
-                 "The daemon says nothing, and " + it.default_stays() + ".",
-                 "Write a number like 0.5, or remove it."};
+  return value_problem{"is " + it.quoted() + ", which is no number above 0",
+                       "The daemon says nothing, and " + it.default_stays() + ".",
+                       "Write a number like 0.5, or remove it."};
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

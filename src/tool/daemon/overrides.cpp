@@ -6,7 +6,7 @@
 
 #include "tool/daemon/property_table.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -39,7 +39,7 @@ properties overrides_in(const std::vector<std::string>& environment) {
   return found;
 }
 
-properties with_overrides(properties all, const properties& overrides, generation which) {
+properties with_overrides(properties all, const properties& overrides, kcl_version which) {
   for (const property& one : overrides) {
     const std::string key = canonical_key(one.key, which);
     std::erase_if(all, [&](const property& old) { return canonical_key(old.key, which) == key; });
@@ -49,4 +49,4 @@ properties with_overrides(properties all, const properties& overrides, generatio
   return all;
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tool/daemon/generation.hpp"
+#include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 /// The variables KCLXX_PROPERTY_<key>, from "NAME=value" texts, sorted by key. Two underscores
 /// stand for a dot, which many shells refuse in a name. property::origin is the variable's name.
@@ -16,6 +16,6 @@ properties overrides_in(const std::vector<std::string>& environment);
 
 /// `all` with each override in its key's place, whatever spelling of it the generation takes for
 /// the same; an empty override takes the key out.
-properties with_overrides(properties all, const properties& overrides, generation which);
+properties with_overrides(properties all, const properties& overrides, kcl_version which);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

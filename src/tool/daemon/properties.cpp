@@ -6,7 +6,7 @@
 
 #include "tool/daemon/utf16.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -186,4 +186,4 @@ const property* find(const properties& all, std::string_view key) {
   return found == all.rend() ? nullptr : &*found;
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 /// One key of a properties file. UTF-8; half of a UTF-16 pair becomes the three bytes that it would
 /// have by itself, since Java lets it stand.
@@ -45,4 +45,4 @@ std::string write_properties(const properties& all);
 /// What the daemon gets for a key: the last one counts. nullptr: it is not there.
 const property* find(const properties& all, std::string_view key);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

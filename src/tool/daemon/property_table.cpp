@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "tool/daemon/letters.hpp"
+#include "tool/daemon/ascii.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -40,20 +40,20 @@ constexpr std::string_view credentials = "AwsCredentialsProvider";
 std::span<const property_row> property_table() { return rows; }
 std::span<const property_hint> property_hints() { return hints; }
 
-std::string canonical_key(std::string_view key, generation which) {
+std::string canonical_key(std::string_view key, kcl_version which) {
   std::string canonical(key);
-  if (which == generation::kcl3 && key.size() >= credentials.size() &&
+  if (which == kcl_version::kcl3 && key.size() >= credentials.size() &&
       lower(key.substr(0, credentials.size())) == lower(credentials)) {
     canonical.replace(0, credentials.size(), credentials);
   }
-  if (which == generation::kcl1 && !key.empty() && !key.starts_with("AWS")) {
+  if (which == kcl_version::kcl1 && !key.empty() && !key.starts_with("AWS")) {
     canonical.front() = lower(canonical.front());
     if (std::count(exact_in_1.begin(), exact_in_1.end(), canonical) > 0) return std::string(key);
   }
   return canonical;
 }
 
-const property_row* find_row(std::string_view key, generation which) {
+const property_row* find_row(std::string_view key, kcl_version which) {
   const std::string canonical = canonical_key(key, which);
   const auto* const found =
       std::find_if(std::begin(rows), std::end(rows),
@@ -61,11 +61,11 @@ const property_row* find_row(std::string_view key, generation which) {
   return found == std::end(rows) || found->type(which) == none ? nullptr : found;
 }
 
-bool is_client_key(std::string_view key, generation which) {
-  return which != generation::kcl1 &&
+bool is_client_key(std::string_view key, kcl_version which) {
+  return which != kcl_version::kcl1 &&
          std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {
            return key.starts_with(client) && key.size() > client.size();
          });
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "tool/daemon/generation.hpp"
+#include "tool/daemon/kcl_version.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
-/// What a daemon takes a value for. What it does with a bad one differs: see findings.cpp.
+/// How the daemon reads a value. What it does with an invalid one differs: see diagnostics.cpp.
 enum class value_type {
-  none,  ///< this generation has no such key
+  none,  ///< this version has no such key
   text,
   int32,          ///< 0, and what is not a number, leaves the default
   int64,          ///< the same
@@ -45,8 +45,8 @@ struct property_row {
   value_type kcl3;
   std::string_view default_value;  ///< empty: there is none, or it depends
 
-  [[nodiscard]] value_type type(generation which) const noexcept {
-    return which == generation::kcl1 ? kcl1 : which == generation::kcl2 ? kcl2 : kcl3;
+  [[nodiscard]] value_type type(kcl_version which) const noexcept {
+    return which == kcl_version::kcl1 ? kcl1 : which == kcl_version::kcl2 ? kcl2 : kcl3;
   }
 };
 
@@ -59,15 +59,15 @@ struct property_hint {
 std::span<const property_row> property_table();
 std::span<const property_hint> property_hints();
 
-/// The row's key that this generation takes `key` for: 1.x does not mind the first letter's case,
+/// The row's key that this version takes `key` for: 1.x does not mind the first letter's case,
 /// 3.x not the case of AwsCredentialsProvider.
-std::string canonical_key(std::string_view key, generation which);
+std::string canonical_key(std::string_view key, kcl_version which);
 
-/// nullptr: this generation ignores the key. Keys inside kinesisClient, dynamoDbClient and
+/// nullptr: this version ignores the key. Keys inside kinesisClient, dynamoDbClient and
 /// cloudWatchClient are no rows: is_client_key.
-const property_row* find_row(std::string_view key, generation which);
+const property_row* find_row(std::string_view key, kcl_version which);
 
 /// kinesisClient.region and the like: a property of the AWS SDK's client builder.
-bool is_client_key(std::string_view key, generation which);
+bool is_client_key(std::string_view key, kcl_version which);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

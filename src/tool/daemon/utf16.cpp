@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::u16string to_utf16(std::string_view text) {
   return result;
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

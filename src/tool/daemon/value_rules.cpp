@@ -8,58 +8,58 @@
 
 #include "tool/daemon/utf16.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
-verdict judge(const judged& it) {
+std::optional<value_problem> check_value(const value_context& it) {
   switch (it.row.type(it.which)) {
     case value_type::int32:
-      return judge_whole(it, false, false);
+      return check_whole(it, false, false);
     case value_type::int64:
-      return judge_whole(it, false, true);
+      return check_whole(it, false, true);
     case value_type::int32_or_zero:
-      return judge_whole(it, true, false);
+      return check_whole(it, true, false);
     case value_type::int64_or_zero:
-      return judge_whole(it, true, true);
+      return check_whole(it, true, true);
     case value_type::decimal:
-      return judge_decimal(it);
+      return check_decimal(it);
     case value_type::flag:
-      return judge_flag(it, false);
+      return check_flag(it, false);
     case value_type::flag_or_false:
-      return judge_flag(it, true);
+      return check_flag(it, true);
     case value_type::position:
-      return judge_position(it);
+      return check_position(it);
     case value_type::timestamp:
-      return judge_timestamp(it);
+      return check_timestamp(it);
     case value_type::retrieval:
-      return judge_retrieval(it);
+      return check_retrieval(it);
     case value_type::metrics_level:
-      return judge_metrics_level(it);
+      return check_metrics_level(it);
     case value_type::client_version:
-      return judge_client_version(it);
+      return check_client_version(it);
     case value_type::billing:
-      return judge_billing(it);
+      return check_billing(it);
     case value_type::uri:
-      return judge_uri(it);
+      return check_uri(it);
     case value_type::region:
-      return judge_region(it);
+      return check_region(it);
     case value_type::arn:
-      return judge_arn(it);
+      return check_arn(it);
     case value_type::duration:
-      return judge_duration(it);
+      return check_duration(it);
     case value_type::tags:
-      return judge_tags(it);
+      return check_tags(it);
     case value_type::provider:
-      return judge_provider(it);
+      return check_provider(it);
     case value_type::text:
-      return judge_text(it);
+      return check_text(it);
     case value_type::no_effect:
-      return problem{"has no effect in " + std::string(name_of(it.which)),
-                     "The daemon takes it and does nothing with it.", "Remove it.",
-                     severity::warning};
+      return value_problem{"has no effect in " + std::string(name_of(it.which)),
+                           "The daemon takes it and does nothing with it.", "Remove it.",
+                           severity::warning};
     case value_type::unusable:
-      return problem{"cannot be set in a file", std::string(no_start), "Remove it."};
+      return value_problem{"cannot be set in a file", std::string(no_start), "Remove it."};
     case value_type::list:
     case value_type::none:
       break;
@@ -81,20 +81,21 @@ bool was_utf8(std::string_view value) {
 
 }  // namespace
 
-void check_values(const properties& all, generation which, std::vector<finding>& to) {
+void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   for (const property& one : all) {
     if (was_utf8(one.value)) {
-      to.push_back(found_at(one, severity::error, one.key + " has letters beyond ASCII, in UTF-8",
-                            "The daemon reads the file as ISO-8859-1 and gets other letters.",
-                            "Write each as \\u and four hexadecimal digits."));
+      to.push_back(diagnostic_at(one, severity::error,
+                                 one.key + " has letters beyond ASCII, in UTF-8",
+                                 "The daemon reads the file as ISO-8859-1 and gets other letters.",
+                                 "Write each as \\u and four hexadecimal digits."));
     }
     const property_row* const row = find_row(one.key, which);
     if (row == nullptr) continue;
-    if (auto found = judge({*row, which, one.value})) {
+    if (auto found = check_value({*row, which, one.value})) {
       to.push_back(
-          found_at(one, found->level, one.key + " " + found->what, found->why, found->fix));
+          diagnostic_at(one, found->level, one.key + " " + found->what, found->why, found->fix));
     }
   }
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the values of one key are judged; findings.hpp is what others use.
+// The checks of one value; diagnostics.hpp is the interface.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,22 @@
 #include <string>
 #include <string_view>
 
-#include "tool/daemon/findings.hpp"
+#include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/property_table.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
-struct problem {
-  std::string what;  // stands behind the key
+struct value_problem {
+  std::string what;  // follows the key
   std::string why;
   std::string fix;
   severity level = severity::error;
 };
-using verdict = std::optional<problem>;
 
 /// A value, and who reads it.
-struct judged {
+struct value_context {
   const property_row& row;
-  generation which;
+  kcl_version which;
   std::string_view value;
 
   [[nodiscard]] std::string quoted() const { return "\"" + std::string(value) + "\""; }
@@ -32,7 +31,7 @@ struct judged {
     return value_of.empty() ? "it counts as not set"
                             : "the default, " + std::string(value_of) + ", stays";
   }
-  [[nodiscard]] bool is(generation one) const { return which == one; }
+  [[nodiscard]] bool is(kcl_version one) const { return which == one; }
 };
 
 inline constexpr std::string_view no_start = "The daemon does not start.";
@@ -42,21 +41,21 @@ std::string_view trimmed(std::string_view text);
 /// As Integer.valueOf and Long.valueOf: ASCII digits, either sign.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
-verdict judge_whole(const judged& it, bool zero_counts, bool is_wide);
-verdict judge_decimal(const judged& it);
-verdict judge_flag(const judged& it, bool false_counts);
-verdict judge_position(const judged& it);
-verdict judge_retrieval(const judged& it);
-verdict judge_metrics_level(const judged& it);
-verdict judge_client_version(const judged& it);
-verdict judge_billing(const judged& it);
-verdict judge_timestamp(const judged& it);
-verdict judge_uri(const judged& it);
-verdict judge_region(const judged& it);
-verdict judge_arn(const judged& it);
-verdict judge_duration(const judged& it);
-verdict judge_tags(const judged& it);
-verdict judge_provider(const judged& it);
-verdict judge_text(const judged& it);
+std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide);
+std::optional<value_problem> check_decimal(const value_context& it);
+std::optional<value_problem> check_flag(const value_context& it, bool false_counts);
+std::optional<value_problem> check_position(const value_context& it);
+std::optional<value_problem> check_retrieval(const value_context& it);
+std::optional<value_problem> check_metrics_level(const value_context& it);
+std::optional<value_problem> check_client_version(const value_context& it);
+std::optional<value_problem> check_billing(const value_context& it);
+std::optional<value_problem> check_timestamp(const value_context& it);
+std::optional<value_problem> check_uri(const value_context& it);
+std::optional<value_problem> check_region(const value_context& it);
+std::optional<value_problem> check_arn(const value_context& it);
+std::optional<value_problem> check_duration(const value_context& it);
+std::optional<value_problem> check_tags(const value_context& it);
+std::optional<value_problem> check_provider(const value_context& it);
+std::optional<value_problem> check_text(const value_context& it);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -12,7 +12,7 @@
 namespace kclxx::cli {
 
 namespace fs = std::filesystem;
-namespace embedded = launcher::embedded;
+namespace embedded = tool::embedded;
 
 namespace {
 

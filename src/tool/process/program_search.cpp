@@ -13,7 +13,7 @@ namespace kclxx::cli {
 
 namespace {
 
-using launcher::executable_state;
+using tool::executable_state;
 
 executable_state look_at_path(const std::string& path) {
   struct stat status {};

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tool/daemon/findings.hpp"
+#include "tool/daemon/diagnostics.hpp"
 
 namespace kclxx::cli {
 
@@ -13,7 +13,7 @@ namespace kclxx::cli {
 std::optional<std::string> find_program(const std::string& name);
 
 /// What stands under the path, or under the name in PATH.
-launcher::executable_state look_at_program(const std::string& name);
+tool::executable_state look_at_program(const std::string& name);
 
 /// Java: $JAVA_HOME/bin/java, or the one in PATH.
 /// Errors: command_error that says how to get one.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -27,4 +27,4 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

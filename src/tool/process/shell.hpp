@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 /// A word for sh that means just this text.
 std::string shell_word(std::string_view text);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

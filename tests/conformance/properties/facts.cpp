@@ -11,7 +11,7 @@
 #include "tool/daemon/property_table.hpp"
 #include "tool/daemon/utf16.hpp"
 
-using namespace kclxx::launcher;
+using namespace kclxx::tool;
 
 namespace {
 
@@ -65,7 +65,7 @@ std::string_view java_type(value_type type) {
   return "-";
 }
 
-void print_table(generation which) {
+void print_table(kcl_version which) {
   for (const property_row& row : property_table()) {
     const value_type type = row.type(which);
     if (type != value_type::none) std::cout << row.key << " " << java_type(type) << "\n";
@@ -129,7 +129,7 @@ void print_properties(int count, unsigned seed) {
 int main(int argc, char** argv) {
   const std::string_view what = argc > 2 ? argv[1] : "";
   if (what == "table") {
-    print_table(static_cast<generation>(std::stoi(argv[2])));
+    print_table(static_cast<kcl_version>(std::stoi(argv[2])));
   } else if (what == "properties" && argc > 3) {
     print_properties(std::stoi(argv[2]), static_cast<unsigned>(std::stoul(argv[3])));
   } else {

@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "tool/process/shell.hpp"
 
-using namespace kclxx::launcher;
+using namespace kclxx::tool;
 
 namespace {
 
@@ -16,7 +16,7 @@ using words = std::vector<std::string>;
 
 const properties complete = parse_properties("applicationName=app\nstreamName=stream\nworkerId=me");
 
-launch_settings settings(generation which) {
+launch_settings settings(kcl_version which) {
   launch_settings made;
   made.which = which;
   made.java = "/opt/java";
@@ -29,7 +29,7 @@ launch_settings settings(generation which) {
 }  // namespace
 
 TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
-  for (const auto which : {generation::kcl2, generation::kcl3}) {
+  for (const auto which : {kcl_version::kcl2, kcl_version::kcl3}) {
     CHECK(compose(settings(which), complete).command ==
           words{"/opt/java", "-Dfile.encoding=UTF-8", "-cp", "/jars/*",
                 "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "/p", "-l", "/l"});
@@ -37,13 +37,13 @@ TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
 }
 
 TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]") {
-  CHECK(compose(settings(generation::kcl1), complete).command ==
+  CHECK(compose(settings(kcl_version::kcl1), complete).command ==
         words{"/opt/java", "-Dfile.encoding=UTF-8", "-Djava.util.logging.config.file=/l", "-cp",
               "/jars/*", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
 }
 
 TEST_CASE("the user's Java options stand behind ours, so they win", "[launch]") {
-  launch_settings with = settings(generation::kcl3);
+  launch_settings with = settings(kcl_version::kcl3);
   with.heap = "256m";
   with.java_options = {"-Xmx1g", "-cp", "/mine/*"};
   const auto command = compose(with, complete).command;
@@ -56,26 +56,26 @@ TEST_CASE("children are told stream, application and worker", "[launch]") {
   const environment expected{{"KCLXX_APPLICATION_NAME", "app"},
                              {"KCLXX_STREAM_NAME", "stream"},
                              {"KCLXX_WORKER_ID", "me"}};
-  CHECK(compose(settings(generation::kcl3), complete).environment == expected);
+  CHECK(compose(settings(kcl_version::kcl3), complete).environment == expected);
 }
 
 TEST_CASE("with 2.x and 3.x the stream of the ARN comes first", "[launch]") {
   const auto all = parse_properties(
       "streamName=other\nstreamArn=arn:aws:kinesis:eu-central-1:123456789012:stream/mine");
-  CHECK(stream_name(all, generation::kcl1) == "other");
-  CHECK(stream_name(all, generation::kcl2) == "mine");
-  CHECK(stream_name(all, generation::kcl3) == "mine");
+  CHECK(stream_name(all, kcl_version::kcl1) == "other");
+  CHECK(stream_name(all, kcl_version::kcl2) == "mine");
+  CHECK(stream_name(all, kcl_version::kcl3) == "mine");
 }
 
 TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   auto none = parse_properties("applicationName=app\nworkerId=");
-  CHECK(settle_worker_id(none, generation::kcl3, "made") == "made");
+  CHECK(settle_worker_id(none, kcl_version::kcl3, "made") == "made");
   CHECK(write_properties(none) == "applicationName=app\nworkerId=made\n");
   auto set = parse_properties("workerIdentifier=mine");
-  CHECK(settle_worker_id(set, generation::kcl3, "made") == "mine");
+  CHECK(settle_worker_id(set, kcl_version::kcl3, "made") == "mine");
   CHECK(write_properties(set) == "workerId=mine\n");
   auto first = parse_properties("workerIdentifier=mine");  // not a key of 1.x
-  CHECK(settle_worker_id(first, generation::kcl1, "made") == "made");
+  CHECK(settle_worker_id(first, kcl_version::kcl1, "made") == "made");
 }
 
 TEST_CASE("a shell word means just its text", "[launch]") {
@@ -89,13 +89,13 @@ TEST_CASE("a shell word means just its text", "[launch]") {
 TEST_CASE("the printed command carries its files", "[launch]") {
   const launch made{{"java", "-cp", "/a b/*"}, {{"KCLXX_WORKER_ID", "me"}}};
   CHECK(shell_command(made, {{3, "a=1\n"}, {4, "<x/>\n"}}) ==
-        "env KCLXX_WORKER_ID=me java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
+        "exec env KCLXX_WORKER_ID=me java -cp '/a b/*' 3<<'END_OF_3' 4<<'END_OF_4'\n"
         "a=1\nEND_OF_3\n<x/>\nEND_OF_4\n");
 }
 
 TEST_CASE("a change of a pom is another folder of jars", "[launch]") {
   std::vector<std::string_view> folders;
-  for (const auto which : {generation::kcl1, generation::kcl2, generation::kcl3}) {
+  for (const auto which : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
     const jar_set jars = jars_of(which);
     CHECK(jars.folder.size() == std::string_view("kcl1-0123456789ab").size());
     CHECK(jars.pom.find("<packaging>pom</packaging>") != std::string_view::npos);
@@ -106,12 +106,12 @@ TEST_CASE("a change of a pom is another folder of jars", "[launch]") {
 
 TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log", "[launch]") {
   CHECK(
-      logging_of(generation::kcl3)
+      logging_of(kcl_version::kcl3)
           .find(
               R"(<logger name="software.amazon.kinesis.multilang.DrainChildSTDERRTask" level="OFF"/>)") !=
       std::string_view::npos);
-  CHECK(logging_of(generation::kcl2) == logging_of(generation::kcl3));
-  CHECK(logging_of(generation::kcl1)
+  CHECK(logging_of(kcl_version::kcl2) == logging_of(kcl_version::kcl3));
+  CHECK(logging_of(kcl_version::kcl1)
             .find("com.amazonaws.services.kinesis.multilang.DrainChildSTDERRTask.level = OFF") !=
         std::string_view::npos);
 }

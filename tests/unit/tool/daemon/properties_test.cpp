@@ -9,7 +9,7 @@
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/utf16.hpp"
 
-using namespace kclxx::launcher;
+using namespace kclxx::tool;
 
 namespace {
 
@@ -126,7 +126,7 @@ TEST_CASE("the environment overrides keys, with two underscores for a dot", "[pr
                                      {"tableName", ""}});
   CHECK(overrides[2].origin == "KCLXX_PROPERTY_maxRecords");
   const auto file = parse_properties("maxRecords=1\na=b\nmaxRecords=2\ntableName=t");
-  CHECK(pairs_of(with_overrides(file, overrides, generation::kcl3)) ==
+  CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl3)) ==
         pairs{{"a", "b"},
               {"fanoutConfig.consumerName", "me"},
               {"kinesisClient.region", "a=b"},
@@ -137,8 +137,8 @@ TEST_CASE("an override replaces the key in every spelling that the daemon takes"
   const auto file = parse_properties("AwsCredentialsProvider=a\nMaxRecords=1");
   const auto overrides =
       overrides_in({"KCLXX_PROPERTY_awsCredentialsProvider=b", "KCLXX_PROPERTY_maxRecords=2"});
-  CHECK(pairs_of(with_overrides(file, overrides, generation::kcl3)) ==
+  CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl3)) ==
         pairs{{"MaxRecords", "1"}, {"awsCredentialsProvider", "b"}, {"maxRecords", "2"}});
-  CHECK(pairs_of(with_overrides(file, overrides, generation::kcl1)) ==
+  CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl1)) ==
         pairs{{"awsCredentialsProvider", "b"}, {"maxRecords", "2"}});
 }

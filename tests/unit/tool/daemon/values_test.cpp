@@ -6,7 +6,7 @@
 
 using namespace kclxx::test;
 
-TEST_CASE("a 0 or false that counts as not set is an error", "[findings]") {
+TEST_CASE("a 0 or false that counts as not set is an error", "[diagnostics]") {
   CHECK(contains(with("maxRecords=0"), "maxRecords is 0\n0 counts as not set: the default, 10000"));
   CHECK(contains(with("cleanupLeasesUponShardCompletion=false"), "the default, true, stays"));
   CHECK(contains(with("leaseAssignmentIntervalMillis=0"), "it counts as not set"));
@@ -17,10 +17,10 @@ TEST_CASE("a 0 or false that counts as not set is an error", "[findings]") {
     CAPTURE(line);
     CHECK(with(line).empty());
   }
-  CHECK(with("cleanupLeasesUponShardCompletion=false", generation::kcl1).empty());
+  CHECK(with("cleanupLeasesUponShardCompletion=false", kcl_version::kcl1).empty());
 }
 
-TEST_CASE("what is no number is an error that says what counts instead", "[findings]") {
+TEST_CASE("what is no number is an error that says what counts instead", "[diagnostics]") {
   for (const char* value : {"abc", "10s", "1.5", "99999999999", "10 # ten", "", "0x10"}) {
     CAPTURE(value);
     CHECK(contains(with(std::string("maxRecords=") + value),
@@ -28,7 +28,7 @@ TEST_CASE("what is no number is an error that says what counts instead", "[findi
   }
   CHECK(with("maxRecords=+7\n").empty());
   CHECK(with("failoverTimeMillis=99999999999 \n").empty());
-  CHECK(contains(with("maxRecords=10 \n", generation::kcl1), "logs a warning"));
+  CHECK(contains(with("maxRecords=10 \n", kcl_version::kcl1), "logs a warning"));
   CHECK(contains(with("gracefulLeaseHandoffTimeoutMillis=x"), "takes it for 0"));
   CHECK(contains(with("maxActiveThreads=10 "), "does not start"));
   CHECK(contains(with("maxRecords=-7"), "is negative"));
@@ -38,7 +38,7 @@ TEST_CASE("what is no number is an error that says what counts instead", "[findi
   CHECK(with("workerMetricsEMAAlpha=0.7").empty());
 }
 
-TEST_CASE("true and false have more names in 2.x and 3.x than in 1.x", "[findings]") {
+TEST_CASE("true and false have more names in 2.x and 3.x than in 1.x", "[diagnostics]") {
   const std::string key = "callProcessRecordsEvenForEmptyRecordList=";
   for (const char* value : {"true", "TRUE", "yes", "on", "y", "1", "no", "off", "0"}) {
     CAPTURE(value);
@@ -46,13 +46,13 @@ TEST_CASE("true and false have more names in 2.x and 3.x than in 1.x", "[finding
   }
   CHECK(contains(with(key + "maybe"), "neither true nor false"));
   CHECK(contains(with(key + "true "), "neither true nor false"));
-  CHECK(contains(with(key + "yes", generation::kcl1), "neither true nor false"));
-  CHECK(with(key + "True", generation::kcl1).empty());
+  CHECK(contains(with(key + "yes", kcl_version::kcl1), "neither true nor false"));
+  CHECK(with(key + "True", kcl_version::kcl1).empty());
 }
 
-TEST_CASE("a word that is none of those allowed is an error", "[findings]") {
+TEST_CASE("a word that is none of those allowed is an error", "[diagnostics]") {
   CHECK(contains(with("metricsLevel=FOO"), "none of NONE, SUMMARY, DETAILED\nThe daemon does not"));
-  CHECK(contains(with("metricsLevel=FOO", generation::kcl1), "logs a warning"));
+  CHECK(contains(with("metricsLevel=FOO", kcl_version::kcl1), "logs a warning"));
   CHECK(contains(with("workerMetricsBillingMode=x"), "PAY_PER_REQUEST"));
   CHECK(contains(with("metricsLevel=NONE "), "\"NONE \""));
   for (const char* line : {"metricsLevel=none", "workerMetricsBillingMode=provisioned",
@@ -62,7 +62,7 @@ TEST_CASE("a word that is none of those allowed is an error", "[findings]") {
   }
 }
 
-TEST_CASE("values with a form are held to it", "[findings]") {
+TEST_CASE("values with a form are held to it", "[diagnostics]") {
   const auto bad = {"kinesisEndpoint=localhost:4568",
                     "dynamoDBEndpoint=",
                     "regionName=Frankfurt",
@@ -85,30 +85,30 @@ TEST_CASE("values with a form are held to it", "[findings]") {
   }
 }
 
-TEST_CASE("the AWS SDK's two generations have different names for credentials", "[findings]") {
+TEST_CASE("the AWS SDK's two generations have different names for credentials", "[diagnostics]") {
   const auto old_name = checked("AwsCredentialsProvider=DefaultAWSCredentialsProviderChain");
   CHECK(contains(old_name.front().fix, "Write DefaultCredentialsProvider."));
   const auto new_name =
-      checked("AWSCredentialsProvider=DefaultCredentialsProvider", generation::kcl2);
+      checked("AWSCredentialsProvider=DefaultCredentialsProvider", kcl_version::kcl2);
   CHECK(contains(new_name.front().fix, "Write DefaultAWSCredentialsProviderChain."));
 }
 
-TEST_CASE("AT_TIMESTAMP is another key", "[findings]") {
-  auto text = sound.at(generation::kcl3);
+TEST_CASE("AT_TIMESTAMP is another key", "[diagnostics]") {
+  auto text = sound.at(kcl_version::kcl3);
   text.replace(text.find("LATEST"), 6, "AT_TIMESTAMP");
   const auto found = checked(text);
   REQUIRE(found.size() == 1);
   CHECK(contains(found.front().fix, "initialPositionInStreamExtended"));
 }
 
-TEST_CASE("a start in milliseconds is far in the future", "[findings]") {
-  auto text = sound.at(generation::kcl3);
+TEST_CASE("a start in milliseconds is far in the future", "[diagnostics]") {
+  auto text = sound.at(kcl_version::kcl3);
   text.replace(text.find("initialPositionInStream=LATEST"), 30,
                "initialPositionInStreamExtended=1600000000000");
   CHECK(contains(checked(text).front().what, "looks like milliseconds"));
 }
 
-TEST_CASE("letters beyond ASCII that were written in UTF-8 are an error", "[findings]") {
+TEST_CASE("letters beyond ASCII that were written in UTF-8 are an error", "[diagnostics]") {
   CHECK(contains(with("processingLanguage=caf\xc3\xa9"), "in UTF-8"));
   CHECK(with("processingLanguage=caf\xe9").empty());
   CHECK(with("processingLanguage=caf\\u00e9").empty());

@@ -4,11 +4,11 @@
 #include <array>
 #include <regex>
 
-#include "tool/daemon/findings.hpp"
-#include "tool/daemon/letters.hpp"
+#include "tool/daemon/ascii.hpp"
+#include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/value_rules.hpp"
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 namespace {
 
@@ -18,49 +18,49 @@ bool is_number_above_0(const property* one) {
   return one != nullptr && whole_number(trimmed(one->value)).value_or(0) > 0;
 }
 
-/// A finding at a key that is there with a useless value, or at no line when it is not.
-finding at_key_or_nowhere(const property* place, severity level, const std::string& key,
-                          const std::string& what, std::string why, std::string fix) {
+/// A diagnostic at a key that is there with a useless value, or at no line when it is not.
+diagnostic at_key_or_nowhere(const property* place, severity level, const std::string& key,
+                             const std::string& what, std::string why, std::string fix) {
   if (place != nullptr) {
-    return found_at(*place, level, place->key + " " + what, std::move(why), std::move(fix));
+    return diagnostic_at(*place, level, place->key + " " + what, std::move(why), std::move(fix));
   }
   return {level, 0, "", key + " is not set", std::move(why), std::move(fix)};
 }
 
-void require(const properties& all, generation which, const std::string& key,
-             const std::string& fix, std::vector<finding>& to) {
+void require(const properties& all, kcl_version which, const std::string& key,
+             const std::string& fix, std::vector<diagnostic>& to) {
   const property* const one = effective(all, key, which);
   if (!is_blank(one)) return;
   to.push_back(at_key_or_nowhere(one, severity::error, key, "is empty",
                                  "The daemon does not start without it.", fix));
 }
 
-void check_table_name(const properties& all, generation which, std::vector<finding>& to) {
+void check_table_name(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   const property* const table = effective(all, "tableName", which);
   const property* const name = is_blank(table) ? effective(all, "applicationName", which) : table;
   if (is_blank(name)) return;
   static const std::regex allowed("[A-Za-z0-9_.-]{3,255}");
   if (std::regex_match(name->value, allowed)) return;
-  to.push_back(found_at(*name, severity::error, name->key + " cannot name a table",
-                        "It is the lease table's name, and DynamoDB refuses it.",
-                        "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
+  to.push_back(diagnostic_at(*name, severity::error, name->key + " cannot name a table",
+                             "It is the lease table's name, and DynamoDB refuses it.",
+                             "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
 }
 
-void check_stream(const properties& all, generation which, std::vector<finding>& to) {
+void check_stream(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   const property* const arn = effective(all, "streamArn", which);
-  if (which == generation::kcl1 || is_blank(arn)) {
+  if (which == kcl_version::kcl1 || is_blank(arn)) {
     require(all, which, "streamName", "Name the stream to read.", to);
     return;
   }
   const property* const name = effective(all, "streamName", which);
   if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
-  to.push_back(found_at(*name, severity::warning, "streamName is not the stream of streamArn",
-                        "The ARN counts; this name is not read.", "Remove one of them."));
+  to.push_back(diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
+                             "The ARN counts; this name is not read.", "Remove one of them."));
 }
 
-void check_start(const properties& all, generation which, std::vector<finding>& to) {
-  const char* const timestamp = which == generation::kcl1 ? "timestampAtInitialPositionInStream"
-                                                          : "initialPositionInStreamExtended";
+void check_start(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+  const char* const timestamp = which == kcl_version::kcl1 ? "timestampAtInitialPositionInStream"
+                                                           : "initialPositionInStreamExtended";
   if (effective(all, "initialPositionInStream", which) != nullptr ||
       effective(all, timestamp, which) != nullptr) {
     return;
@@ -71,8 +71,8 @@ void check_start(const properties& all, generation which, std::vector<finding>& 
                 "initialPositionInStream = TRIM_HORIZON, or LATEST if that is meant."});
 }
 
-void check_region(const properties& all, generation which, std::vector<finding>& to) {
-  if (which == generation::kcl1) return;  // another SDK, which looks for it in another way
+void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+  if (which == kcl_version::kcl1) return;  // another SDK, which looks for it in another way
   const property* const region = effective(all, "regionName", which);
   if (!is_blank(region)) return;
   to.push_back(at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
@@ -81,8 +81,8 @@ void check_region(const properties& all, generation which, std::vector<finding>&
                                  "regionName = the region of the stream."));
 }
 
-void check_fan_out(const properties& all, generation which, std::vector<finding>& to) {
-  if (which == generation::kcl1) return;
+void check_fan_out(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+  if (which == kcl_version::kcl1) return;
   const property* const mode = effective(all, "retrievalMode", which);
   if (mode != nullptr && lower(mode->value) != "default") return;
   static constexpr std::array<std::string_view, 5> polling{
@@ -99,8 +99,8 @@ void check_fan_out(const properties& all, generation which, std::vector<finding>
       "retrievalMode = POLLING, or FANOUT if that is meant."));
 }
 
-void check_shutdown(const properties& all, generation which, std::vector<finding>& to) {
-  if (which == generation::kcl1) return;  // its default is 5000, and 0 leaves it
+void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+  if (which == kcl_version::kcl1) return;  // its default is 5000, and 0 leaves it
   const property* const grace = effective(all, "shutdownGraceMillis", which);
   if (grace != nullptr && whole_number(trimmed(grace->value)).value_or(1) != 0) return;
   to.push_back(at_key_or_nowhere(
@@ -110,7 +110,7 @@ void check_shutdown(const properties& all, generation which, std::vector<finding
       "shutdownGraceMillis = 25000, and less than your supervisor waits before it kills."));
 }
 
-void check_stuck_child(const properties& all, generation which, std::vector<finding>& to) {
+void check_stuck_child(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   if (effective(all, "timeoutInSeconds", which) != nullptr ||
       is_number_above_0(effective(all, "logWarningForTaskAfterMillis", which))) {
     return;
@@ -124,11 +124,11 @@ void check_stuck_child(const properties& all, generation which, std::vector<find
 
 }  // namespace
 
-void check_required(const properties& all, generation which, std::vector<finding>& to) {
+void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   require(all, which, "executableName", "Name the program to start for each shard.", to);
   require(all, which, "applicationName", "Name the application; it is the lease table's name, too.",
           to);
-  if (which == generation::kcl3) {
+  if (which == kcl_version::kcl3) {
     require(all, which, "AwsCredentialsProvider",
             "AwsCredentialsProvider = DefaultCredentialsProvider", to);
   } else {
@@ -139,7 +139,7 @@ void check_required(const properties& all, generation which, std::vector<finding
   check_table_name(all, which, to);
 }
 
-void check_traps(const properties& all, generation which, std::vector<finding>& to) {
+void check_defaults(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   check_start(all, which, to);
   check_region(all, which, to);
   check_fan_out(all, which, to);
@@ -147,4 +147,4 @@ void check_traps(const properties& all, generation which, std::vector<finding>& 
   check_stuck_child(all, which, to);
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

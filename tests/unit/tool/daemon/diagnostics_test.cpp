@@ -19,36 +19,36 @@ std::string read(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a sound file has no findings", "[findings]") {
+TEST_CASE("a sound file has no diagnostics", "[diagnostics]") {
   for (const auto& [which, text] : sound) {
     CAPTURE(name_of(which));
     CHECK(with("", which).empty());
   }
 }
 
-TEST_CASE("the shipped files have no findings but their program, which is the user's",
-          "[findings]") {
+TEST_CASE("the shipped files have no diagnostics but their program, which is the user's",
+          "[diagnostics]") {
   for (const char* name : {"properties/aws.properties", "properties/local.properties"}) {
     CAPTURE(name);
     const auto all = parse_properties(read(name));
     REQUIRE_FALSE(all.empty());
-    const auto found = check(all, generation::kcl3, look);
+    const auto found = check(all, kcl_version::kcl3, look);
     REQUIRE(found.size() == 1);
     CHECK(contains(found.front().what, "executableName names \"./"));
     const auto at_home = [](const std::string&) { return executable_state::fine; };
-    CHECK(check(all, generation::kcl3, at_home).empty());
+    CHECK(check(all, kcl_version::kcl3, at_home).empty());
   }
 }
 
-TEST_CASE("a finding has its line, the reason and the fix", "[findings]") {
-  const auto found = checked(sound.at(generation::kcl3) + "\n\nmaxRecord=5\n");
+TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") {
+  const auto found = checked(sound.at(kcl_version::kcl3) + "\n\nmaxRecord=5\n");
   REQUIRE(found.size() == 1);
-  CHECK(found.front() == finding{severity::error, 12, "", "maxRecord is no key of KCL 3.x",
-                                 "The daemon ignores it without a word.",
-                                 "Did you mean maxRecords?"});
+  CHECK(found.front() == diagnostic{severity::error, 12, "", "maxRecord is no key of KCL 3.x",
+                                    "The daemon ignores it without a word.",
+                                    "Did you mean maxRecords?"});
 }
 
-TEST_CASE("findings come in the file's order, those of no line last", "[findings]") {
+TEST_CASE("diagnostics come in the file's order, those of no line last", "[diagnostics]") {
   const auto found = checked("foo=1\nmaxRecords=x\nbar=2\n");
   REQUIRE(found.size() > 4);
   CHECK(found[0].line == 1);
@@ -57,44 +57,44 @@ TEST_CASE("findings come in the file's order, those of no line last", "[findings
   CHECK(found[3].line == 0);
 }
 
-TEST_CASE("a mis-cased key is named with its right spelling", "[findings]") {
-  const auto found = checked(sound.at(generation::kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
+TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
+  const auto found = checked(sound.at(kcl_version::kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
   REQUIRE(found.size() == 2);
   CHECK(found[0].what == "MetricsLevel is misspelt: case counts");
   CHECK(found[0].fix == "Write metricsLevel.");
   CHECK(found[1].fix == "Write dynamoDBEndpoint.");
 }
 
-TEST_CASE("each generation takes some keys in other cases, too", "[findings]") {
+TEST_CASE("each generation takes some keys in other cases, too", "[diagnostics]") {
   CHECK(with("aWSCREDENTIALSproviderDynamoDB=DefaultCredentialsProvider").empty());
   CHECK(contains(with("AwsCredentialsProviderdynamodb=x"), "misspelt"));
-  CHECK(with("MaxRecords=10", generation::kcl1).empty());
-  CHECK(contains(with("MAXRecords=10", generation::kcl1), "misspelt"));
-  CHECK(contains(with("StreamName=x", generation::kcl1), "misspelt"));
-  CHECK(contains(with("awsCredentialsProvider=x", generation::kcl2), "misspelt"));
+  CHECK(with("MaxRecords=10", kcl_version::kcl1).empty());
+  CHECK(contains(with("MAXRecords=10", kcl_version::kcl1), "misspelt"));
+  CHECK(contains(with("StreamName=x", kcl_version::kcl1), "misspelt"));
+  CHECK(contains(with("awsCredentialsProvider=x", kcl_version::kcl2), "misspelt"));
 }
 
-TEST_CASE("a key of another generation is named as that", "[findings]") {
-  CHECK(contains(with("retrievalMode=POLLING", generation::kcl1),
+TEST_CASE("a key of another generation is named as that", "[diagnostics]") {
+  CHECK(contains(with("retrievalMode=POLLING", kcl_version::kcl1),
                  "retrievalMode is a key of KCL 2.x and KCL 3.x, not of KCL 1.x"));
-  CHECK(contains(with("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", generation::kcl2),
+  CHECK(contains(with("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", kcl_version::kcl2),
                  "is a key of KCL 3.x, not of KCL 2.x"));
   CHECK(contains(with("maxCacheByteSize=1"), "is a key of KCL 1.x, not of KCL 3.x"));
 }
 
-TEST_CASE("keys that only the daemon's documents have come with advice", "[findings]") {
-  const auto found = checked(sound.at(generation::kcl3) + "leaseTableScanTotalSegments=3");
+TEST_CASE("keys that only the daemon's documents have come with advice", "[diagnostics]") {
+  const auto found = checked(sound.at(kcl_version::kcl3) + "leaseTableScanTotalSegments=3");
   REQUIRE(found.size() == 1);
   CHECK(contains(found.front().fix, "3.1.3"));
 }
 
-TEST_CASE("keys inside the AWS clients are left alone", "[findings]") {
+TEST_CASE("keys inside the AWS clients are left alone", "[diagnostics]") {
   CHECK(with("cloudWatchClient.endpointOverride=http://127.0.0.1:1").empty());
   CHECK(contains(with("kinesisClient.=x"), "no key"));
-  CHECK(contains(with("kinesisClient.region=x", generation::kcl1), "no key"));
+  CHECK(contains(with("kinesisClient.region=x", kcl_version::kcl1), "no key"));
 }
 
-TEST_CASE("what must be there and is not is an error", "[findings]") {
+TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
   for (const char* key : {"executableName", "applicationName", "streamName"}) {
     for (const auto& [which, text] : sound) {
       const auto found = without(key, which);
@@ -107,7 +107,7 @@ TEST_CASE("what must be there and is not is an error", "[findings]") {
   CHECK(contains(with("applicationName=  \nstreamName="), "streamName is empty"));
 }
 
-TEST_CASE("defaults that are seldom what is wanted are warnings", "[findings]") {
+TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]") {
   const auto warned = [](const std::string& key, const std::string& why) {
     const auto found = without(key);
     REQUIRE(found.size() == 1);
@@ -124,9 +124,9 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[findings]") 
   CHECK_FALSE(contains(with("retrievalMode=DEFAULT\nmaxRecords=10"), "retrievalMode is DEFAULT"));
 }
 
-TEST_CASE("the executable is looked for as the daemon would start it", "[findings]") {
+TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
   const auto what = [](const std::string& command) {
-    std::vector<finding> found;
+    std::vector<diagnostic> found;
     check_executable(parse_properties("executableName=" + command), look, found);
     return found.empty() ? std::string() : found.front().what;
   };
@@ -140,36 +140,36 @@ TEST_CASE("the executable is looked for as the daemon would start it", "[finding
   CHECK(contains(what("$HOME/child"), "quotes, ~ or $"));
 }
 
-TEST_CASE("a key that is there twice is mentioned where it does not count", "[findings]") {
-  const auto found = checked("maxRecords=1\n" + sound.at(generation::kcl3) + "maxRecords=2\n");
+TEST_CASE("a key that is there twice is mentioned where it does not count", "[diagnostics]") {
+  const auto found = checked("maxRecords=1\n" + sound.at(kcl_version::kcl3) + "maxRecords=2\n");
   REQUIRE(found.size() == 1);
   CHECK(found.front().line == 1);
   CHECK(found.front().level == severity::warning);
   CHECK(found.front().what == "maxRecords is there again (line 11)");
 }
 
-TEST_CASE("two keys for one field are an error, since nobody knows which counts", "[findings]") {
+TEST_CASE("two keys for one field are an error, since nobody knows which counts", "[diagnostics]") {
   CHECK(
       contains(with("workerId=a\nworkerIdentifier=b"), "workerId stands beside workerIdentifier"));
   CHECK(contains(with("initialPositionInStreamExtended=1600000000"), "stands beside"));
   CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is there again as"));
 }
 
-TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[findings]") {
+TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[diagnostics]") {
   CHECK(contains(with("validateSequenceNumberBeforeCheckpointing=false"), "warning: "));
-  CHECK(with("validateSequenceNumberBeforeCheckpointing=false", generation::kcl1).empty());
+  CHECK(with("validateSequenceNumberBeforeCheckpointing=false", kcl_version::kcl1).empty());
   CHECK(contains(with("shardPrioritization=x"), "error: shardPrioritization cannot be set"));
 }
 
-TEST_CASE("a finding of the environment names the variable", "[findings]") {
-  auto all = parse_properties(sound.at(generation::kcl3));
+TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]") {
+  auto all = parse_properties(sound.at(kcl_version::kcl3));
   all.push_back({"maxRecords", "x", 0, "KCLXX_PROPERTY_maxRecords"});
-  const auto found = check(all, generation::kcl3, look);
+  const auto found = check(all, kcl_version::kcl3, look);
   REQUIRE(found.size() == 1);
   CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
 }
 
-TEST_CASE("each key is in the table once", "[findings]") {
+TEST_CASE("each key is in the table once", "[diagnostics]") {
   std::map<std::string_view, int> count;
   for (const property_row& row : property_table()) ++count[row.key];
   for (const auto& [key, n] : count) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 inline std::string lower(std::string_view text) {
@@ -15,4 +15,4 @@ inline std::string lower(std::string_view text) {
   return result;
 }
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

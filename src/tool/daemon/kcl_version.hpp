@@ -3,19 +3,19 @@
 
 #include <string_view>
 
-namespace kclxx::launcher {
+namespace kclxx::tool {
 
 /// The KCL's major versions, each with its own MultiLangDaemon.
-enum class generation { kcl1 = 1, kcl2 = 2, kcl3 = 3 };
+enum class kcl_version { kcl1 = 1, kcl2 = 2, kcl3 = 3 };
 
 /// "KCL 3.x".
-std::string_view name_of(generation which);
+std::string_view name_of(kcl_version which);
 
 /// The class whose main is the daemon.
-std::string_view main_class(generation which);
+std::string_view main_class(kcl_version which);
 
 /// How the name of the jar that has this class begins.
-std::string_view main_jar(generation which);
+std::string_view main_jar(kcl_version which);
 
 /// The Maven project with the daemon's jars and their versions, and a name for the folder they are
 /// kept in. It has a hash of the project, so that other versions get another place.
@@ -23,10 +23,10 @@ struct jar_set {
   std::string_view folder;  ///< "kcl3-0123456789ab"
   std::string_view pom;
 };
-jar_set jars_of(generation which);
+jar_set jars_of(kcl_version which);
 
 /// The logging configuration that fits: each line of a child's stderr appears once, and not as an
 /// error. For KCL 1.x a java.util.logging file, else one for logback.
-std::string_view logging_of(generation which);
+std::string_view logging_of(kcl_version which);
 
-}  // namespace kclxx::launcher
+}  // namespace kclxx::tool

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a properties file, and what is merely dear to have left at its default.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tool/daemon/kcl_version.hpp"
+#include "tool/daemon/properties.hpp"
+
+namespace kclxx::tool {
+
+enum class severity {
+  warning,  ///< the daemon does what the file says, and that has a price
+  error,    ///< the daemon does something else than the file says, or does not start
+};
+
+struct diagnostic {
+  severity level = severity::error;
+  std::size_t line = 0;  ///< 0: it belongs to no line
+  std::string origin;    ///< property::origin, when it has one
+  std::string what;      ///< begins with the key
+  std::string why;       ///< why it matters: sentences
+  std::string fix;       ///< what to write or do: sentences
+
+  bool operator==(const diagnostic&) const = default;
+};
+
+enum class executable_state { fine, missing, not_executable, directory };
+
+/// What the daemon would find under the first word of executableName: a path, or a name to be
+/// looked up in PATH.
+using executable_look = std::function<executable_state(const std::string& program)>;
+
+/// All diagnostics, in the order of the file; those without a line come last.
+std::vector<diagnostic> check(const properties& all, kcl_version which,
+                              const executable_look& look);
+
+/// The parts of check; each adds what it finds.
+void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_defaults(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_executable(const properties& all, const executable_look& look,
+                      std::vector<diagnostic>& to);
+
+/// The property that this version takes for `key`, in whatever spelling it accepts; the last
+/// one. nullptr: none.
+const property* effective(const properties& all, std::string_view key, kcl_version which);
+
+diagnostic diagnostic_at(const property& place, severity level, std::string what, std::string why,
+                         std::string fix);
+
+}  // namespace kclxx::tool
