@@ -71,8 +71,8 @@ std::string joined(const names& words) {
   return text;
 }
 
-std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
-                                     const check::settings& with, const names& command) {
+std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
+                                            const check::settings& with, const names& command) {
   // Started in the background of a shell we would hand on to the children that SIGINT is ignored,
   // and they would seem to survive it.
   take_interruptions(ignored_signals::are_taken);
@@ -85,17 +85,17 @@ std::vector<check::judged> judge_all(const std::vector<check::rule>& rules,
   const auto initialize = std::find_if(
       rules.begin(), rules.end(), [](const check::rule& one) { return one.name == "initialize"; });
   check::result first;
-  if (initialize != rules.end()) first = check::judge(*initialize, start, with);
-  std::vector<check::judged> all;
+  if (initialize != rules.end()) first = check::run_rule(*initialize, start, with);
+  std::vector<check::finished_rule> all;
   for (const check::rule& one : rules) {
     if (one.name == "initialize") {
       all.push_back({one, first});
-    } else if (first.is_silent) {
+    } else if (first.is_unresponsive) {
       all.push_back({one,
                      {check::result::verdict::skipped,
                       "not run, since the child does not answer initialize"}});
     } else {
-      all.push_back({one, check::judge(one, start, with)});
+      all.push_back({one, check::run_rule(one, start, with)});
     }
     check::write_tap(std::cout, all.size(), one, all.back().came);
     std::cout.flush();
@@ -107,9 +107,9 @@ exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<result_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
-  std::vector<check::judged> all;
+  std::vector<check::finished_rule> all;
   try {
-    all = judge_all(rules, settings_from(options), command);
+    all = run_rules(rules, settings_from(options), command);
   } catch (const start_error& error) {
     std::cout << "Bail out! " << error.what() << '\n';
     throw command_error(exit_status::cannot_be_set_up, error.what());
@@ -120,7 +120,7 @@ exit_status run_check(const check_options& options, const names& command) {
   }
   const auto count = [&](check::result::verdict what) {
     return std::count_if(all.begin(), all.end(),
-                         [&](const check::judged& one) { return one.came.is == what; });
+                         [&](const check::finished_rule& one) { return one.came.is == what; });
   };
   if (count(check::result::verdict::failed) > 0) return exit_status::breach;
   if (count(check::result::verdict::passed) > 0) return exit_status::fine;

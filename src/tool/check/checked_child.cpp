@@ -30,6 +30,8 @@ int signal_number(check::signal_name name) {
       return SIGHUP;
     case check::signal_name::interrupt:
       return SIGINT;
+    case check::signal_name::quit:
+      return SIGQUIT;
     case check::signal_name::terminate:
       return SIGTERM;
   }
@@ -68,10 +70,10 @@ bool checked_child::send(std::string_view bytes) {
   return dialogue_.process().input.is_open();
 }
 
-check::heard checked_child::next_line(std::chrono::milliseconds limit) {
-  using kind = check::heard::kind;
+check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
+  using kind = check::read_result::kind;
   if (!ahead_.empty()) {
-    check::heard first{kind::line, std::move(ahead_.front())};
+    check::read_result first{kind::line, std::move(ahead_.front())};
     ahead_.pop_front();
     return first;
   }
@@ -85,7 +87,7 @@ check::heard checked_child::next_line(std::chrono::milliseconds limit) {
         output_ended_ = true;
         return {kind::end_of_output, {}};
       case event_kind::timed_out:
-        return {kind::silence, std::string(dialogue_.unread())};
+        return {kind::timed_out, std::string(dialogue_.unread())};
       case event_kind::sent:
       case event_kind::input_broken:  // its output tells more
         break;

@@ -20,7 +20,7 @@ class checked_child final : public check::child {
   checked_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
   bool send(std::string_view bytes) override;
-  check::heard next_line(std::chrono::milliseconds limit) override;
+  check::read_result next_line(std::chrono::milliseconds limit) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
   void signal(check::signal_name which) override;

@@ -11,10 +11,10 @@
 namespace kclxx::check {
 
 /// What came from a child's stdout.
-struct heard {
-  enum class kind { line, end_of_output, silence };
+struct read_result {
+  enum class kind { line, end_of_output, timed_out };
   kind what = kind::line;
-  /// The line without its newline; with silence what stands there without a newline, if anything.
+  /// The line without its newline; with timed_out what came without a newline, if anything.
   std::string text{};
 };
 
@@ -26,7 +26,7 @@ struct child_end {
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
 };
 
-enum class signal_name { hangup, interrupt, terminate };
+enum class signal_name { hangup, interrupt, quit, terminate };
 
 /// The child under check, as the rules see it. The tool starts a process; the tests of the rules
 /// put a fake in its place.
@@ -38,7 +38,7 @@ class child {
   /// limit of a step, or has closed its stdin.
   virtual bool send(std::string_view bytes) = 0;
   /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
-  virtual heard next_line(std::chrono::milliseconds limit) = 0;
+  virtual read_result next_line(std::chrono::milliseconds limit) = 0;
   virtual void close_input() = 0;
   /// The daemon dies: all three pipes are closed at once.
   virtual void abandon() = 0;

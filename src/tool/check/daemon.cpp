@@ -86,9 +86,9 @@ const checkpoint_seen* daemon::failed_with(std::string_view error) const {
 void daemon::call(const action& what) {
   const reaction came = attempt(what);
   if (came.is_answered) return;
-  const bool is_silent = !came.is_gone && !came.is_wrong && came.unfinished.empty();
-  if (is_silent && what.kind == call_kind::initialize) throw silence(came.seen);
-  throw breach(came.seen);
+  const bool is_unresponsive = !came.is_gone && !came.is_wrong && came.unfinished.empty();
+  if (is_unresponsive && what.kind == call_kind::initialize) throw no_response(came.seen);
+  throw violation(came.seen);
 }
 
 void daemon::prepare(const action& what) {
@@ -115,15 +115,15 @@ bool daemon::send(const action& what) {
 reaction daemon::listen(const action& what) {
   const auto deadline = steady::now() + limit_;
   for (;;) {
-    const heard came = child_->next_line(until(deadline));
-    if (came.what != heard::kind::line) {
-      const bool is_gone = came.what == heard::kind::end_of_output;
+    const read_result came = child_->next_line(until(deadline));
+    if (came.what != read_result::kind::line) {
+      const bool is_gone = came.what == read_result::kind::end_of_output;
       return {false, false, is_gone, came.text, explain(what, came)};
     }
     reaction so_far = take(came.text);
     if (so_far.is_answered || so_far.is_wrong) return so_far;
     if (steady::now() >= deadline) {  // a flood of lines is no answer
-      return {false, false, false, {}, explain(what, {heard::kind::silence, {}})};
+      return {false, false, false, {}, explain(what, {read_result::kind::timed_out, {}})};
     }
   }
 }
@@ -162,9 +162,9 @@ reaction daemon::take(const std::string& line) {
   return made;
 }
 
-std::string daemon::explain(const action& what, const heard& last) {
+std::string daemon::explain(const action& what, const read_result& last) {
   std::string text = "no status for " + what.name + ": ";
-  if (last.what == heard::kind::end_of_output) {
+  if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
     text += "none within " + to_string(limit_);
@@ -176,12 +176,12 @@ std::string daemon::explain(const action& what, const heard& last) {
   return text;
 }
 
-std::vector<std::string> daemon::overheard(std::chrono::milliseconds time) {
+std::vector<std::string> daemon::drain(std::chrono::milliseconds time) {
   std::vector<std::string> lines;
   const auto deadline = steady::now() + time;
   for (;;) {
-    heard came = child_->next_line(until(deadline));
-    if (came.what != heard::kind::line) {
+    read_result came = child_->next_line(until(deadline));
+    if (came.what != read_result::kind::line) {
       if (!came.text.empty()) lines.push_back(came.text);
       return lines;
     }
@@ -196,8 +196,8 @@ std::optional<child_end> daemon::leave() {
   child_->close_input();
   const auto deadline = steady::now() + limit_;
   while (steady::now() < deadline) {
-    heard came = child_->next_line(until(deadline));
-    if (came.what != heard::kind::line) break;
+    read_result came = child_->next_line(until(deadline));
+    if (came.what != read_result::kind::line) break;
     if (!came.text.empty() && late.size() < most_kept) late.push_back(std::move(came.text));
   }
   end_ = child_->wait_end(until(deadline));

@@ -59,7 +59,7 @@ class daemon {
     return check::initialize_at(shard_id_, sequence_number, sub_sequence_number);
   }
 
-  /// Sends it, and waits for its status: what the rule is about. Errors: breach, when that does
+  /// Sends it, and waits for its status: what the rule is about. Errors: violation, when that does
   /// not come.
   void call(const action& what);
   /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.
@@ -72,7 +72,7 @@ class daemon {
   bool send(const action& what);
 
   /// Lines that come within `time` while no action is open.
-  std::vector<std::string> overheard(std::chrono::milliseconds time);
+  std::vector<std::string> drain(std::chrono::milliseconds time);
   /// Closes the child's input and waits for its end. std::nullopt: not within the limit. What it
   /// wrote in the meantime is in `late`.
   std::optional<child_end> leave();
@@ -99,7 +99,7 @@ class daemon {
  private:
   reaction listen(const action& what);
   reaction take(const std::string& line);
-  std::string explain(const action& what, const heard& last);
+  std::string explain(const action& what, const read_result& last);
 
   std::unique_ptr<child> child_;
   std::string shard_id_;

@@ -62,7 +62,7 @@ std::string seconds(std::chrono::milliseconds time) {
   return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
-void write_case(std::ostream& out, const judged& one) {
+void write_case(std::ostream& out, const finished_rule& one) {
   out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(one.by.name) << "\" time=\""
       << seconds(one.came.took) << "\">\n";
   if (one.came.is == result::verdict::skipped) {
@@ -107,18 +107,19 @@ void write_tap(std::ostream& out, std::size_t number, const rule& by, const resu
   out << "  ...\n";
 }
 
-void write_junit(std::ostream& out, const std::string& command, const std::vector<judged>& all) {
+void write_junit(std::ostream& out, const std::string& command,
+                 const std::vector<finished_rule>& all) {
   const auto count = [&](result::verdict what) {
     return std::count_if(all.begin(), all.end(),
-                         [&](const judged& one) { return one.came.is == what; });
+                         [&](const finished_rule& one) { return one.came.is == what; });
   };
   std::chrono::milliseconds took{};
-  for (const judged& one : all) took += one.came.took;
+  for (const finished_rule& one : all) took += one.came.took;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
       << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
       << count(result::verdict::failed) << "\" skipped=\"" << count(result::verdict::skipped)
       << "\" errors=\"0\" time=\"" << seconds(took) << "\">\n";
-  for (const judged& one : all) write_case(out, one);
+  for (const finished_rule& one : all) write_case(out, one);
   out << "</testsuite>\n";
 }
 

@@ -15,12 +15,13 @@ void write_tap_header(std::ostream& out, std::size_t rules);
 /// it failed. `number` counts from 1.
 void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came);
 
-struct judged {
+struct finished_rule {
   rule by;
   result came;
 };
 
 /// The whole run as JUnit XML. `command` is what was checked.
-void write_junit(std::ostream& out, const std::string& command, const std::vector<judged>& all);
+void write_junit(std::ostream& out, const std::string& command,
+                 const std::vector<finished_rule>& all);
 
 }  // namespace kclxx::check

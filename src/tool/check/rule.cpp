@@ -5,14 +5,14 @@
 
 namespace kclxx::check {
 
-daemon& stage::start(const sequence_position& resume_at) {
+daemon& rule_context::start(const sequence_position& resume_at) {
   daemon_.reset();  // the one before ends first: it may hold what the next one needs
   daemon_ = std::make_unique<daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
   return *daemon_;
 }
 
 // As Kinesis names them; the digits are a hash (FNV-1a) of what makes this child another one.
-std::string stage::next_shard_id() {
+std::string rule_context::next_shard_id() {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -23,14 +23,14 @@ std::string stage::next_shard_id() {
   return "shardId-" + std::string(12 - digits.size(), '0') + digits;
 }
 
-daemon& stage::start_initialized(const sequence_position& resume_at) {
+daemon& rule_context::start_initialized(const sequence_position& resume_at) {
   daemon& started = start(resume_at);
   started.prepare(
       started.initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
   return started;
 }
 
-std::string stage::error_text() { return daemon_ ? daemon_->peer().error_text() : ""; }
+std::string rule_context::error_text() { return daemon_ ? daemon_->peer().error_text() : ""; }
 
 const std::vector<rule>& all_rules() {
   static const std::vector<rule> all = [] {
@@ -44,17 +44,17 @@ const std::vector<rule>& all_rules() {
   return all;
 }
 
-result judge(const rule& by, const child_starter& starter, const settings& with) {
+result run_rule(const rule& by, const child_starter& starter, const settings& with) {
   const auto began = std::chrono::steady_clock::now();
-  stage on(by.name, starter, with);
+  rule_context on(by.name, starter, with);
   result made;
   try {
     by.script(on);
-  } catch (const breach& seen) {
+  } catch (const violation& seen) {
     made.is = result::verdict::failed;
     made.seen = seen.what();
     made.error_text = on.error_text();
-    made.is_silent = dynamic_cast<const silence*>(&seen) != nullptr;
+    made.is_unresponsive = dynamic_cast<const no_response*>(&seen) != nullptr;
   } catch (const not_applicable& reason) {
     made.is = result::verdict::skipped;
     made.seen = reason.what();

@@ -17,15 +17,15 @@
 namespace kclxx::check {
 
 /// The child does not do what the rule expects; what() is what was seen.
-class breach : public std::runtime_error {
+class violation : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// It does not even answer initialize in time: each rule would come to the same end.
-class silence : public breach {
+class no_response : public violation {
  public:
-  using breach::breach;
+  using violation::violation;
 };
 
 /// This child never does what the rule is about; what() is why it cannot be judged.
@@ -48,9 +48,9 @@ struct settings {
 };
 
 /// Where a rule's script finds children.
-class stage {
+class rule_context {
  public:
-  stage(std::string_view rule_name, const child_starter& starter, const settings& with)
+  rule_context(std::string_view rule_name, const child_starter& starter, const settings& with)
       : rule_name_(rule_name), starter_(starter), with_(with) {}
 
   /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
@@ -77,9 +77,9 @@ struct rule {
   std::string_view name;      ///< what --only and --skip take
   std::string_view expected;  ///< one sentence
   std::string_view section;   ///< of docs/protocol.md
-  std::string_view why;       ///< what comes of a breach under the real daemon
-  /// Returns when the child keeps the rule. Errors: breach, not_applicable.
-  void (*script)(stage&);
+  std::string_view why;       ///< what comes of a violation under the real daemon
+  /// Returns when the child keeps the rule. Errors: violation, not_applicable.
+  void (*script)(rule_context&);
 };
 
 /// All of them, in the order in which they are reported.
@@ -100,10 +100,10 @@ struct result {
   std::string seen{};        ///< of a failed one; of a skipped one the reason
   std::string error_text{};  ///< of a failed one: the end of the child's stderr
   std::chrono::milliseconds took{};
-  bool is_silent = false;  ///< of a failed one: by silence
+  bool is_unresponsive = false;  ///< of a failed one: initialize had no answer in time
 };
 
 /// Errors: what the starter throws.
-result judge(const rule& by, const child_starter& starter, const settings& with);
+result run_rule(const rule& by, const child_starter& starter, const settings& with);
 
 }  // namespace kclxx::check

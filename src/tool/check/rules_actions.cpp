@@ -6,12 +6,12 @@ namespace kclxx::check {
 
 namespace {
 
-void initialize(stage& on) {
+void initialize(rule_context& on) {
   daemon& with = on.start();
   with.call(with.initialize_at("TRIM_HORIZON"));
 }
 
-void initial_positions(stage& on) {
+void initial_positions(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
     daemon& with = on.start();
     with.call(with.initialize_at(where));
@@ -20,52 +20,52 @@ void initial_positions(stage& on) {
   with.call(with.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
-void one_record(stage& on) { on.start_initialized().call(records(101, 1)); }
+void one_record(rule_context& on) { on.start_initialized().call(records(101, 1)); }
 
-void empty_batch(stage& on) {
+void empty_batch(rule_context& on) {
   daemon& with = on.start_initialized();
   with.call(records(101, 0));
   with.call(records(101, 1));
   with.call(records(102, 0));
 }
 
-void many_records(stage& on) { on.start_initialized().call(records(101, 10000)); }
+void many_records(rule_context& on) { on.start_initialized().call(records(101, 10000)); }
 
-void long_line(stage& on) {
+void long_line(rule_context& on) {
   // Kinesis's usual limit for one record; 20 of them are a line of 28 MB.
   const std::string payload(std::size_t{1} << 20, 'x');
   on.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
 }
 
-void aggregated(stage& on) { on.start_initialized().call(aggregated_records("201", 5)); }
+void aggregated(rule_context& on) { on.start_initialized().call(aggregated_records("201", 5)); }
 
-void answers(stage& on, const action& what) {
+void answers(rule_context& on, const action& what) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.call(what);
 }
 
-void asked_to_shut_down(stage& on) { answers(on, shutdown_requested()); }
-void lost_lease(stage& on) { answers(on, lease_lost()); }
-void ended_shard(stage& on) { answers(on, shard_ended()); }
-void old_terminate(stage& on) { answers(on, old_shutdown("TERMINATE")); }
-void old_shard_end(stage& on) { answers(on, old_shutdown("SHARD_END")); }
-void old_zombie(stage& on) { answers(on, old_shutdown("ZOMBIE")); }
-void old_lease_lost(stage& on) { answers(on, old_shutdown("LEASE_LOST")); }
+void asked_to_shut_down(rule_context& on) { answers(on, shutdown_requested()); }
+void lost_lease(rule_context& on) { answers(on, lease_lost()); }
+void ended_shard(rule_context& on) { answers(on, shard_ended()); }
+void old_terminate(rule_context& on) { answers(on, old_shutdown("TERMINATE")); }
+void old_shard_end(rule_context& on) { answers(on, old_shutdown("SHARD_END")); }
+void old_zombie(rule_context& on) { answers(on, old_shutdown("ZOMBIE")); }
+void old_lease_lost(rule_context& on) { answers(on, old_shutdown("LEASE_LOST")); }
 
-void hand_off(stage& on) {
+void hand_off(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.prepare(shutdown_requested());
   with.call(lease_lost());
 }
 
-void unknown(stage& on) {
+void unknown(rule_context& on) {
   const reaction came = on.start_initialized().attempt(unknown_action());
-  if (!came.is_answered && !came.is_gone) throw breach(came.seen);
+  if (!came.is_answered && !came.is_gone) throw violation(came.seen);
 }
 
-void unknown_goes_on(stage& on) {
+void unknown_goes_on(rule_context& on) {
   daemon& with = on.start_initialized();
   with.call(unknown_action());
   with.call(records(101, 3));

@@ -12,11 +12,11 @@ using daemon_model::call_kind;
 
 void none_during(const daemon& with, call_kind what) {
   for (const checkpoint_seen& one : with.checkpoints) {
-    if (one.during == what) throw breach(to_string(one));
+    if (one.during == what) throw violation(to_string(one));
   }
 }
 
-void in_initialize(stage& on) {
+void in_initialize(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "300"}) {
     daemon& with = on.start(sequence_position(where));
     const reaction came = with.attempt(with.initialize_at(where));
@@ -25,7 +25,7 @@ void in_initialize(stage& on) {
   }
 }
 
-void in_lease_lost(stage& on) {
+void in_lease_lost(rule_context& on) {
   for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
     daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
@@ -35,7 +35,7 @@ void in_lease_lost(stage& on) {
 }
 
 /// Numbers of one to three digits: compared as text, 9 would be more than 10 and 100.
-daemon& many_positions(stage& on) {
+daemon& many_positions(rule_context& on) {
   daemon& with = on.start_initialized(sequence_position("6"));
   with.attempt_all({records(7, 2), records(9, 2), records(11, 1), records(98, 2), records(100, 3),
                     shutdown_requested()});
@@ -43,40 +43,40 @@ daemon& many_positions(stage& on) {
   return with;
 }
 
-void not_beyond(stage& on) {
+void not_beyond(rule_context& on) {
   const daemon& with = many_positions(on);
   for (const checkpoint_seen& one : with.checkpoints) {
     const auto at = position_of(one);
-    if (!at) throw breach(to_string(one) + ", which is no position");
+    if (!at) throw violation(to_string(one) + ", which is no position");
     if (*at > one.largest) {
-      throw breach(to_string(one) + ", when " + to_string(one.largest) +
-                   " was the largest delivered");
+      throw violation(to_string(one) + ", when " + to_string(one.largest) +
+                      " was the largest delivered");
     }
   }
 }
 
-void rises(stage& on) {
+void rises(rule_context& on) {
   const daemon& with = many_positions(on);
   for (const checkpoint_seen& one : with.checkpoints) {
     const auto at = position_of(one);
     if (at && *at < one.last) {
-      throw breach(to_string(one) + ", when " + to_string(one.last) + " was persisted");
+      throw violation(to_string(one) + ", when " + to_string(one.last) + " was persisted");
     }
   }
 }
 
-void sub_sequence(stage& on) {
+void sub_sequence(rule_context& on) {
   daemon& with = on.start_initialized();
   const bool is_through = with.attempt_all({aggregated_records("201", 5), shutdown_requested()});
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   for (const checkpoint_seen& one : with.checkpoints) {
     if (one.asked.sequence_number && !one.asked.sub_sequence_number) {
-      throw breach(to_string(one) + "; the user records 0 to 4 of 201 were delivered");
+      throw violation(to_string(one) + "; the user records 0 to 4 of 201 were delivered");
     }
   }
   if (is_through && with.row.checkpoint() < sequence_position("201", 4)) {
-    throw breach("at the end " + to_string(with.row.checkpoint()) +
-                 " is persisted; 201/4 was delivered");
+    throw violation("at the end " + to_string(with.row.checkpoint()) +
+                    " is persisted; 201/4 was delivered");
   }
 }
 
@@ -102,12 +102,12 @@ void call_all(daemon& with, const std::vector<action>& actions) {
   for (const action& one : actions) {
     const reaction came = with.attempt(one);
     if (came.is_answered) continue;
-    if (with.has_failed()) throw breach(came.seen);
+    if (with.has_failed()) throw violation(came.seen);
     throw not_applicable(came.seen);
   }
 }
 
-void comes_again_after(stage& on, const std::string& error) {
+void comes_again_after(rule_context& on, const std::string& error) {
   daemon& with = on.start_initialized();
   fail_writes(with, error, 1);
   call_all(with, {records(101, 3), records(104, 3)});
@@ -117,57 +117,57 @@ void comes_again_after(stage& on, const std::string& error) {
   }
   const checkpoint_seen& failed = expect_failed(with, error);
   if (with.row.checkpoint() < position_of(failed)) {
-    throw breach(to_string(failed) + " failed with " + error + " and did not come again; " +
-                 to_string(with.row.checkpoint()) + " is persisted");
+    throw violation(to_string(failed) + " failed with " + error + " and did not come again; " +
+                    to_string(with.row.checkpoint()) + " is persisted");
   }
 }
 
-void throttled(stage& on) { comes_again_after(on, "ThrottlingException"); }
-void dependency(stage& on) { comes_again_after(on, "KinesisClientLibDependencyException"); }
+void throttled(rule_context& on) { comes_again_after(on, "ThrottlingException"); }
+void dependency(rule_context& on) { comes_again_after(on, "KinesisClientLibDependencyException"); }
 
-void unknown_error(stage& on) {
+void unknown_error(rule_context& on) {
   daemon& with = on.start_initialized();
   fail_writes(with, "TomorrowsException");
   reaction came = with.attempt(records(101, 3));
   if (came.is_answered) came = with.attempt(shutdown_requested());
-  if (!came.is_answered && !came.is_gone) throw breach(came.seen);
+  if (!came.is_answered && !came.is_gone) throw violation(came.seen);
   expect_failed(with, "TomorrowsException");
 }
 
-void lease_is_gone(stage& on) {
+void lease_is_gone(rule_context& on) {
   daemon& with = on.start_initialized();
   with.row.lose();
   call_all(with, {records(101, 3), records(104, 3), lease_lost()});
   expect_failed(with, "ShutdownException");
 }
 
-void none_after_lease_is_gone(stage& on) {
+void none_after_lease_is_gone(rule_context& on) {
   daemon& with = on.start_initialized();
   with.row.lose();
   const bool is_through =
       with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
   expect_failed(with, "ShutdownException");
   if (with.checkpoints.size() > 1) {
-    throw breach("after a ShutdownException came " + to_string(with.checkpoints[1]));
+    throw violation("after a ShutdownException came " + to_string(with.checkpoints[1]));
   }
   if (!is_through) throw not_applicable("it leaves on a ShutdownException; see lease-is-gone");
 }
 
-void all_at_shutdown(stage& on) {
+void all_at_shutdown(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.prepare(records(104, 3));
   with.prepare(shutdown_requested());
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   if (with.row.checkpoint() != sequence_position("106")) {
-    throw breach("106/0 was delivered; " + to_string(with.row.checkpoint()) +
-                 " is persisted when shutdownRequested is answered");
+    throw violation("106/0 was delivered; " + to_string(with.row.checkpoint()) +
+                    " is persisted when shutdownRequested is answered");
   }
 }
 
 /// The batches with the first `in_batches` writes throttled, then shutdownRequested with one.
 /// False: nothing was written in shutdownRequested.
-bool is_throttled_at_shutdown(stage& on, int in_batches) {
+bool is_throttled_at_shutdown(rule_context& on, int in_batches) {
   daemon& with = on.start_initialized();
   fail_writes(with, "ThrottlingException", in_batches);
   if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
@@ -176,13 +176,13 @@ bool is_throttled_at_shutdown(stage& on, int in_batches) {
   call_all(with, {shutdown_requested()});
   const bool was_throttled = with.failed_with("ThrottlingException") != nullptr;
   if (was_throttled && with.row.checkpoint() != sequence_position("106")) {
-    throw breach("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
-                 to_string(with.row.checkpoint()) + " is persisted when that is answered");
+    throw violation("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
+                    to_string(with.row.checkpoint()) + " is persisted when that is answered");
   }
   return was_throttled;
 }
 
-void throttled_at_shutdown(stage& on) {
+void throttled_at_shutdown(rule_context& on) {
   // A child that has persisted all has nothing to ask for, unless that failed.
   if (is_throttled_at_shutdown(on, 0) || is_throttled_at_shutdown(on, 2)) return;
   throw not_applicable("it left nothing to be persisted in shutdownRequested");

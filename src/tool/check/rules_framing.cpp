@@ -9,7 +9,7 @@ namespace {
 /// Two short lives with both endings, as far as the child goes along: these rules are about how
 /// it writes. `look` is called at the end of each, with the last reaction.
 template <class Look>
-void short_lives(stage& on, Look look) {
+void short_lives(rule_context& on, Look look) {
   for (const auto& ending : {lease_lost(), shard_ended()}) {
     daemon& with = on.start();
     reaction last;
@@ -24,62 +24,62 @@ void short_lives(stage& on, Look look) {
   }
 }
 
-void lines_complete(stage& on) {
+void lines_complete(rule_context& on) {
   short_lives(on, [](const daemon&, const reaction& last) {
-    if (!last.unfinished.empty()) throw breach(last.seen);
+    if (!last.unfinished.empty()) throw violation(last.seen);
   });
 }
 
-void newline_before(stage& on) {
+void newline_before(rule_context& on) {
   short_lives(on, [](const daemon& with, const reaction&) {
     if (with.glued > 0) {
-      throw breach(std::to_string(with.glued) + " of " + std::to_string(with.messages) +
-                   " messages began right behind what was written before them");
+      throw violation(std::to_string(with.glued) + " of " + std::to_string(with.messages) +
+                      " messages began right behind what was written before them");
     }
   });
 }
 
-void no_noise(stage& on, bool is_message) {
+void no_noise(rule_context& on, bool is_message) {
   short_lives(on, [&](const daemon& with, const reaction&) {
     for (const noise_seen& one : with.noise) {
-      if (one.is_message == is_message) throw breach(quoted(one.line) + ": " + one.why);
+      if (one.is_message == is_message) throw violation(quoted(one.line) + ": " + one.why);
     }
   });
 }
 
-void only_messages(stage& on) { no_noise(on, false); }
+void only_messages(rule_context& on) { no_noise(on, false); }
 
-void exact_fields(stage& on) { no_noise(on, true); }
+void exact_fields(rule_context& on) { no_noise(on, true); }
 
-void one_status(stage& on) {
+void one_status(rule_context& on) {
   short_lives(on, [](const daemon& with, const reaction& last) {
-    if (last.is_wrong) throw breach(last.seen);
+    if (last.is_wrong) throw violation(last.seen);
     if (last.is_answered && !with.late.empty()) {
-      throw breach("behind the last action's status: " + quoted(with.late.front()));
+      throw violation("behind the last action's status: " + quoted(with.late.front()));
     }
   });
 }
 
-void line_in_pieces(stage& on) {
+void line_in_pieces(rule_context& on) {
   daemon& with = on.start_initialized();
   const action whole = records(101, 3);
   const std::size_t half = whole.line.size() / 2;
   with.peer().send(whole.line.substr(0, half));
-  const auto lines = with.overheard(on.with().quiet);
-  if (!lines.empty()) throw breach("half a line was answered: " + quoted(lines.front()));
+  const auto lines = with.drain(on.with().quiet);
+  if (!lines.empty()) throw violation("half a line was answered: " + quoted(lines.front()));
   action rest = whole;
   rest.line = whole.line.substr(half);
   with.call(rest);
 }
 
-void nothing_between(stage& on) {
+void nothing_between(rule_context& on) {
   daemon& with = on.start_initialized();
   for (const auto& what : {records(101, 3), records(104, 3)}) {
     with.prepare(what);
-    const auto lines = with.overheard(on.with().quiet);
+    const auto lines = with.drain(on.with().quiet);
     if (!lines.empty()) {
-      throw breach("after the status for processRecords, with no action open: " +
-                   quoted(lines.front()));
+      throw violation("after the status for processRecords, with no action open: " +
+                      quoted(lines.front()));
     }
   }
 }

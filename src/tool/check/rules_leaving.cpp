@@ -10,19 +10,19 @@ namespace {
 
 void must_end(daemon& with) {
   const auto end = with.leave();
-  if (!end) throw breach(to_string(end, with.limit()));
+  if (!end) throw violation(to_string(end, with.limit()));
 }
 
-void after_a_batch(stage& on) {
+void after_a_batch(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   must_end(with);
 }
 
-void at_the_start(stage& on) { must_end(on.start()); }
+void at_the_start(rule_context& on) { must_end(on.start()); }
 
 /// The ending has a rule of its own; the rest of these goes on without it.
-void after_an_ending(stage& on) {
+void after_an_ending(rule_context& on) {
   bool is_judged = false;
   for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
     daemon& with = on.start_initialized();
@@ -33,7 +33,7 @@ void after_an_ending(stage& on) {
   if (!is_judged) throw not_applicable("it answers no ending");
 }
 
-void with_success(stage& on) {
+void with_success(rule_context& on) {
   bool is_judged = false;
   for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
     daemon& with = on.start_initialized();
@@ -41,27 +41,27 @@ void with_success(stage& on) {
     is_judged = true;
     const auto end = with.leave();
     if (!end || !end->is_success()) {
-      throw breach("after " + last.name + ": " + to_string(end, with.limit()));
+      throw violation("after " + last.name + ": " + to_string(end, with.limit()));
     }
   }
   if (!is_judged) throw not_applicable("it answers nothing but initialize");
 }
 
-void in_an_action(stage& on) {
+void in_an_action(rule_context& on) {
   daemon& with = on.start_initialized();
   with.send(records(101, 3));
   must_end(with);
 }
 
-void in_a_line(stage& on) {
+void in_a_line(rule_context& on) {
   daemon& with = on.start_initialized();
   const std::string line = records(101, 3).line;
   with.peer().send(line.substr(0, line.size() / 2));
   must_end(with);
-  if (!with.late.empty()) throw breach("half a line was answered: " + quoted(with.late.front()));
+  if (!with.late.empty()) throw violation("half a line was answered: " + quoted(with.late.front()));
 }
 
-void while_it_waits(stage& on) {
+void while_it_waits(rule_context& on) {
   daemon& with = on.start_initialized();
   with.send(records(101, 3));
   using clock = std::chrono::steady_clock;
@@ -69,8 +69,9 @@ void while_it_waits(stage& on) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
     const bool is_late = left.count() <= 0;  // it may print without end
-    const heard came = is_late ? heard{heard::kind::silence} : with.peer().next_line(left);
-    if (came.what != heard::kind::line) throw breach("neither a checkpoint nor a status");
+    const read_result came =
+        is_late ? read_result{read_result::kind::timed_out} : with.peer().next_line(left);
+    if (came.what != read_result::kind::line) throw violation("neither a checkpoint nor a status");
     const auto message = daemon_model::parse_child_line(came.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {
@@ -80,26 +81,26 @@ void while_it_waits(stage& on) {
   must_end(with);
 }
 
-void daemon_dies(stage& on) {
+void daemon_dies(rule_context& on) {
   daemon& with = on.start_initialized();
   with.send(records(101, 3));
   with.peer().abandon();
   const auto end = with.peer().wait_end(with.limit());
-  if (!end) throw breach(to_string(end, with.limit()));
+  if (!end) throw violation(to_string(end, with.limit()));
 }
 
-void malformed(stage& on) {
+void malformed(rule_context& on) {
   daemon& with = on.start_initialized();
   action broken = records(101, 3);
   broken.line.resize(broken.line.size() / 2);
   const reaction came = with.attempt(broken);
-  if (came.is_answered) throw breach("half a batch was answered with success");
-  if (!came.is_gone) throw breach(came.seen);
+  if (came.is_answered) throw violation("half a batch was answered with success");
+  if (!came.is_gone) throw violation(came.seen);
   const auto end = with.leave();
-  if (!end || end->is_success()) throw breach(came.seen);
+  if (!end || end->is_success()) throw violation(came.seen);
 }
 
-void survives(stage& on, signal_name which) {
+void survives(rule_context& on, signal_name which) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.peer().signal(which);
@@ -108,9 +109,9 @@ void survives(stage& on, signal_name which) {
   must_end(with);
 }
 
-void terminate(stage& on) { survives(on, signal_name::terminate); }
-void interrupt(stage& on) { survives(on, signal_name::interrupt); }
-void hangup(stage& on) { survives(on, signal_name::hangup); }
+void terminate(rule_context& on) { survives(on, signal_name::terminate); }
+void interrupt(rule_context& on) { survives(on, signal_name::interrupt); }
+void hangup(rule_context& on) { survives(on, signal_name::hangup); }
 
 constexpr std::string_view no_limit =
     "The daemon closes the child's input and then waits, without a time limit, until its output "

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t poison_at = 105;
 
 /// One good batch, and one whose second record is the poison; the reaction to that.
-reaction poisoned(stage& on, daemon*& with) {
+reaction poisoned(rule_context& on, daemon*& with) {
   if (!on.with().poison) {
     throw not_applicable("whether the processor throws is not ours to say; see --poison");
   }
@@ -21,49 +21,49 @@ reaction poisoned(stage& on, daemon*& with) {
   return with->attempt(records_of({"payload", *on.with().poison, "payload"}, poison_at - 1));
 }
 
-void no_status(stage& on) {
+void no_status(rule_context& on) {
   daemon* with = nullptr;
   if (poisoned(on, with).is_answered) {
-    throw breach(
+    throw violation(
         "the batch with the record at which the processor throws was answered with "
         "success");
   }
 }
 
-void leaves(stage& on) {
+void leaves(rule_context& on) {
   daemon* with = nullptr;
   const reaction came = poisoned(on, with);
   if (came.is_answered) {
-    throw breach("it answered the batch with success and stayed");
+    throw violation("it answered the batch with success and stayed");
   }
-  if (!came.is_gone) throw breach(came.seen);
+  if (!came.is_gone) throw violation(came.seen);
   const auto end = with->leave();
-  if (!end || end->is_success()) throw breach(came.seen);
+  if (!end || end->is_success()) throw violation(came.seen);
 }
 
-void no_checkpoint(stage& on) {
+void no_checkpoint(rule_context& on) {
   daemon* with = nullptr;
   const reaction came = poisoned(on, with);
   // A child that reported success passes the record over with the next checkpoint.
   if (came.is_answered) with->attempt(shutdown_requested());
   const sequence_position poison(std::to_string(poison_at));
   if (with->row.checkpoint().is_number() && with->row.checkpoint() >= poison) {
-    throw breach("the processor threw at " + to_string(poison) + "; " +
-                 to_string(with->row.checkpoint()) + " is persisted");
+    throw violation("the processor threw at " + to_string(poison) + "; " +
+                    to_string(with->row.checkpoint()) + " is persisted");
   }
 }
 
-void earlier_work(stage& on) {
+void earlier_work(rule_context& on) {
   daemon* with = nullptr;
   poisoned(on, with);
   if (with->checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   if (with->row.checkpoint() < sequence_position("103")) {
-    throw breach("the batch up to 103/0 was complete; " + to_string(with->row.checkpoint()) +
-                 " is persisted");
+    throw violation("the batch up to 103/0 was complete; " + to_string(with->row.checkpoint()) +
+                    " is persisted");
   }
 }
 
-void stray_print(stage& on) {
+void stray_print(rule_context& on) {
   if (!on.with().prints) {
     throw not_applicable("whether the processor prints is not ours to say; see --prints");
   }

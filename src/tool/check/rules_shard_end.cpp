@@ -20,27 +20,27 @@ void expect_end(const daemon& with) {
     return one.during == daemon_model::call_kind::shard_ended;
   };
   const auto asked = std::find_if(with.checkpoints.rbegin(), with.checkpoints.rend(), at_end);
-  if (asked == with.checkpoints.rend()) throw breach(text + "; no checkpoint was asked for");
+  if (asked == with.checkpoints.rend()) throw violation(text + "; no checkpoint was asked for");
   text += "; the last thing asked for was " + to_string(*asked);
-  throw breach(text + (asked->error ? ", which failed with " + *asked->error : ""));
+  throw violation(text + (asked->error ? ", which failed with " + *asked->error : ""));
 }
 
 /// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
 void end_shard(daemon& with, const action& how = shard_ended()) {
   const reaction came = with.attempt(how);
   if (came.is_answered) return;
-  if (with.has_failed()) throw breach(came.seen);
+  if (with.has_failed()) throw violation(came.seen);
   throw not_applicable(came.seen);
 }
 
-void after_records(stage& on) {
+void after_records(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   end_shard(with);
   expect_end(with);
 }
 
-void after_stored(stage& on) {
+void after_stored(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   if (with.row.checkpoint() != sequence_position("103")) {
@@ -50,13 +50,13 @@ void after_stored(stage& on) {
   expect_end(with);
 }
 
-void without_records(stage& on) {
+void without_records(rule_context& on) {
   daemon& with = on.start_initialized(sequence_position("300"));
   end_shard(with);
   expect_end(with);
 }
 
-void old_end(stage& on) {
+void old_end(rule_context& on) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
     daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
@@ -65,7 +65,7 @@ void old_end(stage& on) {
   }
 }
 
-void throttled(stage& on) {
+void throttled(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.set_fault([left = 2](const sequence_position& at) mutable -> std::optional<std::string> {
@@ -77,7 +77,7 @@ void throttled(stage& on) {
   expect_end(with);
 }
 
-void failed_for_good(stage& on) {
+void failed_for_good(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
@@ -87,12 +87,12 @@ void failed_for_good(stage& on) {
   const reaction came = with.attempt(shard_ended());
   if (came.is_answered) expect_end(with);
   if (with.failed_with("InvalidStateException") == nullptr) throw not_applicable(came.seen);
-  if (!came.is_gone) throw breach(came.seen);
+  if (!came.is_gone) throw violation(came.seen);
   const auto end = with.leave();
-  if (!end || end->is_success()) throw breach(came.seen);
+  if (!end || end->is_success()) throw violation(came.seen);
 }
 
-void lease_is_gone(stage& on) {
+void lease_is_gone(rule_context& on) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.lose();

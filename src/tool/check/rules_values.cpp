@@ -28,11 +28,11 @@ std::string to_json(const fields& from) {
   return out + "}";
 }
 
-void takes(stage& on, const fields& from) {
+void takes(rule_context& on, const fields& from) {
   on.start_initialized().call(raw_records(to_json(from), 101));
 }
 
-void null_position(stage& on) {
+void null_position(rule_context& on) {
   daemon& with = on.start();
   action what = with.initialize_at("TRIM_HORIZON");
   what.line = R"({"action":"initialize","shardId":")" + with.shard_id() +
@@ -40,27 +40,27 @@ void null_position(stage& on) {
   with.call(what);
 }
 
-void null_data(stage& on) { takes(on, {.data = "null"}); }
-void null_partition_key(stage& on) { takes(on, {.partition_key = "null"}); }
-void null_arrival(stage& on) { takes(on, {.arrival = "null"}); }
+void null_data(rule_context& on) { takes(on, {.data = "null"}); }
+void null_partition_key(rule_context& on) { takes(on, {.partition_key = "null"}); }
+void null_arrival(rule_context& on) { takes(on, {.arrival = "null"}); }
 
-void null_millis_behind(stage& on) {
+void null_millis_behind(rule_context& on) {
   on.start_initialized().call(raw_records(to_json({}), 101, "null"));
 }
 
-void missing_fields(stage& on) {
+void missing_fields(rule_context& on) {
   action what = raw_records(to_json({.arrival = "", .sub_sequence_number = ""}), 101);
   what.line = what.line.substr(0, what.line.rfind(",\"millisBehindLatest\"")) + "}";
   on.start_initialized().call(what);
 }
 
-void floating_point_times(stage& on) {
+void floating_point_times(rule_context& on) {
   daemon& with = on.start_initialized();
   with.call(raw_records(to_json({.arrival = "1700000000000.25"}), 101, "1200.0"));
   with.call(raw_records(to_json({.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
 }
 
-void unknown_fields(stage& on) {
+void unknown_fields(rule_context& on) {
   daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
@@ -72,7 +72,7 @@ void unknown_fields(stage& on) {
   with.call(batch);
 }
 
-void unknown_objects(stage& on) {
+void unknown_objects(rule_context& on) {
   daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
@@ -82,7 +82,7 @@ void unknown_objects(stage& on) {
   with.call(raw_records(one, 101));
 }
 
-void field_order(stage& on) {
+void field_order(rule_context& on) {
   daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
@@ -96,17 +96,17 @@ void field_order(stage& on) {
   with.call(batch);
 }
 
-void escaped_text(stage& on) {
+void escaped_text(rule_context& on) {
   takes(on, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
 }
 
-void non_ascii_text(stage& on) {
+void non_ascii_text(rule_context& on) {
   takes(on, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
 }
 
-void invalid_utf8(stage& on) { takes(on, {.partition_key = "\"cl\xe9 \xff\""}); }
+void invalid_utf8(rule_context& on) { takes(on, {.partition_key = "\"cl\xe9 \xff\""}); }
 
-void long_sequence_number(stage& on) {
+void long_sequence_number(rule_context& on) {
   const std::string number = "9" + std::string(118, '0') + "1";
   daemon& with = on.start_initialized();
   action batch = raw_records(to_json({.sequence_number = "\"" + number + "\""}), 101);
@@ -115,7 +115,7 @@ void long_sequence_number(stage& on) {
   with.attempt(shutdown_requested());
   for (const checkpoint_seen& one : with.checkpoints) {
     if (position_of(one) != batch.largest) {
-      throw breach(to_string(one) + ", where \"" + number + "\" was delivered");
+      throw violation(to_string(one) + ", where \"" + number + "\" was delivered");
     }
   }
 }

@@ -30,13 +30,13 @@ class fake_child : public child {
     }
     return true;
   }
-  heard next_line(std::chrono::milliseconds) override {
+  read_result next_line(std::chrono::milliseconds) override {
     if (!said_.empty()) {
-      heard first{heard::kind::line, said_.front()};
+      read_result first{read_result::kind::line, said_.front()};
       said_.pop_front();
       return first;
     }
-    return {is_closed_ ? heard::kind::end_of_output : heard::kind::silence, {}};
+    return {is_closed_ ? read_result::kind::end_of_output : read_result::kind::timed_out, {}};
   }
   void close_input() override { is_closed_ = true; }
   void abandon() override { is_closed_ = true; }
@@ -75,13 +75,13 @@ lines obliging(const std::string& line) {
   return {status(action)};
 }
 
-result judge(const std::string& name, const answers& answer, child_end end = {},
-             const settings& with = {}) {
+result run_rule(const std::string& name, const answers& answer, child_end end = {},
+                const settings& with = {}) {
   const auto& all = all_rules();
   const auto by =
       std::find_if(all.begin(), all.end(), [&](const rule& one) { return one.name == name; });
   REQUIRE(by != all.end());
-  return kclxx::check::judge(
+  return kclxx::check::run_rule(
       *by, [&] { return std::make_unique<fake_child>(answer, end); }, with);
 }
 
@@ -90,8 +90,8 @@ using verdict = result::verdict;
 }  // namespace
 
 TEST_CASE("a rule passes, or says what was seen and what the child wrote to stderr", "[check]") {
-  CHECK(judge("lease-lost", obliging).is == verdict::passed);
-  const result came = judge("lease-lost", [](const std::string& line) {
+  CHECK(run_rule("lease-lost", obliging).is == verdict::passed);
+  const result came = run_rule("lease-lost", [](const std::string& line) {
     return action_of(line) == "leaseLost" ? lines{} : obliging(line);
   });
   CHECK(came.is == verdict::failed);
@@ -101,23 +101,23 @@ TEST_CASE("a rule passes, or says what was seen and what the child wrote to stde
 
 TEST_CASE("what only leads to a rule's matter is another rule's to judge", "[check]") {
   const auto mute = [](const std::string&) { return lines{}; };
-  CHECK(judge("initialize", mute).is == verdict::failed);
-  const result came = judge("lease-lost", mute);
+  CHECK(run_rule("initialize", mute).is == verdict::failed);
+  const result came = run_rule("lease-lost", mute);
   CHECK(came.is == verdict::skipped);
   CHECK(has(came.seen, "no status for initialize"));
-  CHECK(judge("shard-end", [](const std::string& line) {
+  CHECK(run_rule("shard-end", [](const std::string& line) {
           return action_of(line) == "shardEnded" ? lines{} : obliging(line);
         }).is == verdict::skipped);
 }
 
 TEST_CASE("the wrong status and a skipped line are told of", "[check]") {
-  CHECK(judge("lease-lost", [](const std::string& line) {
+  CHECK(run_rule("lease-lost", [](const std::string& line) {
           return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
         }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");
-  CHECK(has(judge("initialize",
-                  [](const std::string&) {
-                    return lines{R"({"action":"status","responseFor":"initialize","took":1})"};
-                  })
+  CHECK(has(run_rule("initialize",
+                     [](const std::string&) {
+                       return lines{R"({"action":"status","responseFor":"initialize","took":1})"};
+                     })
                 .seen,
             "(the daemon knows no field 'took' in status)"));
 }
@@ -129,11 +129,11 @@ TEST_CASE("each child has a shard of its own, in each run another one", "[check]
     if (at != std::string::npos) seen.push_back(line.substr(at, 20));
     return obliging(line);
   };
-  judge("one-status", keep);  // it starts two
-  judge("lease-lost", keep);
+  run_rule("one-status", keep);  // it starts two
+  run_rule("lease-lost", keep);
   settings later;
   later.run = 1;
-  judge("lease-lost", keep, {}, later);
+  run_rule("lease-lost", keep, {}, later);
   REQUIRE(seen.size() == 4);
   CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& one) {
     return one.find_first_not_of("0123456789", 8) == std::string::npos;
@@ -143,7 +143,7 @@ TEST_CASE("each child has a shard of its own, in each run another one", "[check]
 }
 
 TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one", "[check]") {
-  const result came = judge("throttled-checkpoint", [](const std::string& line) {
+  const result came = run_rule("throttled-checkpoint", [](const std::string& line) {
     lines said = obliging(line);
     if (action_of(line) == "processRecords") {
       said.insert(said.begin(),
@@ -165,19 +165,19 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
       return said;
     };
   };
-  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", beyond)).is ==
+  CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", beyond)).is ==
         verdict::skipped);
-  CHECK(judge("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
+  CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
         verdict::failed);
   // Refused in the batches, throttled at the shutdown: that one has to come again.
-  const result came = judge("throttled-checkpoint", [&](const std::string& line) {
+  const result came = run_rule("throttled-checkpoint", [&](const std::string& line) {
     return says_in("processRecords", beyond)(line).size() > 1
                ? says_in("processRecords", beyond)(line)
                : says_in("shutdownRequested", null_checkpoint)(line);
   });
   CHECK(came.is == verdict::failed);
   CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
-  CHECK(judge("shard-end-lease-gone", [&](const std::string& line) {
+  CHECK(run_rule("shard-end-lease-gone", [&](const std::string& line) {
           return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
                  : action_of(line) == "checkpoint"   ? lines{}
                                                      : lines{status(action_of(line))};
@@ -193,14 +193,14 @@ TEST_CASE("text that is no message and a message with an unknown field are two r
     };
   };
   const auto text = with_extra("hello");
-  CHECK(judge("only-messages", text).is == verdict::failed);
-  CHECK(judge("exact-fields", text).is == verdict::passed);
+  CHECK(run_rule("only-messages", text).is == verdict::failed);
+  CHECK(run_rule("exact-fields", text).is == verdict::passed);
   const auto field = with_extra(R"({"action":"status","responseFor":"a","took":1})");
-  CHECK(judge("only-messages", field).is == verdict::passed);
-  CHECK(judge("exact-fields", field).is == verdict::failed);
+  CHECK(run_rule("only-messages", field).is == verdict::passed);
+  CHECK(run_rule("exact-fields", field).is == verdict::failed);
   const auto type =
       with_extra(R"({"action":"checkpoint","sequenceNumber":["1"],"subSequenceNumber":0})");
-  CHECK(judge("exact-fields", type).is == verdict::failed);
+  CHECK(run_rule("exact-fields", type).is == verdict::failed);
 }
 
 TEST_CASE("legal pipelining is no fault: checkpoints right before the status, unanswered",
@@ -212,16 +212,16 @@ TEST_CASE("legal pipelining is no fault: checkpoints right before the status, un
   for (const char* name : {"one-status", "nothing-between", "checkpoint-rises",
                            "checkpoint-not-beyond", "shard-end"}) {
     CAPTURE(name);
-    CHECK(judge(name, eager).is == verdict::passed);
+    CHECK(run_rule(name, eager).is == verdict::passed);
   }
 }
 
-TEST_CASE("success at the shard's end after a failed checkpoint is a breach", "[check]") {
-  CHECK(judge("shard-end", obliging).is == verdict::passed);
-  const result came = judge("shard-end-failed", obliging);
+TEST_CASE("success at the shard's end after a failed checkpoint is a violation", "[check]") {
+  CHECK(run_rule("shard-end", obliging).is == verdict::passed);
+  const result came = run_rule("shard-end-failed", obliging);
   CHECK(came.is == verdict::failed);
   CHECK(has(came.seen, "which failed with InvalidStateException"));
-  CHECK(judge("shard-end-throttled", obliging).is == verdict::failed);
+  CHECK(run_rule("shard-end-throttled", obliging).is == verdict::failed);
 }
 
 TEST_CASE("a throttled position may come again later, but not never", "[check]") {
@@ -235,9 +235,9 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
           status("processRecords")};
     };
   };
-  CHECK(judge("throttled-checkpoint", once("106")).is == verdict::passed);
-  CHECK(judge("throttled-checkpoint", once("103")).is == verdict::passed);
-  const result came = judge("throttled-checkpoint", once(""));
+  CHECK(run_rule("throttled-checkpoint", once("106")).is == verdict::passed);
+  CHECK(run_rule("throttled-checkpoint", once("103")).is == verdict::passed);
+  const result came = run_rule("throttled-checkpoint", once(""));
   CHECK(came.is == verdict::failed);
   CHECK(has(came.seen, "\"103\""));
   CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
@@ -247,11 +247,11 @@ TEST_CASE("a child that skips a damaged line hangs the shard, and one that answe
           "[check]") {
   const auto is_damaged = [](const std::string& line) { return !line.ends_with('}'); };
   CHECK(has(
-      judge("malformed-line",
-            [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
+      run_rule("malformed-line",
+               [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
           .seen,
       "none within 10 s"));
-  CHECK(judge("malformed-line", obliging).seen == "half a batch was answered with success");
+  CHECK(run_rule("malformed-line", obliging).seen == "half a batch was answered with success");
 }
 
 TEST_CASE("a child that never does what a rule is about is not judged by it", "[check]") {
@@ -259,13 +259,13 @@ TEST_CASE("a child that never does what a rule is about is not judged by it", "[
                            "throttled-at-shutdown", "checkpoint-rises", "poison-status",
                            "stray-print", "shard-end-stored", "end-of-input-unanswered"}) {
     CAPTURE(name);
-    CHECK(judge(name, obliging).is == verdict::skipped);
+    CHECK(run_rule(name, obliging).is == verdict::skipped);
   }
 }
 
 TEST_CASE("how a child ends is judged by its status and by the signal", "[check]") {
-  CHECK(judge("exit-status", obliging).is == verdict::passed);
-  CHECK(has(judge("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
-  CHECK(has(judge("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
-  CHECK(judge("end-of-input", obliging, {3, 0}).is == verdict::passed);
+  CHECK(run_rule("exit-status", obliging).is == verdict::passed);
+  CHECK(has(run_rule("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
+  CHECK(has(run_rule("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
+  CHECK(run_rule("end-of-input", obliging, {3, 0}).is == verdict::passed);
 }
