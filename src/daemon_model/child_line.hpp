@@ -47,7 +47,7 @@ using child_line =
     std::variant<blank, noise, child_status, child_checkpoint, out_of_place, null_message>;
 
 /// What the daemon makes of a line (without its newline) from a child. It reads with Jackson:
-/// an unknown field makes the line noise (D1), scalars are converted to the type that is wanted,
+/// an unknown field makes the line noise (P20), scalars are converted to the type that is wanted,
 /// and whatever stands behind the object is ignored.
 child_line parse_child_line(std::string_view line);
 

@@ -99,12 +99,12 @@ class shard_consumer {
   /// the end of input, no records behind shutdownRequested.
   [[nodiscard]] bool can_call(call_kind what) const noexcept;
 
-  /// A line (without its newline) from the child; it waits unread between calls (D24). To the
+  /// A line (without its newline) from the child; it waits unread between calls (P25). To the
   /// daemon a carriage return ends a line, too.
   void on_line(std::string_view line, happenings& out);
   /// The child closed its stdout, or died.
   void on_end_of_output(happenings& out);
-  /// timeoutInSeconds passed while a call was open: the JVM halts, without any hook (D7).
+  /// timeoutInSeconds passed while a call was open: the JVM halts, without any hook (P30).
   void on_timeout(happenings& out);
   /// The worker stops between two calls, as after a SIGTERM or a failure of another shard: the
   /// child's stdin is closed.

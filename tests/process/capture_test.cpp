@@ -131,7 +131,7 @@ TEST_CASE("what one side closes is closed for the other at once", "[process][cap
   }
 }
 
-TEST_CASE("the signals of a terminal or a container do not end it", "[process][capture][D6]") {
+TEST_CASE("the signals of a terminal or a container do not end it", "[process][capture][P32]") {
   captured_dialogue dialogue({"cat"});
   dialogue.send("{}\n");
   CHECK(dialogue.read(3) == "{}\n");
@@ -143,7 +143,7 @@ TEST_CASE("the signals of a terminal or a container do not end it", "[process][c
 }
 
 TEST_CASE("the child has the same signals and descriptors as without it",
-          "[process][capture][D3]") {
+          "[process][capture][P5]") {
   const std::vector<std::string> child{
       "/bin/sh", "-c", "grep -E 'SigIgn|SigBlk|SigCgt' /proc/self/status; ls /proc/$$/fd"};
   child_process direct(child);

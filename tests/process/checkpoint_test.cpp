@@ -20,7 +20,7 @@ unsigned long position_in(const std::string& line) {
 }  // namespace
 
 TEST_CASE("requests from 8 threads never go backward nor too far, and the highest is persisted",
-          "[process][D10]") {
+          "[process][P36]") {
   scripted_daemon daemon({child, "by_request"});
   start(daemon);
   std::vector<std::string> texts(1000, "x");
@@ -109,7 +109,7 @@ TEST_CASE("whoever reads, each batch gets its answers and its status", "[process
   CHECK(daemon.wait_exit() == 0);
 }
 
-TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][D9]") {
+TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
   scripted_daemon daemon({child, "fast_retry"});
   start(daemon);
   daemon.records({"checkpoint"}, 5);
@@ -147,7 +147,7 @@ TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process
 }
 
 TEST_CASE("a waiting checkpoint without an open action ends by its deadline and stays pending",
-          "[process][D24]") {
+          "[process][P25]") {
   scripted_daemon daemon({child, "by_request"});
   start(daemon);
   daemon.records({"checkpoint with a deadline"}, 5);
@@ -170,7 +170,7 @@ TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
   daemon.await_stderr("thread: the lease is lost");
 }
 
-TEST_CASE("the end of the input fails what waits between callbacks", "[process][D3]") {
+TEST_CASE("the end of the input fails what waits between callbacks", "[process][P57]") {
   scripted_daemon daemon({child, "by_request"});
   start(daemon);
   daemon.records({"checkpoint between callbacks"}, 5);
@@ -182,7 +182,7 @@ TEST_CASE("the end of the input fails what waits between callbacks", "[process][
 }
 
 TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",
-          "[process][D11]") {
+          "[process][P50]") {
   scripted_daemon daemon({child, "fast_retry"});
   start(daemon);
   daemon.shard_ended();
@@ -208,8 +208,7 @@ TEST_CASE("the null checkpoint at a shard's end is retried, and no status follow
   }
 }
 
-TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
-          "[process][D17]") {
+TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back", "[process][P6]") {
   scripted_daemon daemon({child, "every_batch"});
   start(daemon);
   daemon.records({"small"});

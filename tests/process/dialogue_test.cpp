@@ -11,7 +11,7 @@
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a shard is processed, checkpointed and ended", "[process][D11]") {
+TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") {
   scripted_daemon daemon({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
   start(daemon);
   daemon.await_stderr("shard shardId-000000000007 of orders");
@@ -29,7 +29,7 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][D11]") {
   CHECK(daemon.rest().empty());
 }
 
-TEST_CASE("the endings of the older daemons are understood", "[process]") {
+TEST_CASE("the endings of the older daemons are understood", "[process][P11]") {
   scripted_daemon daemon({child});
   start(daemon);
   SECTION("TERMINATE and SHARD_END end the shard") {
@@ -51,7 +51,7 @@ TEST_CASE("the endings of the older daemons are understood", "[process]") {
 }
 
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
-          "[process][D2]") {
+          "[process][P4]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({"printf", "cout", "write to 1"});
@@ -68,7 +68,7 @@ TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on 
   CHECK(contains(printed, "printed before run, not flushed"));
 }
 
-TEST_CASE("each message begins on a line of its own", "[process][D2]") {
+TEST_CASE("each message begins on a line of its own", "[process][P3]") {
   scripted_daemon daemon({child});
   daemon.initialize();
   CHECK_FALSE(daemon.is_silent_for(10s));
@@ -76,7 +76,7 @@ TEST_CASE("each message begins on a line of its own", "[process][D2]") {
   CHECK(daemon.rest() == "\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n");
 }
 
-TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][D6]") {
+TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][P32]") {
   scripted_daemon daemon({child});
   start(daemon);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) daemon.signal_group(signal);
@@ -89,7 +89,7 @@ TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[pr
 }
 
 TEST_CASE("a program that a callback starts has default signals, no stdin, and no way in",
-          "[process][D2][D3][D6]") {
+          "[process][P4][P5][P32]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({"run a program"});
@@ -115,7 +115,7 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
   }
 }
 
-TEST_CASE("a callback that throws never yields a status", "[process][D4]") {
+TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
   scripted_daemon daemon({child});
   start(daemon);
   const auto* what = GENERATE("throw", "throw 42");
@@ -126,7 +126,7 @@ TEST_CASE("a callback that throws never yields a status", "[process][D4]") {
 }
 
 TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
-          "[process]") {
+          "[process][P53]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({"a"}, 1);
@@ -141,7 +141,7 @@ TEST_CASE("before a failed batch ends the process, the earlier ones are checkpoi
   CHECK(daemon.wait_exit() == 10);
 }
 
-TEST_CASE("an unknown action is answered", "[process]") {
+TEST_CASE("an unknown action is answered", "[process][P29]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.send(R"({"action":"tune\"Up","level":[1,{"a":null}]})");
@@ -149,7 +149,8 @@ TEST_CASE("an unknown action is answered", "[process]") {
   daemon.await_stderr("does not know");
 }
 
-TEST_CASE("the end of the input ends the process in time, with its status", "[process][D3]") {
+TEST_CASE("the end of the input ends the process in time, with its status",
+          "[process][P31][P56][P57]") {
   scripted_daemon daemon({child, "short_grace"});
   SECTION("before anything: 0") {
     daemon.close_input();
@@ -221,7 +222,7 @@ TEST_CASE("the end of the input ends the process in time, with its status", "[pr
 }
 
 TEST_CASE("messages go where the options say, or to stderr with the shard's name",
-          "[process][D13]") {
+          "[process][P9]") {
   SECTION("a function of the program's") {
     scripted_daemon daemon({child, "own_log"});
     start(daemon);
@@ -239,7 +240,7 @@ TEST_CASE("messages go where the options say, or to stderr with the shard's name
   }
 }
 
-TEST_CASE("an empty batch is a call like any other", "[process][D19]") {
+TEST_CASE("an empty batch is a call like any other", "[process][P18]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({});
@@ -248,7 +249,7 @@ TEST_CASE("an empty batch is a call like any other", "[process][D19]") {
 }
 
 TEST_CASE("the names that the launcher exports reach the processor, others are not known",
-          "[process][D15]") {
+          "[process][P34]") {
   scripted_daemon told({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
   start(told);
   told.await_stderr("shard shardId-000000000007 of orders");

@@ -11,7 +11,7 @@
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a plain file as stdin is worked off and ends in order", "[process]") {
+TEST_CASE("a plain file as stdin is worked off and ends in order", "[process][P58]") {
   const auto file = std::filesystem::temp_directory_path() /
                     ("kclxx-dialogue-" + std::to_string(::getpid()) + ".jsonl");
   std::ofstream(file) << R"({"action":"initialize","shardId":"s"})"
@@ -35,7 +35,7 @@ TEST_CASE("a plain file as stdin is worked off and ends in order", "[process]") 
   std::filesystem::remove(file);
 }
 
-TEST_CASE("bad input gets one clear line, and the documented status", "[process]") {
+TEST_CASE("bad input gets one clear line, and the documented status", "[process][P54]") {
   struct bad {
     std::string line;
     std::string complaint;
@@ -77,7 +77,7 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
   CHECK(said.find("kclxx shardId", at + 1) == std::string::npos);  // one line
 }
 
-TEST_CASE("a line over the limit is refused by its length", "[process][D17]") {
+TEST_CASE("a line over the limit is refused by its length", "[process][P6]") {
   scripted_daemon daemon({child, "small_lines"});
   start(daemon);
   daemon.send_raw(R"({"action":"processRecords","records":[)" + std::string(2000, ' '));
@@ -113,7 +113,7 @@ TEST_CASE("an error shows the beginning of a line as it came, though most of it 
   }
 }
 
-TEST_CASE("what may be null is accepted", "[process][D16]") {
+TEST_CASE("what may be null is accepted", "[process][P14]") {
   scripted_daemon daemon({child});
   daemon.send(
       R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
@@ -126,7 +126,7 @@ TEST_CASE("what may be null is accepted", "[process][D16]") {
   daemon.expect_status("processRecords");
 }
 
-TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][D12]") {
+TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][P8]") {
   scripted_daemon daemon({child});
   start(daemon);
   for (int i = 1; i <= 2; ++i) {

@@ -5,7 +5,7 @@
 
 namespace kclxx::io {
 
-/// Makes SIGINT, SIGTERM, SIGHUP and SIGPIPE do nothing (D6): a signal to the process group must
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGPIPE do nothing (P32): a signal to the process group must
 /// not end a child before the daemon could ask it to shut down. Handlers with SA_RESTART, not
 /// SIG_IGN, which every program that the user starts would inherit. A signal whose disposition is
 /// not the default keeps it: it is the program's own.

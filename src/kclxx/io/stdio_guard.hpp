@@ -3,7 +3,7 @@
 
 namespace kclxx::io {
 
-/// Takes the dialogue with the daemon into private, close-on-exec descriptors (D2, D3): fd 1 leads
+/// Takes the dialogue with the daemon into private, close-on-exec descriptors (P4, P5): fd 1 leads
 /// to stderr from then on and fd 0 to /dev/null, so that neither a print in a callback nor a
 /// program that it starts can reach the dialogue. stdout becomes line-buffered, so that prints
 /// are seen even when the process leaves by _Exit. What was printed before but not flushed goes

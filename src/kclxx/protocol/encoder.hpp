@@ -9,8 +9,8 @@
 
 namespace kclxx::protocol {
 
-// Each line has just the fields that the daemon knows (it drops a line with any other, D1), ends
-// with a newline and begins with one, so that text left on the pipe cannot be glued to it (D2).
+// Each line has just the fields that the daemon knows (it drops a line with any other, P20), ends
+// with a newline and begins with one, so that text left on the pipe cannot be glued to it (P3).
 
 /// Appends a status line for the action of that name.
 void append_status(std::string& out, std::string_view action);

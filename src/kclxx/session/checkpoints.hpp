@@ -50,7 +50,7 @@ class checkpoints {
   void fail_waiters(std::error_code why, const std::string& name, actions& out);
 
   /// What to send now, if anything: the highest position that is wanted and not persisted.
-  /// `for_waiters_only` leaves out what merely is pending (D11).
+  /// `for_waiters_only` leaves out what merely is pending (P49).
   [[nodiscard]] std::optional<sequence_position> next(time_point now, bool for_waiters_only) const;
   void sent(const sequence_position& position) { in_flight_ = position; }
   [[nodiscard]] bool is_in_flight() const noexcept { return in_flight_.has_value(); }

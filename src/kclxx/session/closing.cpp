@@ -68,7 +68,7 @@ void session::close_process_records(time_point now, actions& out) {
 }
 
 void session::close_shutdown(time_point now, actions& out) {
-  // The last chance: awaited, and retried for as long as the daemon has patience (D22). One try is
+  // The last chance: awaited, and retried for as long as the daemon has patience (P46). One try is
   // made in any case, even if the callback used that time up or a backoff would outlast it.
   if (checkpoints_.is_in_flight()) return;
   const bool is_first_try = !tried_last_chance_;
@@ -131,7 +131,7 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
     return;
   }
   // No status, ever. But what was complete before is persisted first, or it would be done again;
-  // not at the end of a shard, which any checkpoint might finish (D11).
+  // not at the end of a shard, which any checkpoint might finish (P49).
   phase_ = phase::failing;
   fire_stop(out);
   if (current_->what == callback::shard_ended || !allows_checkpoints()) {

@@ -33,7 +33,7 @@ session::session(const run_options& options, bool input_is_file, std::uint32_t s
     : options_(options), input_is_file_(input_is_file), checkpoints_(options.retry, seed) {}
 
 bool session::allows_checkpoints() const noexcept {
-  // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (D8).
+  // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
   return is_open() && current_ &&
          (current_->what == callback::process_records || current_->what == callback::shard_ended ||
           current_->what == callback::shutdown_requested);
@@ -93,7 +93,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   }
   if ((for_shard_end && outcome == checkpoints::outcome::refused) ||
       (end_is_given_up && outcome == checkpoints::outcome::retry_later)) {
-    // Success is never reported: the shard's children would never be read (D11).
+    // Success is never reported: the shard's children would never be read (P50).
     out.push_back(log_line{log_level::error,
                            "the end of the shard could not be checkpointed after " +
                                std::to_string(shard_end_attempts_) + " attempt(s): leaving"});
@@ -164,7 +164,7 @@ void session::answer_unknown(const std::string& name, actions& out) {
 
 void session::send_next(time_point now, actions& out) {
   if (!allows_checkpoints() || !can_be_answered()) return;
-  // What merely is pending could finish the shard before the callback has (D11).
+  // What merely is pending could finish the shard before the callback has (P49).
   const bool for_waiters_only = current_->what == callback::shard_ended && phase_ == phase::calling;
   const auto position = checkpoints_.next(now, for_waiters_only);
   if (!position) return;

@@ -21,7 +21,7 @@ TEST_CASE("every error says in a sentence what happened and what to do", "[error
   }
 }
 
-TEST_CASE("the daemon's names are an open set, of which two are retried", "[error][D9]") {
+TEST_CASE("the daemon's names are an open set, of which two are retried", "[error][P12]") {
   CHECK(checkpoint_errc_from_name("ThrottlingException") == checkpoint_errc::throttled);
   CHECK(checkpoint_errc_from_name("KinesisClientLibDependencyException") ==
         checkpoint_errc::dependency);
@@ -36,7 +36,7 @@ TEST_CASE("the daemon's names are an open set, of which two are retried", "[erro
   CHECK_FALSE(is_retryable(checkpoint_errc::other));
 }
 
-TEST_CASE("a checkpoint_error keeps the daemon's own name", "[error][D9]") {
+TEST_CASE("a checkpoint_error keeps the daemon's own name", "[error][P12]") {
   const checkpoint_error error(checkpoint_errc::other, "SomeNewException");
   CHECK(error.name() == "SomeNewException");
   CHECK(error.code() == checkpoint_errc::other);

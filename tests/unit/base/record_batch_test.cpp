@@ -25,7 +25,7 @@ record_batch batch_of(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a record says null apart from empty", "[record][D16]") {
+TEST_CASE("a record says null apart from empty", "[record][P19]") {
   const record nothing(record::fields{.sequence_number = "7"});
   CHECK_FALSE(nothing.has_data());
   CHECK(nothing.data().empty());
@@ -37,7 +37,7 @@ TEST_CASE("a record says null apart from empty", "[record][D16]") {
   CHECK(empty.partition_key() == "");
 }
 
-TEST_CASE("a record stands for its position, the pair", "[record][D21]") {
+TEST_CASE("a record stands for its position, the pair", "[record][P17]") {
   const record one(record::fields{.sequence_number = "7", .sub_sequence_number = 3});
   const sequence_position position = one;
   CHECK(position == sequence_position("7", 3));

@@ -8,7 +8,7 @@
 
 using kclxx::sequence_position;
 
-TEST_CASE("positions are ordered as numbers, then by sub-sequence number", "[position][D10]") {
+TEST_CASE("positions are ordered as numbers, then by sub-sequence number", "[position][P35]") {
   CHECK(sequence_position("9") < sequence_position("10"));
   CHECK(sequence_position("0010") == sequence_position("10"));
   CHECK(sequence_position("10", 1) > sequence_position("10"));
@@ -28,7 +28,7 @@ TEST_CASE("sentinels sort as the KCL sorts them", "[position]") {
   CHECK(sequence_position("7").is_number());
 }
 
-TEST_CASE("128 digits fit, and nothing else than digits and sentinels", "[position]") {
+TEST_CASE("128 digits fit, and nothing else than digits and sentinels", "[position][P16]") {
   const std::string longest(sequence_position::capacity, '9');
   CHECK(sequence_position(longest).sequence_number() == longest);
   CHECK_FALSE(sequence_position::parse(longest + "9"));

@@ -13,7 +13,7 @@
 using kclxx::sequence_position;
 using namespace kclxx::daemon_model;
 
-TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model]") {
+TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23]") {
   const auto parsed = [](const std::string& line) {
     std::ostringstream text;
     text << parse_child_line(line);
@@ -41,7 +41,7 @@ TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model]") {
   CHECK(parsed("\r") == "an empty line");
 }
 
-TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model]") {
+TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model][P10]") {
   using kclxx::record;
   CHECK(initialize_line("shardId-\"0\"", sequence_position("TRIM_HORIZON")) ==
         R"({"action":"initialize","shardId":"shardId-\"0\"","sequenceNumber":"TRIM_HORIZON",)"

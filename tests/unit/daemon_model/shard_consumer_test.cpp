@@ -73,7 +73,7 @@ class dialogue {
 
 }  // namespace
 
-TEST_CASE("a call returns with the status of its own name", "[daemon_model]") {
+TEST_CASE("a call returns with the status of its own name", "[daemon_model][P24]") {
   dialogue daemon;
   CHECK(daemon.call(call_kind::initialize).empty());
   CHECK(daemon.child("").empty());
@@ -85,7 +85,7 @@ TEST_CASE("a call returns with the status of its own name", "[daemon_model]") {
         lines{"leaseLost returned", "close the child's input"});
 }
 
-TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_model][D4]") {
+TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_model][P26]") {
   dialogue wrong;
   wrong.call(call_kind::initialize);
   CHECK(wrong.child(status_for("processRecords")) ==
@@ -99,7 +99,7 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
 }
 
 TEST_CASE("a failed shutdownRequested is only logged; the lease lost behind it ends the worker",
-          "[daemon_model][D4]") {
+          "[daemon_model][P27]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
   daemon.child(status_for("initialize"));
@@ -110,7 +110,7 @@ TEST_CASE("a failed shutdownRequested is only logged; the lease lost behind it e
 }
 
 TEST_CASE("a line with an unknown field is skipped, and the daemon goes on waiting",
-          "[daemon_model][D1]") {
+          "[daemon_model][P20]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
   CHECK(daemon.child(R"({"action":"status","responseFor":"initialize","extra":1})")
@@ -121,7 +121,7 @@ TEST_CASE("a line with an unknown field is skipped, and the daemon goes on waiti
   CHECK(daemon.child(status_for("initialize") + "hello") == lines{"initialize returned"});
 }
 
-TEST_CASE("checkpoints are answered in order, before the status", "[daemon_model]") {
+TEST_CASE("checkpoints are answered in order, before the status", "[daemon_model][P39]") {
   dialogue daemon;
   daemon.start_batch("200");
   CHECK(daemon.child(checkpoint_at("150", 3)) ==
@@ -134,7 +134,7 @@ TEST_CASE("checkpoints are answered in order, before the status", "[daemon_model
 }
 
 TEST_CASE("a checkpoint below the last or above what was delivered is refused",
-          "[daemon_model][D10]") {
+          "[daemon_model][P36]") {
   dialogue daemon;
   daemon.start_batch("200");
   daemon.child(checkpoint_at("150"));
@@ -147,7 +147,7 @@ TEST_CASE("a checkpoint below the last or above what was delivered is refused",
   CHECK(daemon.child(checkpoint_at("150")) == lines{"checkpoint 150/0 answered: ok"});
 }
 
-TEST_CASE("positions compare as numbers, and are the same only as texts", "[daemon_model][D10]") {
+TEST_CASE("positions compare as numbers, and are the same only as texts", "[daemon_model][P35]") {
   dialogue daemon;
   daemon.start_batch("200");
   CHECK(daemon.child(checkpoint_at("0200")) ==
@@ -163,7 +163,7 @@ TEST_CASE("positions compare as numbers, and are the same only as texts", "[daem
                                                         "close the child's input"});
 }
 
-TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model]") {
+TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model][P36]") {
   dialogue older(generation::v1);
   older.start_batch("200");
   CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
@@ -174,14 +174,15 @@ TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_mode
         lines{"checkpoint TRIM_HORIZON/0 answered: ok"});
 }
 
-TEST_CASE("a carriage return ends a line", "[daemon_model]") {
+TEST_CASE("a carriage return ends a line", "[daemon_model][P23]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
   CHECK(daemon.child("x\r" + status_for("initialize") + "\r") ==
         lines{"skipped (not JSON): x", "initialize returned"});
 }
 
-TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer", "[daemon_model][D8]") {
+TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
+          "[daemon_model][P38]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
@@ -190,7 +191,7 @@ TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer", "[d
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
 }
 
-TEST_CASE("lines behind a status wait unread for the next call", "[daemon_model][D24]") {
+TEST_CASE("lines behind a status wait unread for the next call", "[daemon_model][P25]") {
   dialogue daemon;
   daemon.start_batch("200");
   daemon.child(status_for("processRecords"));
@@ -205,7 +206,7 @@ TEST_CASE("lines behind a status wait unread for the next call", "[daemon_model]
 }
 
 TEST_CASE("the null checkpoint finishes a shard, the last position only when it is new",
-          "[daemon_model][D11]") {
+          "[daemon_model][P48]") {
   SECTION("null") {
     dialogue daemon;
     daemon.start_batch("200");
@@ -239,7 +240,7 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
 }
 
 TEST_CASE("a lost lease answers ShutdownException, and faults answer what they are told to",
-          "[daemon_model][D9]") {
+          "[daemon_model][P42]") {
   dialogue daemon;
   daemon.start_batch("200");
   int attempts = 0;
@@ -259,7 +260,7 @@ TEST_CASE("a lost lease answers ShutdownException, and faults answer what they a
   CHECK(daemon.row.checkpoint() == sequence_position("200"));
 }
 
-TEST_CASE("a daemon calls in order only", "[daemon_model][D23]") {
+TEST_CASE("a daemon calls in order only", "[daemon_model][P28]") {
   dialogue daemon;
   CHECK_FALSE(daemon.consumer.can_call(call_kind::process_records));
   CHECK(daemon.consumer.can_call(call_kind::initialize));

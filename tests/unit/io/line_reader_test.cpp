@@ -85,7 +85,7 @@ using lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("lines are the same however the stream is cut into pieces", "[io][line_reader]") {
+TEST_CASE("lines are the same however the stream is cut into pieces", "[io][line_reader][P7]") {
   constexpr std::string_view text = "{\"action\":\"initialize\"}\n\nx\r\n\n{}\nlonger than those\n";
   const lines expected{"{\"action\":\"initialize\"}", "", "x", "", "{}", "longer than those"};
   for (std::size_t piece = 1; piece <= text.size(); ++piece) {
@@ -113,7 +113,7 @@ TEST_CASE("embedded NULs are bytes as any other", "[io][line_reader]") {
   CHECK(wire().lines_of("a\0b\n\0\n"s, 2) == lines{"a\0b"s, "\0"s});
 }
 
-TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader]") {
+TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader][P6][P7]") {
   wire one;
   std::string text(14 << 20, 'x');
   for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);

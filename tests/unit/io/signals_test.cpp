@@ -28,7 +28,7 @@ bool is_blocked(int signal) {
 
 }  // namespace
 
-TEST_CASE("a signal to the process group does not end the child", "[io][signals]") {
+TEST_CASE("a signal to the process group does not end the child", "[io][signals][P32]") {
   const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGPIPE);
   CHECK(in_forked_copy([signal] {
           std::signal(signal, SIG_DFL);
@@ -38,7 +38,7 @@ TEST_CASE("a signal to the process group does not end the child", "[io][signals]
         }).status == 7);
 }
 
-TEST_CASE("a program that is started can be ended by these signals", "[io][signals]") {
+TEST_CASE("a program that is started can be ended by these signals", "[io][signals][P32]") {
   CHECK(in_forked_copy([] {
           for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_DFL);
           outlive_signals();

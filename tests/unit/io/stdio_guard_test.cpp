@@ -34,7 +34,8 @@ int first_false(std::initializer_list<bool> conditions) {
 
 }  // namespace
 
-TEST_CASE("prints go to stderr, only the private output reaches the daemon", "[io][stdio_guard]") {
+TEST_CASE("prints go to stderr, only the private output reaches the daemon",
+          "[io][stdio_guard][P4]") {
   const forked_result child = in_forked_copy([] {
     const stdio_guard guard;
     std::printf("printed\n");
@@ -61,7 +62,7 @@ TEST_CASE("what was printed before, but not flushed, goes to stderr too", "[io][
 }
 
 TEST_CASE("a program that is started gets stderr and an empty stdin, not the dialogue",
-          "[io][stdio_guard]") {
+          "[io][stdio_guard][P5]") {
   const forked_result child = in_forked_copy([] {
     const stdio_guard guard;
     const bool is_private = closes_on_exec(guard.input()) && closes_on_exec(guard.output()) &&

@@ -13,7 +13,7 @@ using kclxx::test::decoded_line;
 namespace protocol = kclxx::protocol;
 using std::chrono::milliseconds;
 
-TEST_CASE("initialize has the shard and where reading begins", "[protocol]") {
+TEST_CASE("initialize has the shard and where reading begins", "[protocol][P10]") {
   decoded_line line(
       R"({"action":"initialize","shardId":"shardId-1","sequenceNumber":"495","subSequenceNumber":3})");
   CHECK(line.as<protocol::initialize>().shard_id == "shardId-1");
@@ -25,7 +25,7 @@ TEST_CASE("initialize has the shard and where reading begins", "[protocol]") {
   }
 }
 
-TEST_CASE("all generations of the last actions are told apart", "[protocol]") {
+TEST_CASE("all generations of the last actions are told apart", "[protocol][P11]") {
   CHECK(decoded_line(R"({"action":"leaseLost"})").is<protocol::lease_lost>());
   CHECK(decoded_line(R"({"action":"shardEnded"})").is<protocol::shard_ended>());
   CHECK(decoded_line(R"({"action":"shutdownRequested"})").is<protocol::shutdown_requested>());
@@ -39,7 +39,7 @@ TEST_CASE("all generations of the last actions are told apart", "[protocol]") {
   }
 }
 
-TEST_CASE("an answer to a checkpoint has an error or none", "[protocol][D9]") {
+TEST_CASE("an answer to a checkpoint has an error or none", "[protocol][P12][P40]") {
   decoded_line persisted(R"({"action":"checkpoint","sequenceNumber":"1","error":null})");
   CHECK_FALSE(persisted.as<protocol::checkpoint_answer>().error);
   decoded_line failed(R"({"action":"checkpoint","error":"ThrottlingException"})");
@@ -47,13 +47,13 @@ TEST_CASE("an answer to a checkpoint has an error or none", "[protocol][D9]") {
 }
 
 TEST_CASE("an action that nobody knows is told by its name, whatever its fields are",
-          "[protocol][D14]") {
+          "[protocol][P29]") {
   decoded_line line(R"({"records":7,"x":[{"y":[]}],"action":"Tune\u0055p","reason":null})");
   CHECK(line.is<protocol::unknown_action>());
   CHECK(line.message().action == "TuneUp");
 }
 
-TEST_CASE("fields may come in any order, unknown ones are ignored", "[protocol][D14]") {
+TEST_CASE("fields may come in any order, unknown ones are ignored", "[protocol][P13]") {
   decoded_line line(
       R"({"new":{"a":[1,2,{"b":null}]},"millisBehindLatest":7,"records":[{"subSequenceNumber":2,)"
       R"("more":[],"sequenceNumber":"9","partitionKey":"k","data":"YWJj","action":"record",)"
@@ -68,7 +68,7 @@ TEST_CASE("fields may come in any order, unknown ones are ignored", "[protocol][
   CHECK(line.as<protocol::process_records>().millis_behind_latest == milliseconds(7));
 }
 
-TEST_CASE("what may be null, or missing, is", "[protocol][D16]") {
+TEST_CASE("what may be null, or missing, is", "[protocol][P14]") {
   const std::string fields = GENERATE(
       R"("sequenceNumber":"9")",
       R"("data":null,"partitionKey":null,"sequenceNumber":"9","approximateArrivalTimestamp":null,"subSequenceNumber":null)");
@@ -87,21 +87,21 @@ TEST_CASE("what may be null, or missing, is", "[protocol][D16]") {
   CHECK_FALSE(initialize.as<protocol::initialize>().start_position);
 }
 
-TEST_CASE("empty data and an empty key are not null", "[protocol][D16]") {
+TEST_CASE("empty data and an empty key are not null", "[protocol][P19]") {
   decoded_line line(
       R"({"action":"processRecords","records":[{"data":"","partitionKey":"","sequenceNumber":"9"}]})");
   CHECK(line.records()[0].has_data());
   CHECK(line.records()[0].partition_key() == "");
 }
 
-TEST_CASE("times may be integers or floating point", "[protocol][D16]") {
+TEST_CASE("times may be integers or floating point", "[protocol][P15]") {
   const auto* number = GENERATE("1600000000000", "1600000000000.0", "1.6E12", "1.6e+12");
   decoded_line line(R"({"action":"processRecords","records":[],"millisBehindLatest":)" +
                     std::string(number) + "}");
   CHECK(line.as<protocol::process_records>().millis_behind_latest == milliseconds(1600000000000));
 }
 
-TEST_CASE("the largest position is found by value, wherever it stands", "[protocol][D10]") {
+TEST_CASE("the largest position is found by value, wherever it stands", "[protocol][P35]") {
   decoded_line line(
       R"({"action":"processRecords","records":[{"sequenceNumber":"0099"},)"
       R"({"sequenceNumber":"100","subSequenceNumber":5},{"sequenceNumber":"00100","subSequenceNumber":4},)"
@@ -121,7 +121,7 @@ TEST_CASE("escapes are undone in keys and in data", "[protocol]") {
   CHECK(line.records()[0].partition_key() == "a\"\xc3\xa4");
 }
 
-TEST_CASE("invalid UTF-8 arrives as U+FFFD, and is reported", "[protocol][D12]") {
+TEST_CASE("invalid UTF-8 arrives as U+FFFD, and is reported", "[protocol][P8]") {
   decoded_line line(
       "{\"action\":\"processRecords\",\"records\":[{\"data\":\"YWJj\",\"partitionKey\":\"a\xff\xc3("
       "\","

@@ -24,11 +24,11 @@ std::string checkpoint(const std::optional<sequence_position>& position) {
 
 }  // namespace
 
-TEST_CASE("a status line has just these bytes", "[protocol][D1][D2]") {
+TEST_CASE("a status line has just these bytes", "[protocol][P20][P3][P2]") {
   CHECK(status("initialize") == "\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n");
 }
 
-TEST_CASE("a checkpoint line has just these bytes, always with the pair", "[protocol][D1][D10]") {
+TEST_CASE("a checkpoint line has just these bytes, always with the pair", "[protocol][P20][P21]") {
   CHECK(checkpoint(sequence_position("0123", 45)) ==
         "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"0123\",\"subSequenceNumber\":45}\n");
   CHECK(checkpoint(sequence_position(std::string(128, '9'), UINT64_MAX)) ==
@@ -36,7 +36,7 @@ TEST_CASE("a checkpoint line has just these bytes, always with the pair", "[prot
             "\",\"subSequenceNumber\":18446744073709551615}\n");
 }
 
-TEST_CASE("the null checkpoint has two nulls", "[protocol][D11]") {
+TEST_CASE("the null checkpoint has two nulls", "[protocol][P22]") {
   CHECK(checkpoint(std::nullopt) ==
         "\n{\"action\":\"checkpoint\",\"sequenceNumber\":null,\"subSequenceNumber\":null}\n");
 }

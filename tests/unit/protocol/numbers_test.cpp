@@ -26,7 +26,7 @@ std::string error_of(const std::string& fields) {
 
 }  // namespace
 
-TEST_CASE("a timestamp is exact in every form of a JSON number", "[protocol][D16]") {
+TEST_CASE("a timestamp is exact in every form of a JSON number", "[protocol][P15]") {
   const auto arrival = [](const std::string& number) {
     const decoded_line line = line_with(R"("approximateArrivalTimestamp":)" + number);
     REQUIRE_FALSE(line.is_error());
@@ -41,7 +41,7 @@ TEST_CASE("a timestamp is exact in every form of a JSON number", "[protocol][D16
   CHECK(arrival("9223372036854") == at(9223372036854));
 }
 
-TEST_CASE("a timestamp that no time point can hold is an error", "[protocol][D16]") {
+TEST_CASE("a timestamp that no time point can hold is an error", "[protocol][P15]") {
   for (const std::string number : {"9223372036855", "-9223372036855", "9000000000000000",
                                    "9223372036854775808", "-9223372036854775808", "1E300"}) {
     CHECK(error_of(R"("approximateArrivalTimestamp":)" + number) ==
@@ -51,7 +51,7 @@ TEST_CASE("a timestamp that no time point can hold is an error", "[protocol][D16
   CHECK_FALSE(error_of(R"("approximateArrivalTimestamp":1E400)").empty());
 }
 
-TEST_CASE("a sub-sequence number is one that the daemon's long can hold", "[protocol][D10]") {
+TEST_CASE("a sub-sequence number is one that the daemon's long can hold", "[protocol][P21]") {
   CHECK(error_of(R"("subSequenceNumber":9223372036854775807)").empty());
   CHECK(error_of(R"("subSequenceNumber":9223372036854775808)") ==
         "records[0].subSequenceNumber is not an integer from 0 on");

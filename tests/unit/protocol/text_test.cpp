@@ -6,7 +6,7 @@
 using namespace kclxx::protocol;
 
 TEST_CASE("each maximal invalid part becomes one U+FFFD, and what is valid stays",
-          "[protocol][D12]") {
+          "[protocol][P8]") {
   const std::string bad = "\xEF\xBF\xBD";
   CHECK(replace_invalid_utf8("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");

@@ -21,7 +21,7 @@ run_options every_batch() {
 }  // namespace
 
 TEST_CASE("each action calls its callback, and its return is answered by the action's name",
-          "[session]") {
+          "[session][P24]") {
   session_dialogue daemon;
   CHECK(daemon.initialize() == lines{"call initialize"});
   CHECK(daemon.returns() == lines{"write status initialize"});
@@ -34,7 +34,7 @@ TEST_CASE("each action calls its callback, and its return is answered by the act
   CHECK(daemon.end_of_input() == lines{"leave with 0"});
 }
 
-TEST_CASE("the older shutdown is answered by its own name", "[session][D8]") {
+TEST_CASE("the older shutdown is answered by its own name", "[session][P11]") {
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
@@ -48,7 +48,7 @@ TEST_CASE("the older shutdown is answered by its own name", "[session][D8]") {
   CHECK(out.back() == kclxx::session::action(kclxx::session::write_status{"shutdown"}));
 }
 
-TEST_CASE("an unknown action is logged and answered, and the dialogue goes on", "[session]") {
+TEST_CASE("an unknown action is logged and answered, and the dialogue goes on", "[session][P29]") {
   session_dialogue daemon;
   CHECK(daemon.unknown("hello") == lines{"write status hello"});
   CHECK(mentions(daemon.log, "hello"));
@@ -58,7 +58,7 @@ TEST_CASE("an unknown action is logged and answered, and the dialogue goes on", 
   CHECK(daemon.no_records() == lines{"call process_records with 0"});
 }
 
-TEST_CASE("an unknown action after the last one of the shard is answered too", "[session][D23]") {
+TEST_CASE("an unknown action after the last one of the shard is answered too", "[session][P29]") {
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
@@ -67,7 +67,7 @@ TEST_CASE("an unknown action after the last one of the shard is answered too", "
   CHECK(daemon.unknown("goodbye") == lines{"write status goodbye"});
 }
 
-TEST_CASE("an action out of place ends the process with a protocol error", "[session]") {
+TEST_CASE("an action out of place ends the process with a protocol error", "[session][P54]") {
   session_dialogue daemon;
   SECTION("processRecords before initialize") {
     CHECK(daemon.no_records() == lines{"request stop", "leave with 11"});
@@ -95,7 +95,7 @@ TEST_CASE("an action out of place ends the process with a protocol error", "[ses
   }
 }
 
-TEST_CASE("a callback that throws never yields a status", "[session]") {
+TEST_CASE("a callback that throws never yields a status", "[session][P53]") {
   session_dialogue daemon;
   daemon.initialize();
   SECTION("in initialize") {
@@ -127,7 +127,7 @@ TEST_CASE("a callback that throws never yields a status", "[session]") {
   }
 }
 
-TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", "[session]") {
+TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", "[session][P53]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
@@ -144,7 +144,7 @@ TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", 
   SECTION("or the daemon is gone") { CHECK(daemon.end_of_input() == lines{"leave with 10"}); }
 }
 
-TEST_CASE("the end of input leads out at every step", "[session][D3]") {
+TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]") {
   session_dialogue daemon;
   SECTION("before initialize") {
     CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
@@ -226,7 +226,7 @@ TEST_CASE("one action may be queued while another is open, and reading stops unt
   }
 }
 
-TEST_CASE("a plain file as input is worked off in order, and ends with 0", "[session]") {
+TEST_CASE("a plain file as input is worked off in order, and ends with 0", "[session][P58]") {
   session_dialogue file(every_batch(), true);
   file.initialize();
   file.records("100");
@@ -241,7 +241,7 @@ TEST_CASE("a plain file as input is worked off in order, and ends with 0", "[ses
   CHECK(file.end_of_input() == lines{"request stop", "leave with 0"});
 }
 
-TEST_CASE("the end of a plain file waits for its turn", "[session]") {
+TEST_CASE("the end of a plain file waits for its turn", "[session][P58]") {
   session_dialogue file({}, true);
   file.initialize();
   SECTION("after a callback") {
@@ -271,7 +271,7 @@ TEST_CASE("the end of a plain file waits for its turn", "[session]") {
   }
 }
 
-TEST_CASE("a plain file may hold answers that were not asked for", "[session]") {
+TEST_CASE("a plain file may hold answers that were not asked for", "[session][P58]") {
   session_dialogue file({}, true);
   file.initialize();
   file.returns();

@@ -18,14 +18,14 @@ std::string message(kclxx::checkpoint_errc value) { return make_error_code(value
 
 }  // namespace
 
-TEST_CASE("what process_records returned from is checkpointed with the status", "[session][D8]") {
+TEST_CASE("what process_records returned from is checkpointed with the status", "[session][P39]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
   CHECK(daemon.answer() == lines{});
 }
 
-TEST_CASE("automatic checkpoints keep the interval", "[session]") {
+TEST_CASE("automatic checkpoints keep the interval", "[session][P52]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   daemon.returns();
@@ -46,7 +46,7 @@ TEST_CASE("by_request, nothing is checkpointed that was not asked for", "[sessio
   CHECK(daemon.returns() == lines{"write status shutdownRequested"});
 }
 
-TEST_CASE("a sub-sequence number goes with its position", "[session][D10][D21]") {
+TEST_CASE("a sub-sequence number goes with its position", "[session][P21][P17]") {
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
@@ -101,7 +101,7 @@ TEST_CASE("a request is sent at once while an action is open", "[session]") {
   }
 }
 
-TEST_CASE("between actions a request waits for the next that allows it", "[session][D24]") {
+TEST_CASE("between actions a request waits for the next that allows it", "[session][P25]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   daemon.returns();
@@ -110,7 +110,7 @@ TEST_CASE("between actions a request waits for the next that allows it", "[sessi
 }
 
 TEST_CASE("a request beyond what was delivered, or at a sentinel, is refused here",
-          "[session][D10]") {
+          "[session][P36]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   CHECK(daemon.request(at("101")) == lines{});
@@ -124,7 +124,7 @@ TEST_CASE("a request beyond what was delivered, or at a sentinel, is refused her
 }
 
 TEST_CASE("a request that failed retryably is tried again, merged with a higher one",
-          "[session][D9]") {
+          "[session][P41][P45]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   daemon.request(at("50"));
@@ -143,7 +143,7 @@ TEST_CASE("a request that failed retryably is tried again, merged with a higher 
   }
 }
 
-TEST_CASE("a request that was refused for good is logged and not repeated", "[session][D9]") {
+TEST_CASE("a request that was refused for good is logged and not repeated", "[session][P43]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   daemon.request(at("50"));
@@ -152,7 +152,7 @@ TEST_CASE("a request that was refused for good is logged and not repeated", "[se
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
-TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][D9]") {
+TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
@@ -192,14 +192,14 @@ TEST_CASE("calls that wait at the same time share one message", "[session]") {
 }
 
 TEST_CASE("waiting inside initialize fails at once, from another thread it waits",
-          "[session][D8]") {
+          "[session][P38]") {
   session_dialogue daemon;
   daemon.initialize(at("100"));
   CHECK(daemon.checkpoint(1) == lines{"complete 1: " + message(errc::not_allowed_here)});
   CHECK(daemon.checkpoint(2, at("100"), false) == lines{"complete 2: persisted"});
 }
 
-TEST_CASE("a waiting checkpoint without an open action is sent with the next", "[session][D24]") {
+TEST_CASE("a waiting checkpoint without an open action is sent with the next", "[session][P25]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   daemon.returns();
@@ -224,7 +224,7 @@ TEST_CASE("a waiting checkpoint without an open action is sent with the next", "
   }
 }
 
-TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[session][D9]") {
+TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[session][P42]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   daemon.checkpoint(1);
@@ -237,7 +237,7 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
-TEST_CASE("an action instead of an answer fails what waited for it", "[session]") {
+TEST_CASE("an action instead of an answer fails what waited for it", "[session][P55]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   daemon.checkpoint(1);

@@ -10,7 +10,7 @@ using kclxx::test::session_dialogue;
 using lines = session_dialogue::lines;
 
 TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",
-          "[session][D11]") {
+          "[session][P49][P47][P50][P51]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   daemon.returns();
@@ -41,7 +41,7 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   }
 }
 
-TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session][D11]") {
+TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session][P48]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   daemon.returns();
@@ -59,7 +59,7 @@ TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session]
   }
 }
 
-TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][D22][D23]") {
+TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][P46][P28]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   daemon.returns();
@@ -87,7 +87,7 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
   }
 }
 
-TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][D22]") {
+TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][P46]") {
   session_dialogue daemon;
   SECTION("when the callback used up the time for retries") {
     daemon.start_batch("101");
@@ -114,7 +114,7 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
   }
 }
 
-TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][D22]") {
+TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][P46]") {
   session_dialogue daemon(by_request());
   daemon.start_batch("100");
   SECTION("it comes: the position is pending") {
@@ -154,7 +154,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
   }
 }
 
-TEST_CASE("a log line is one line, whatever an exception says", "[session]") {
+TEST_CASE("a log line is one line, whatever an exception says", "[session][P9]") {
   using kclxx::log_level;
   using kclxx::session::log_line;
   CHECK(log_line{log_level::error, "a\nb\r\tc\x01\x7f \xc3\xa4"}.text ==

@@ -107,7 +107,7 @@ TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
   CHECK(contains(with("applicationName=  \nstreamName="), "streamName is empty"));
 }
 
-TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]") {
+TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics][P33]") {
   const auto warned = [](const std::string& key, const std::string& why) {
     const auto found = without(key);
     REQUIRE(found.size() == 1);
