@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -50,4 +51,28 @@ TEST_CASE("the test kit's page and the README show word_count's test to the lett
       snippets_of(readme.substr(section, readme.find("\n## ", section) - section));
   REQUIRE(in_readme.size() == 1);
   CHECK(sample.find(in_readme[0]) != std::string::npos);
+}
+
+TEST_CASE("each link from a document to a file of the project leads to one", "[architecture]") {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> pages;
+  for (const auto& entry : fs::recursive_directory_iterator(KCLXX_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}) {
+    pages.push_back(fs::path(KCLXX_SOURCE_DIR) / page);
+  }
+  std::size_t links = 0;
+  for (const fs::path& page : pages) {
+    const std::string text = read(fs::relative(page, KCLXX_SOURCE_DIR).string());
+    for (std::size_t at = 0; (at = text.find("](", at)) != std::string::npos;) {
+      at += 2;
+      const std::string target = text.substr(at, text.find_first_of("#)", at) - at);
+      if (target.empty() || target.find("://") != std::string::npos) continue;
+      CAPTURE(page, target);
+      CHECK(fs::exists(page.parent_path() / target));
+      ++links;
+    }
+  }
+  CHECK(links > 30);
 }
