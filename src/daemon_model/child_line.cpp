@@ -21,12 +21,14 @@ namespace kclxx::daemon_model {
 namespace {
 
 using nlohmann::json;
+using reason = ignored_line::reason;
 
 enum class kind { null, boolean, integer, too_large, floating, text, nested };
 
 struct value {
   kind what = kind::null;
-  std::string text;  // scalars as they would read as a Java String
+  std::string text;   // scalars as they would read as a Java String
+  double number = 0;  // of a floating one, as Java parses it: 0 when it is too small
 };
 
 /// Collects the fields of one object at the top; says nothing of what is nested.
@@ -36,7 +38,6 @@ class field_collector : public json::json_sax_t {
   bool is_object = false;
   bool is_null = false;
   bool has_action_twice = false;
-  std::string error;
 
   bool null() override {
     is_null = depth_ == 0;
@@ -50,9 +51,9 @@ class field_collector : public json::json_sax_t {
     const bool fits = n <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
     return take({fits ? kind::integer : kind::too_large, std::to_string(n)});
   }
-  bool number_float(number_float_t, const string_t& text) override {
+  bool number_float(number_float_t number, const string_t& text) override {
     const bool has_fraction = text.find_first_of(".eE") != string_t::npos;
-    return take({has_fraction ? kind::floating : kind::too_large, text});
+    return take({has_fraction ? kind::floating : kind::too_large, text, number});
   }
   bool string(string_t& text) override { return take({kind::text, std::move(text)}); }
   bool binary(binary_t&) override { return false; }
@@ -77,7 +78,6 @@ class field_collector : public json::json_sax_t {
   }
   bool end_array() override { return --depth_ >= 0; }
   bool parse_error(std::size_t, const std::string&, const json::exception&) override {
-    error = "not JSON";
     return false;
   }
 
@@ -127,10 +127,9 @@ bool read_long(const value& from, std::optional<std::int64_t>& to) {
       to = parse_long(from.text);
       return to.has_value();
     case kind::floating: {
-      const double number = std::stod(from.text);
       constexpr double limit = 9223372036854775808.0;
-      if (!(number >= -limit && number < limit)) return false;
-      to = static_cast<std::int64_t>(number);
+      if (!(from.number >= -limit && from.number < limit)) return false;
+      to = static_cast<std::int64_t>(from.number);
       return true;
     }
     case kind::text: {
@@ -167,14 +166,16 @@ constexpr std::array<shape, 9> shapes{{
 child_line typed(const field_collector& from) {
   const auto action = from.fields.find("action");
   if (action == from.fields.end() || action->second.what != kind::text) {
-    return noise{"it has no action"};
+    return ignored_line{reason::no_action, "it has no action"};
   }
   // The first one is read before the others, and names no field of the message.
-  if (from.has_action_twice) return noise{"it has two actions"};
+  if (from.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
   const std::string& name = action->second.text;
   const auto known =
       std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
-  if (name.empty() || known == shapes.end()) return noise{"'" + name + "' is no action"};
+  if (name.empty() || known == shapes.end()) {
+    return ignored_line{reason::unknown_action, "'" + name + "' is no action"};
+  }
   child_status status;
   child_checkpoint checkpoint;
   std::optional<std::string> error;
@@ -182,7 +183,8 @@ child_line typed(const field_collector& from) {
     if (field == "action") continue;
     const auto& fields = known->fields;
     if (field.empty() || std::find(fields.begin(), fields.end(), field) == fields.end()) {
-      return noise{"the daemon knows no field '" + field + "' in " + name};
+      return ignored_line{reason::unknown_field,
+                          "the daemon knows no field '" + field + "' in " + name};
     }
     const bool is_fine =
         field == "responseFor"         ? read_text(content, status.response_for)
@@ -190,11 +192,14 @@ child_line typed(const field_collector& from) {
         : field == "subSequenceNumber" ? read_long(content, checkpoint.sub_sequence_number)
         : field == "error"             ? read_text(content, error)
                                        : true;
-    if (!is_fine) return noise{name + "'s " + field + " has a type that the daemon cannot read"};
+    if (!is_fine) {
+      return ignored_line{reason::wrong_type,
+                          name + "'s " + field + " has a type that the daemon cannot read"};
+    }
   }
   if (name == "status") return status;
   if (name == "checkpoint") return checkpoint;
-  return out_of_place{name};
+  return unexpected_message{name};
 }
 
 /// Of a text that begins with null: whether the word goes on, as a Java identifier would.
@@ -227,17 +232,18 @@ child_line parse_child_line(std::string_view line) {
   if (line.empty()) return blank{};
   // Java puts U+FFFD in the place of what is not UTF-8 before it parses.
   const std::string text = protocol::replace_invalid_utf8(line);
-  if (text.starts_with("\xef\xbb\xbf")) return noise{"a byte order mark"};
+  if (text.starts_with("\xef\xbb\xbf")) return ignored_line{reason::not_json, "a byte order mark"};
+  const ignored_line not_json{reason::not_json, "not JSON"};
   field_collector fields;
   constexpr bool strict = false;  // what follows the object is not looked at
   const bool parsed =
       json::sax_parse(text.begin(), text.end(), &fields, json::input_format_t::json, strict);
-  if (!parsed) return noise{fields.error.empty() ? "not JSON" : fields.error};
+  if (!parsed) return not_json;
   if (fields.is_null) {
-    if (is_word_longer(text)) return noise{"not JSON"};
+    if (is_word_longer(text)) return not_json;
     return null_message{};
   }
-  if (!fields.is_object) return noise{"it is no object"};
+  if (!fields.is_object) return ignored_line{reason::not_an_object, "it is no object"};
   return typed(fields);
 }
 

@@ -10,15 +10,25 @@
 
 namespace kclxx::daemon_model {
 
-/// An empty line: children write one before each message; it is skipped without a word.
+/// An empty line: children write one before each message; the daemon skips it and logs nothing.
 struct blank {
   bool operator==(const blank&) const = default;
 };
 
 /// A line that the daemon skips, with a line in its log: to the child it looks like waiting.
-struct noise {
-  std::string why;
-  bool operator==(const noise&) const = default;
+struct ignored_line {
+  enum class reason {
+    not_json,
+    not_an_object,
+    no_action,
+    two_actions,
+    unknown_action,
+    unknown_field,  ///< a message, but for a field that the daemon does not know
+    wrong_type,     ///< a message, but for a field whose value the daemon cannot convert
+  };
+  reason because = reason::not_json;
+  std::string why;  ///< the same for people, with the names
+  bool operator==(const ignored_line&) const = default;
 };
 
 struct child_status {
@@ -32,10 +42,10 @@ struct child_checkpoint {
   bool operator==(const child_checkpoint&) const = default;
 };
 
-/// A well-formed message of a kind that only the daemon sends: read, and passed over.
-struct out_of_place {
+/// A well-formed message of a kind that only the daemon sends: it is read and has no effect.
+struct unexpected_message {
   std::string action;
-  bool operator==(const out_of_place&) const = default;
+  bool operator==(const unexpected_message&) const = default;
 };
 
 /// `null`, which the daemon takes for a message and then fails on.
@@ -43,8 +53,8 @@ struct null_message {
   bool operator==(const null_message&) const = default;
 };
 
-using child_line =
-    std::variant<blank, noise, child_status, child_checkpoint, out_of_place, null_message>;
+using child_line = std::variant<blank, ignored_line, child_status, child_checkpoint,
+                                unexpected_message, null_message>;
 
 /// What the daemon makes of a line (without its newline) from a child. It reads with Jackson:
 /// an unknown field makes the line noise (P20), scalars are converted to the type that is wanted,

@@ -37,12 +37,12 @@ const char* to_string(call_kind value) noexcept {
 std::ostream& operator<<(std::ostream& out, const child_line& line) {
   std::visit(protocol::overloaded{
                  [&](const blank&) { out << "an empty line"; },
-                 [&](const noise& one) { out << "noise: " << one.why; },
+                 [&](const ignored_line& one) { out << "ignored: " << one.why; },
                  [&](const child_status& one) {
                    out << "status for " << one.response_for.value_or("nothing");
                  },
                  [&](const child_checkpoint& one) { print(out, one); },
-                 [&](const out_of_place& one) { out << "a daemon's " << one.action; },
+                 [&](const unexpected_message& one) { out << "a daemon's " << one.action; },
                  [&](const null_message&) { out << "null"; },
              },
              line);

@@ -85,9 +85,9 @@ void shard_consumer::read_line(const std::string& line, happenings& out) {
     }
   } else if (const auto* asked = std::get_if<child_checkpoint>(&message)) {
     answer(*asked, out);
-  } else if (const auto* unexpected = std::get_if<noise>(&message)) {
-    out.emplace_back(skipped{line, unexpected->why});
-  } else if (const auto* other = std::get_if<out_of_place>(&message)) {
+  } else if (const auto* unexpected = std::get_if<ignored_line>(&message)) {
+    out.emplace_back(skipped{line, unexpected->why, unexpected->because});
+  } else if (const auto* other = std::get_if<unexpected_message>(&message)) {
     out.emplace_back(skipped{line, "only the daemon sends " + other->action});
   } else if (std::holds_alternative<null_message>(message)) {
     out.emplace_back(skipped{line, "null is not a message"});

@@ -34,6 +34,8 @@ struct answered {
 struct skipped {
   std::string line;
   std::string why;
+  /// std::nullopt: it was read, and has no effect.
+  std::optional<ignored_line::reason> because{};
   bool operator==(const skipped&) const = default;
 };
 

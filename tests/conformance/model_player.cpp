@@ -156,7 +156,7 @@ class player {
   }
   void take(const daemon_model::skipped& it) {
     const auto line = daemon_model::parse_child_line(it.line);
-    if (!std::holds_alternative<daemon_model::noise>(line)) return;  // read, and passed over
+    if (!std::holds_alternative<daemon_model::ignored_line>(line)) return;  // read, and passed over
     events_.push_back({{"skips", protocol::replace_invalid_utf8(it.line)}});
   }
   void take(const daemon_model::returned& it) { returned_ = it.what; }

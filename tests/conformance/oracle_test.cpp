@@ -141,7 +141,7 @@ bool agree(const script& played, const account& one, const account& other) {
 void drop_skipped_out_of_place(nlohmann::json& events) {
   std::erase_if(events.get_ref<nlohmann::json::array_t&>(), [](const nlohmann::json& event) {
     return event.contains("skips") &&
-           std::holds_alternative<kclxx::daemon_model::out_of_place>(
+           std::holds_alternative<kclxx::daemon_model::unexpected_message>(
                kclxx::daemon_model::parse_child_line(event["skips"].get<std::string>()));
   });
 }

@@ -23,10 +23,10 @@ std::chrono::milliseconds until(steady::time_point deadline) {
   return std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now()));
 }
 
-/// The model's words for a message whose fields are at fault; what else it skips is no message.
-bool is_field_fault(std::string_view why) {
-  return why.starts_with("the daemon knows no field") ||
-         why.find("has a type that the daemon cannot read") != std::string_view::npos;
+/// A message whose fields are at fault; what else the daemon skips is not a message.
+bool is_field_fault(const daemon_model::skipped& line) {
+  using reason = daemon_model::ignored_line::reason;
+  return line.because == reason::unknown_field || line.because == reason::wrong_type;
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ reaction daemon::take(const std::string& line) {
       checkpoints.push_back({during, answer->asked, answer->error, last, largest});
       child_->send(answer->line + "\n");  // a child that does not read it is noticed below
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&one)) {
-      is_message = is_field_fault(skip->why);
+      is_message = is_field_fault(*skip);
       if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
     } else if (std::holds_alternative<daemon_model::returned>(one)) {
       made.is_answered = true;

@@ -14,7 +14,8 @@ using protocol::line_kind;
 namespace {
 
 bool is_message(const dm::child_line& line) {
-  return !std::holds_alternative<dm::blank>(line) && !std::holds_alternative<dm::noise>(line);
+  return !std::holds_alternative<dm::blank>(line) &&
+         !std::holds_alternative<dm::ignored_line>(line);
 }
 
 std::string ending(int status, int signal) {

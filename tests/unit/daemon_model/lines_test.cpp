@@ -26,18 +26,18 @@ TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23
             parse_child_line(R"({"action":"checkpoint","subSequenceNumber":2.9})"))
             .sub_sequence_number == 2);
   CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":99999999999999999999})") ==
-        "noise: checkpoint's subSequenceNumber has a type that the daemon cannot read");
+        "ignored: checkpoint's subSequenceNumber has a type that the daemon cannot read");
   CHECK(parsed(R"({"action":"status"})") == "status for nothing");
-  CHECK(parsed(R"({"responseFor":"initialize"})") == "noise: it has no action");
-  CHECK(parsed(R"({"action":"hello"})") == "noise: 'hello' is no action");
+  CHECK(parsed(R"({"responseFor":"initialize"})") == "ignored: it has no action");
+  CHECK(parsed(R"({"action":"hello"})") == "ignored: 'hello' is no action");
   CHECK(parsed(R"({"action":"leaseLost"})") == "a daemon's leaseLost");
   CHECK(parsed("null") == "null");
   CHECK(parsed("null x") == "null");
-  CHECK(parsed("nullx") == "noise: not JSON");
-  CHECK(parsed("\xef\xbb\xbf{\"action\":\"status\"}") == "noise: a byte order mark");
+  CHECK(parsed("nullx") == "ignored: not JSON");
+  CHECK(parsed("\xef\xbb\xbf{\"action\":\"status\"}") == "ignored: a byte order mark");
   CHECK(parsed(R"({"action":"status","responseFor":"x","action":"status"})") ==
-        "noise: it has two actions");
-  CHECK(parsed("[1]") == "noise: it is no object");
+        "ignored: it has two actions");
+  CHECK(parsed("[1]") == "ignored: it is no object");
   CHECK(parsed("\r") == "an empty line");
 }
 

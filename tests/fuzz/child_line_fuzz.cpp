@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child may write any bytes: each line is a message or is ignored, and nothing is thrown. What
+// carries no meaning for the daemon changes nothing, and the model of the daemon takes all of it.
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "daemon_model/child_line.hpp"
+#include "daemon_model/shard_consumer.hpp"
+#include "fuzz/expect.hpp"
+
+namespace {
+
+using namespace kclxx;
+
+/// The line as the answer to each kind of call.
+void answer_with(std::string_view line) {
+  using daemon_model::call_kind;
+  daemon_model::lease row(sequence_position("TRIM_HORIZON"));
+  daemon_model::shard_consumer consumer(daemon_model::generation::v3, row);
+  daemon_model::happenings all;
+  consumer.call(call_kind::initialize, "initialize", std::nullopt, all);
+  consumer.on_line(line, all);
+  if (consumer.can_call(call_kind::process_records)) {
+    consumer.call(call_kind::process_records, "processRecords", sequence_position("7"), all);
+    consumer.on_line(line, all);
+  }
+  std::ostringstream text;
+  for (const daemon_model::happening& one : all) text << one << '\n';
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string line(reinterpret_cast<const char*>(data), size);
+  answer_with(line);
+  if (line.find_first_of("\r\n") != std::string::npos) return 0;
+  const daemon_model::child_line read = daemon_model::parse_child_line(line);
+  std::ostringstream text;
+  text << read;
+  expect(daemon_model::parse_child_line(line + "\r") == read, "a carriage return ends the line");
+  // The short cut for a plain status reads what the parser reads.
+  if (line.starts_with('{')) {
+    expect(daemon_model::parse_child_line(" " + line) == read, "a space before it changes nothing");
+  }
+  return 0;
+}
