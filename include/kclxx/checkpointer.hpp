@@ -74,7 +74,7 @@ class KCLXX_EXPORT checkpointer {
   /// to this process: call without a position then.
   ///
   /// Returns false when it is too late: the lease is lost or the daemon gone.
-  /// Errors: checkpoint_error with errc::not_delivered or errc::not_a_number.
+  /// Errors: checkpoint_error with errc::position_out_of_range or errc::invalid_position.
   /// Blocking: no.
   bool request(const sequence_position& position) { return raise(position); }
   /// The same for everything delivered so far.

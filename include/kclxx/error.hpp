@@ -1,61 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <kclxx/export.hpp>
 
 namespace kclxx {
 
-/// Why this library refused or gave up a checkpoint by itself. The message of each value says
-/// what to do.
+/// Why this library refused a checkpoint or gave up on one, and what to do.
 enum class errc {
-  lease_lost = 1,    ///< this worker no longer holds the lease
-  daemon_gone,       ///< the daemon closed its end, or this process is leaving
-  timed_out,         ///< the deadline passed; the position stays pending
-  not_delivered,     ///< beyond the last record delivered so far
-  not_a_number,      ///< TRIM_HORIZON, LATEST, AT_TIMESTAMP or SHARD_END
-  not_allowed_here,  ///< waiting inside initialize or lease_lost
-  not_answered,      ///< the daemon went on without answering
+  /// Another worker holds the lease and continues from the last checkpoint. Drop the work.
+  lease_lost = 1,
+  /// The daemon closed its end, or this process is leaving. The records will be delivered again:
+  /// return from the callback.
+  daemon_gone,
+  /// The deadline passed before the daemon answered. The position stays pending and is sent later;
+  /// allow more time if this is frequent.
+  timed_out,
+  /// The position is after the last record delivered to this process. Checkpoint a delivered
+  /// record, or call without a position.
+  position_out_of_range,
+  /// TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed. Use the position of
+  /// a record.
+  invalid_position,
+  /// The daemon accepts no checkpoint during initialize and lease_lost. Wait for records.
+  not_allowed_here,
+  /// The daemon sent its next message without answering the checkpoint. Try again.
+  not_answered,
 };
 
-/// What the daemon reported, by the simple name of its Java exception.
+/// What the daemon reported, by the simple name of its Java exception. The set is open: a name
+/// that is not listed has a value of its own in checkpoint_category; see daemon_error_name.
 enum class checkpoint_errc {
-  throttled = 1,     ///< ThrottlingException; retried
-  dependency,        ///< KinesisClientLibDependencyException; retried
-  shutdown,          ///< ShutdownException: this worker no longer holds the lease
-  invalid_state,     ///< InvalidStateException: the lease table, or a phase without checkpoints
-  illegal_argument,  ///< IllegalArgumentException: out of the permitted range
-  other,             ///< any other name; see checkpoint_error::name()
+  /// ThrottlingException: the lease table is throttled. Retried automatically; checkpoint less
+  /// often, or raise the table's capacity.
+  throttled = 1,
+  /// KinesisClientLibDependencyException: the lease table cannot be reached. Retried
+  /// automatically; the daemon's log has the cause.
+  dependency,
+  /// ShutdownException: this worker no longer holds the lease. Drop the work.
+  shutdown,
+  /// InvalidStateException: the lease table is broken, or the phase permits no checkpoint. See
+  /// the daemon's log.
+  invalid_state,
+  /// IllegalArgumentException: the position is out of the permitted range. Checkpoint between the
+  /// last checkpoint and the last delivered record.
+  illegal_argument,
 };
 
+/// What a program usually decides by; compare an error code with it: `ec == lease_gone`.
+enum class checkpoint_condition {
+  /// errc::lease_lost or checkpoint_errc::shutdown: another worker holds the lease. Drop the work.
+  lease_gone = 1,
+  /// checkpoint_errc::throttled or ::dependency: temporary. The library retries; so may you.
+  retryable,
+};
+
+/// The categories are never destroyed, so that error codes can be used during exit, too.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& local_category() noexcept;
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_category() noexcept;
+[[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_condition_category() noexcept;
 [[nodiscard]] KCLXX_EXPORT std::error_code make_error_code(errc value) noexcept;
 [[nodiscard]] KCLXX_EXPORT std::error_code make_error_code(checkpoint_errc value) noexcept;
+[[nodiscard]] KCLXX_EXPORT std::error_condition make_error_condition(
+    checkpoint_condition value) noexcept;
 
-/// The vocabulary's value for a name from the daemon; `other` for those not listed.
-[[nodiscard]] KCLXX_EXPORT checkpoint_errc
-checkpoint_errc_from_name(std::string_view name) noexcept;
-/// True for the errors that go away by themselves: ThrottlingException and
-/// KinesisClientLibDependencyException.
-[[nodiscard]] KCLXX_EXPORT bool is_retryable(checkpoint_errc value) noexcept;
+/// The code for an error that the daemon reported: a checkpoint_errc where the name is listed
+/// there, else a value that stands for this name within this process.
+///
+/// Names are kept to 127 bytes. After 256 unlisted names all further ones share one value, whose
+/// name is "(other)"; so does an empty name.
+/// Thread safety: may be called from any thread.
+[[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
+    std::string_view daemon_name) noexcept;
 
-/// A checkpoint that was not persisted. `code()` is an errc or a checkpoint_errc.
+/// The simple name of the Java exception that `code` stands for; empty when the error did not
+/// come from the daemon.
+/// Lifetime: the view is valid until the process ends.
+[[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
+
+/// The same as `code == checkpoint_condition::retryable`.
+[[nodiscard]] KCLXX_EXPORT bool is_retryable(const std::error_code& code) noexcept;
+
+/// A checkpoint that was not persisted. `code()` is an errc or an error of checkpoint_category.
 class KCLXX_EXPORT checkpoint_error : public std::system_error {
  public:
-  checkpoint_error(std::error_code code, std::string name)
-      : std::system_error(code, name), name_(std::move(name)) {}
   explicit checkpoint_error(std::error_code code) : std::system_error(code) {}
 
   /// The daemon's own name for the error; empty when it did not come from the daemon.
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-
- private:
-  std::string name_;
+  [[nodiscard]] std::string_view name() const noexcept { return daemon_error_name(code()); }
 };
 
 }  // namespace kclxx
@@ -64,3 +98,5 @@ template <>
 struct std::is_error_code_enum<kclxx::errc> : std::true_type {};
 template <>
 struct std::is_error_code_enum<kclxx::checkpoint_errc> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<kclxx::checkpoint_condition> : std::true_type {};

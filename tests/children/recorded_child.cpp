@@ -95,7 +95,7 @@ class recorded_processor : public kclxx::record_processor {
     } catch (const kclxx::checkpoint_error& error) {  // delivered again after a restart
       journal_
           ->line("refused", position.sequence_number(), position.sub_sequence_number(),
-                 error.name().empty() ? error.code().message() : error.name())
+                 error.name().empty() ? error.code().message() : std::string(error.name()))
           .write();
     }
   }

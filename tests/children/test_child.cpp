@@ -80,7 +80,8 @@ class obedient : public kclxx::record_processor {
         checkpointer->checkpoint();
         say("persisted");
       } catch (const kclxx::checkpoint_error& error) {
-        say("checkpoint failed: " + std::string(error.what()) + " name=" + error.name());
+        say("checkpoint failed: " + std::string(error.what()) +
+            " name=" + std::string(error.name()));
       }
     } else if (what == "request") {
       if (!checkpointer->request()) say("too late");

@@ -7,9 +7,7 @@ namespace kclxx {
 
 void checkpointer::wait(const optional_position& position, optional_deadline deadline) {
   const auto result = port_->wait(position, deadline);
-  if (!result.code) return;
-  if (result.name.empty()) throw checkpoint_error(result.code);
-  throw checkpoint_error(result.code, result.name);
+  if (result.code) throw checkpoint_error(result.code);
 }
 
 void checkpointer::wait(const optional_position& position, optional_deadline deadline,

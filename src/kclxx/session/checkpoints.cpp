@@ -30,12 +30,12 @@ void checkpoints::make_shard_end_pending() { raise(pending_, shard_end()); }
 bool checkpoints::is_shard_finished() const { return persisted_ == shard_end(); }
 
 std::error_code checkpoints::check(const sequence_position& position) const {
-  if (!position.is_number()) return errc::not_a_number;
+  if (!position.is_number()) return errc::invalid_position;
   // Beyond a Java long no record has it, and the daemon would drop the line without an answer.
   const bool is_representable =
       position.sub_sequence_number() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
   if (!is_representable || (position > delivered_ && position > persisted_)) {
-    return errc::not_delivered;
+    return errc::position_out_of_range;
   }
   return {};
 }
@@ -133,14 +133,14 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     complete_if(covered, {}, {}, out);
     return outcome::persisted;
   }
-  const checkpoint_errc kind = checkpoint_errc_from_name(*error);
+  const std::error_code code = make_checkpoint_error_code(*error);
   const std::string what = "the checkpoint at " + describe(position) + " failed: " + *error;
-  if (kind == checkpoint_errc::shutdown) {
+  if (code == checkpoint_errc::shutdown) {
     out.push_back(log_line{log_level::warning, what + "; this worker no longer holds the lease"});
-    lose_lease(kind, *error, out);
+    lose_lease(code, *error, out);
     return outcome::lease_gone;
   }
-  if (is_retryable(kind)) {
+  if (is_retryable(code)) {
     const auto after = next_backoff();
     not_before_ = now + after;
     const bool too_late = last_retry && not_before_ > *last_retry;
@@ -149,7 +149,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
         [&](const waiter& one) {
           return covered(one) && (too_late || one.attempts >= retry_.max_attempts);
         },
-        kind, *error, out);
+        code, *error, out);
     // Said when somebody still wants it: whoever waited and gave up has the error itself.
     const std::string retry = "; trying again after " + std::to_string(after.count()) + " ms";
     out.push_back(log_line{log_level::warning, !too_late && wanted(false) ? what + retry : what});
@@ -158,7 +158,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   }
   out.push_back(log_line{log_level::error, what});
   if (pending_ <= position) pending_.reset();
-  complete_if(covered, kind, *error, out);
+  complete_if(covered, code, *error, out);
   return outcome::refused;
 }
 

@@ -1,45 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <set>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
 #include <kclxx/error.hpp>
 
 #include "support/catch.hpp"
+#include "support/forked.hpp"
 
 using namespace kclxx;
 
-TEST_CASE("every error says in a sentence what happened and what to do", "[error]") {
+namespace {
+
+// Constructed before any category is used, and so destroyed after it would be.
+struct static_object {
+  ~static_object() {
+    if (!is_watched) return;
+    const bool works = make_error_code(errc::lease_lost) == checkpoint_condition::lease_gone &&
+                       !make_error_code(errc::lease_lost).message().empty() &&
+                       make_checkpoint_error_code("AtExit").message().starts_with("AtExit");
+    ::_exit(works ? 42 : 1);
+  }
+  bool is_watched = false;
+} lives_longest;
+
+}  // namespace
+
+TEST_CASE("every error has a message that names the cause and the remedy", "[error]") {
   std::set<std::string> seen;
   for (int value = 1; value <= static_cast<int>(errc::not_answered); ++value) {
     const std::string text = make_error_code(static_cast<errc>(value)).message();
     CHECK(text.find("unknown") == std::string::npos);
+    CHECK(text.find(':') != std::string::npos);
     CHECK(seen.insert(text).second);
   }
-  for (int value = 1; value <= static_cast<int>(checkpoint_errc::other); ++value) {
+  for (int value = 1; value <= static_cast<int>(checkpoint_errc::illegal_argument); ++value) {
     const std::string text = make_error_code(static_cast<checkpoint_errc>(value)).message();
     CHECK(text.find("unknown") == std::string::npos);
+    CHECK(text.find(';') != std::string::npos);
     CHECK(seen.insert(text).second);
   }
 }
 
-TEST_CASE("the daemon's names are an open set, of which two are retried", "[error][P12]") {
-  CHECK(checkpoint_errc_from_name("ThrottlingException") == checkpoint_errc::throttled);
-  CHECK(checkpoint_errc_from_name("KinesisClientLibDependencyException") ==
-        checkpoint_errc::dependency);
-  CHECK(checkpoint_errc_from_name("ShutdownException") == checkpoint_errc::shutdown);
-  CHECK(checkpoint_errc_from_name("InvalidStateException") == checkpoint_errc::invalid_state);
-  CHECK(checkpoint_errc_from_name("IllegalArgumentException") == checkpoint_errc::illegal_argument);
-  CHECK(checkpoint_errc_from_name("Brandnew") == checkpoint_errc::other);
-  CHECK(checkpoint_errc_from_name("") == checkpoint_errc::other);
-  CHECK(is_retryable(checkpoint_errc::throttled));
-  CHECK(is_retryable(checkpoint_errc::dependency));
-  CHECK_FALSE(is_retryable(checkpoint_errc::shutdown));
-  CHECK_FALSE(is_retryable(checkpoint_errc::other));
+TEST_CASE("the names that are listed map to their enumerators and back", "[error][P12]") {
+  const auto check = [](const char* name, checkpoint_errc value) {
+    CHECK(make_checkpoint_error_code(name) == value);
+    CHECK(daemon_error_name(value) == name);
+    CHECK(make_error_code(value).message().find(name) == 0);
+  };
+  check("ThrottlingException", checkpoint_errc::throttled);
+  check("KinesisClientLibDependencyException", checkpoint_errc::dependency);
+  check("ShutdownException", checkpoint_errc::shutdown);
+  check("InvalidStateException", checkpoint_errc::invalid_state);
+  check("IllegalArgumentException", checkpoint_errc::illegal_argument);
 }
 
-TEST_CASE("a checkpoint_error keeps the daemon's own name", "[error][P12]") {
-  const checkpoint_error error(checkpoint_errc::other, "SomeNewException");
-  CHECK(error.name() == "SomeNewException");
-  CHECK(error.code() == checkpoint_errc::other);
+TEST_CASE("two of the daemon's errors are retried, and none of this library's", "[error][P12]") {
+  CHECK(is_retryable(checkpoint_errc::throttled));
+  CHECK(is_retryable(checkpoint_errc::dependency));
+  CHECK(is_retryable(make_checkpoint_error_code("ThrottlingException")));
+  CHECK_FALSE(is_retryable(checkpoint_errc::shutdown));
+  CHECK_FALSE(is_retryable(make_checkpoint_error_code("SomeNewException")));
+  CHECK_FALSE(is_retryable(errc::timed_out));
+  CHECK_FALSE(is_retryable(std::error_code()));
+}
+
+TEST_CASE("an error code keeps a daemon's name that is not listed", "[error][P12]") {
+  const std::error_code code = make_checkpoint_error_code("SomeNewException");
+  CHECK(code);
+  CHECK(code.category() == checkpoint_category());
+  CHECK(daemon_error_name(code) == "SomeNewException");
+  CHECK(code.message().find("SomeNewException") != std::string::npos);
+  CHECK(code == make_checkpoint_error_code("SomeNewException"));
+  CHECK(code != make_checkpoint_error_code("AnotherNewException"));
+  CHECK(checkpoint_error(code).name() == "SomeNewException");
+}
+
+TEST_CASE("only an error of the daemon has a daemon's name", "[error][P12]") {
+  CHECK(daemon_error_name(errc::lease_lost).empty());
+  CHECK(daemon_error_name(std::error_code()).empty());
+  CHECK(daemon_error_name({77, checkpoint_category()}).empty());
   CHECK(checkpoint_error(errc::lease_lost).name().empty());
   CHECK(errc::lease_lost != make_error_code(checkpoint_errc::throttled));
+}
+
+TEST_CASE("an empty name of the daemon is an error, too", "[error][P12]") {
+  CHECK(make_checkpoint_error_code(""));
+  CHECK(daemon_error_name(make_checkpoint_error_code("")) == "(other)");
+}
+
+TEST_CASE("a long name is cut between two characters", "[error]") {
+  const std::string cut(126, 'x');
+  CHECK(daemon_error_name(make_checkpoint_error_code(cut + "\xC3\xA4")) == cut);
+}
+
+TEST_CASE("at most 256 names that are not listed are kept", "[error]") {
+  // The other tests of this process have left a few there.
+  const auto body = [] {
+    const auto name_after = [](int i) {
+      return daemon_error_name(make_checkpoint_error_code("New" + std::to_string(i)));
+    };
+    int kept = 0;
+    while (kept < 300 && name_after(kept) == "New" + std::to_string(kept)) ++kept;
+    if (kept < 200 || kept > 256) return 1;
+    if (name_after(kept) != "(other)" || name_after(kept + 1) != "(other)") return 2;
+    return name_after(7) == "New7" ? 0 : 3;
+  };
+  CHECK(test::in_forked_copy(body).status == 0);
+}
+
+TEST_CASE("one name has one code when threads meet it at the same time", "[error]") {
+  std::vector<std::error_code> codes(8);
+  std::vector<std::thread> threads;
+  for (std::error_code& code : codes) {
+    threads.emplace_back([&code] { code = make_checkpoint_error_code("MetAtTheSameTime"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::error_code& code : codes) {
+    CHECK(code == codes.front());
+    CHECK(daemon_error_name(code) == "MetAtTheSameTime");
+  }
+}
+
+TEST_CASE("one condition covers both codes of a lost lease", "[error]") {
+  const auto lease_gone = checkpoint_condition::lease_gone;
+  CHECK(make_error_code(errc::lease_lost) == lease_gone);
+  CHECK(make_checkpoint_error_code("ShutdownException") == lease_gone);
+  CHECK(make_error_code(errc::daemon_gone) != lease_gone);
+  CHECK(make_error_code(checkpoint_errc::throttled) != lease_gone);
+  CHECK(make_error_code(checkpoint_errc::throttled) == checkpoint_condition::retryable);
+  CHECK(std::error_code() != lease_gone);
+}
+
+TEST_CASE("error codes can be used while static objects are destroyed", "[error]") {
+  const auto body = []() -> int {
+    static_cast<void>(make_error_code(errc::lease_lost).message());
+    static_cast<void>(make_checkpoint_error_code("BeforeExit").message());
+    lives_longest.is_watched = true;
+    std::exit(0);
+  };
+  CHECK(test::in_forked_copy(body).status == 42);
 }
