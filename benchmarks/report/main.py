@@ -13,7 +13,7 @@ import run
 from workloads import SERIES, SERIES_CLIENTS, WORKLOADS
 
 OUT = run.ROOT / "build/bench"
-DOCUMENT = run.ROOT / "docs/performance.md"
+DOCUMENT = run.ROOT / "docs/results/performance.md"
 
 
 def arguments():
@@ -100,8 +100,8 @@ def write_document(results):
     if not marks.search(text):
         sys.exit(f"bench: {DOCUMENT} has lost the marks between which the figures go")
     DOCUMENT.write_text(marks.sub(lambda m: m[1] + "\n" + report.markdown(results) + "\n" + m[2], text))
-    paths = report.plots(results, run.ROOT / "docs/performance")
-    print(f"bench: written: docs/performance.md, {', '.join(str(p.relative_to(run.ROOT)) for p in paths)}")
+    paths = report.plots(results, run.ROOT / "docs/results/performance")
+    print(f"bench: written: docs/results/performance.md, {', '.join(str(p.relative_to(run.ROOT)) for p in paths)}")
 
 
 def selection(chosen):

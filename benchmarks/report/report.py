@@ -60,7 +60,7 @@ def _goals_markdown(results):
 
 
 def markdown(results):
-    """What stands between the marks of docs/performance.md."""
+    """The part of docs/results/performance.md between the marks."""
     about = results["machine"]
     parts = [f"One run, at commit {about['commit']}: {about['cores']} cores ({about['cpu']}), Linux {about['kernel']}, "
              f"load {about['load_before']:.1f} when it began. Medians of {results['repetitions']} interleaved "
