@@ -11,8 +11,9 @@ namespace kclxx::tool::embedded {
 
 /// A Maven project, and the folder for its jars.
 struct project {
-  std::string_view folder;
+  std::string_view folder;  ///< "kcl3-0123456789ab"
   std::string_view pom;
+  std::string_view checksums;  ///< of each file, as sha256sum writes them
 };
 
 /// The daemon's, for KCL 1.x, 2.x and 3.x.

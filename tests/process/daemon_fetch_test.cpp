@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
+#include "support/trusted_jars.hpp"
 
 using namespace kclxx::test;
 
@@ -35,6 +36,7 @@ std::string one_line(const std::string& text) {
 TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][fetch]") {
   const sandbox box;
   box.program("bin/mvn", maven);
+  expect_jars(box);
   const auto first = box.kclxx({"daemon", "fetch"});
   CAPTURE(first.err);
   REQUIRE(first.status == 0);
@@ -43,7 +45,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
   CHECK(contains(first.err, "noise of Maven"));
   CHECK(contains(box.read("pom.xml"), "amazon-kinesis-client-multilang"));
   const std::string asked = box.read("asked");
-  CHECK(contains(one_line(asked), "-q -B -f "));
+  CHECK(contains(one_line(asked), "-q -B -C -f "));
   CHECK(contains(asked, " dependency:copy-dependencies -DincludeScope=runtime "));
 
   const auto second = box.kclxx({"daemon", "fetch"});
@@ -60,6 +62,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
 TEST_CASE("each generation has its own folder, and the cache can be named", "[daemon][fetch]") {
   const sandbox box;
   box.program("bin/mvn", maven);
+  expect_jars(box);
   std::string all;
   for (const char* kcl : {"1", "2", "3"}) {
     const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", kcl, "--cache", "jars"});
@@ -75,9 +78,10 @@ TEST_CASE("each generation has its own folder, and the cache can be named", "[da
 TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetch]") {
   const sandbox box;
   box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
+  expect_jars(box);
   const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
   CHECK(fetched.status == 0);
-  CHECK(contains(box.read("asked"), "-q -B -s my.xml -Dx=1 -o -f "));
+  CHECK(contains(box.read("asked"), "-q -B -C -s my.xml -Dx=1 -o -f "));
   CHECK_FALSE(contains(fetched.err, "MAVEN_ARGS"));
 }
 
@@ -92,12 +96,38 @@ TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
   CHECK(box.list(".cache/kclxx").empty());
 }
 
-TEST_CASE("a Maven that brings no daemon is a failure", "[daemon][fetch]") {
+TEST_CASE("a jar whose content is not the published one is named, and nothing is installed",
+          "[daemon][fetch]") {
   const sandbox box;
-  box.program("bin/mvn", "exit 0\n");
-  const auto failed = box.kclxx({"daemon", "fetch"});
-  CHECK(failed.status == 5);
-  CHECK(contains(failed.err, "mvn brought no amazon-kinesis-client-multilang-*.jar"));
+  box.program("bin/mvn", maven + "while read -r hash name; do echo other > $to/$name; done < " +
+                             KCLXX_SOURCE_DIR "/src/tool/daemon/jars/kcl1/SHA256SUMS\n");
+  const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
+  CHECK(refused.status == 5);
+  CHECK(
+      contains(refused.err,
+               "\nkclxx daemon fetch: amazon-kinesis-client-1.15.3.jar does not have the expected "
+               "SHA-256 checksum"));
+  CHECK(refused.out.empty());
+  CHECK(box.list(".cache/kclxx").empty());
+}
+
+TEST_CASE("each file must be the expected one, none may be missing, and no other is taken",
+          "[daemon][fetch]") {
+  struct wrong {
+    std::string edit;
+    std::string message;
+  };
+  const auto& [edit, message] = GENERATE(
+      wrong{"sed '/ commons-codec/s/^..../beef/'",
+            "commons-codec-1.15.jar does not have the expected"},
+      wrong{"sed '/ commons-codec/d'", "mvn did not bring commons-codec-1.15.jar"},
+      wrong{"sed '$a 00  own.jar'", "mvn brought own.jar, which is not among the expected files"});
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  expect_jars(box, edit);
+  const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
+  CHECK(refused.status == 5);
+  CHECK(contains(refused.err, "kclxx daemon fetch: " + message));
   CHECK(box.list(".cache/kclxx").empty());
 }
 
@@ -110,10 +140,12 @@ TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
   CHECK(box.list(".cache/kclxx").empty());
 }
 
-TEST_CASE("a fetch that is killed leaves nothing half done, and the next one cleans up",
-          "[daemon][fetch]") {
+TEST_CASE(
+    "a fetch that is killed leaves a partial folder, which a later one removes, complete or not",
+    "[daemon][fetch]") {
   const sandbox box;
-  // Maven kills the tool in the middle of its work, and itself goes on to the end of its own.
+  expect_jars(box);
+  // Maven kills the tool in the middle of its work, and itself continues to the end of its own.
   box.program("bin/mvn", maven + "mkfifo $HOME/killed\nkill -KILL $PPID\ncat $HOME/killed\n");
   const pid_t pid = ::fork();
   REQUIRE(pid != -1);
@@ -135,7 +167,6 @@ TEST_CASE("a fetch that is killed leaves nothing half done, and the next one cle
   CHECK(box.list(".cache/kclxx").size() == 2);
 
   std::ofstream(box / "killed") << "go on" << std::flush;
-  std::filesystem::remove_all(one_line(beside.out));
   // It is gone when its lock is; this opens when the lock is free.
   const auto lock_is_free = [&] {
     const std::string folder = (box / (".cache/kclxx/" + partial)).string();
@@ -147,12 +178,14 @@ TEST_CASE("a fetch that is killed leaves nothing half done, and the next one cle
   CHECK(lock_is_free().status == 0);
   const auto next = box.kclxx({"daemon", "fetch"});
   CHECK(next.status == 0);
+  CHECK(next.err.empty());  // what is complete is not fetched again
   CHECK(box.list(".cache/kclxx").size() == 1);
 }
 
 TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {
   const sandbox box;
   box.program("bin/mvn", maven);
+  expect_jars(box);
   box.write("file", "");
   const auto failed = box.kclxx({"daemon", "fetch", "--cache", "file"});
   CHECK(failed.status == 5);

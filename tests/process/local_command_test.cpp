@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
+#include "support/trusted_jars.hpp"
 
 using namespace kclxx::test;
 
@@ -17,6 +18,7 @@ bool contains(const std::string& text, const std::string& part) {
 class local_box : public sandbox {
  public:
   local_box() {
+    expect_jars(*this);
     program("bin/npm",
             "echo \"npm $@\" >> $HOME/asked\n"
             "while [ \"$1\" != --prefix ]; do shift; done\n"
@@ -29,14 +31,16 @@ class local_box : public sandbox {
             "cp $to/pom.xml $HOME\n"
             "echo > $to/DynamoDBLocal-2.jar\n");
     program("bin/java", "exit 0\n");
-    program("bin/node", "shift; printf '%s\\n' \"$@\"; echo \"packages=$NODE_PATH\"; cat\n");
+    program(
+        "bin/node",
+        "shift; printf '%s\\n' \"$@\"; echo \"packages=$KCLXX_LOCAL_PACKAGES$NODE_PATH\"; cat\n");
   }
 
   /// With only what is in this box's bin, and the least of the system.
   [[nodiscard]] forked_result kclxx_without(const std::string& missing,
                                             const std::vector<std::string>& arguments) const {
     std::filesystem::remove(*this / ("bin/" + missing));
-    for (const char* one : {"mkdir", "cp", "cat"}) {
+    for (const char* one : {"mkdir", "cp", "cat", "cmp"}) {
       std::filesystem::create_symlink(std::string("/bin/") + one,
                                       *this / (std::string("bin/") + one));
     }
@@ -93,7 +97,7 @@ TEST_CASE("offline, both take only what they have", "[local][fetch]") {
   const local_box box;
   CHECK(box.kclxx({"local", "fetch", "--offline"}).status == 0);
   CHECK(contains(box.read("asked"), " --offline\n"));
-  CHECK(contains(box.read("asked"), "mvn -q -B -o -f "));
+  CHECK(contains(box.read("asked"), "mvn -q -B -C -o -f "));
   box.program("bin/npm", "echo no network\nexit 3\n");
   std::filesystem::remove_all(box / ".cache");
   const auto failed = box.kclxx({"local", "fetch", "--offline"});
@@ -155,7 +159,8 @@ TEST_CASE("the directory is the option, the variable, or the user's", "[local]")
 TEST_CASE("options go to the program under their own names, and the file as its input", "[local]") {
   const local_box box;
   box.write("lines", "one\ntwo\n");
-  const auto put = box.kclxx({"local", "put", "words", "lines", "--partition-key", "a=b"});
+  const auto put = box.kclxx({"local", "put", "words", "lines", "--partition-key", "a=b"},
+                             {"NODE_PATH=/of-others"});
   CHECK(put.status == 0);
   CHECK(contains(put.out, "\nstream=words\npartition-key=a=b\npackages="));
   CHECK(put.out.ends_with("/node_modules\none\ntwo\n"));

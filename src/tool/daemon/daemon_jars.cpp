@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "tool/command.hpp"
 #include "tool/daemon/package_cache.hpp"
 #include "tool/daemon/package_programs.hpp"
 
@@ -22,12 +21,8 @@ bool has_jars(const fs::path& folder, tool::kcl_version which) {
 fs::path fetch_jars(const fs::path& cache, tool::kcl_version which, bool is_offline) {
   const fs::path place = place_of_jars(cache, which);
   const auto fill = [&](const fs::path& folder) {
-    fetch_with_maven(folder, tool::jars_of(which).pom,
+    fetch_with_maven(folder, tool::jars_of(which),
                      "the daemon of " + std::string(tool::name_of(which)), is_offline);
-    if (!has_jars(folder, which)) {
-      cannot_set_up("mvn brought no " + std::string(tool::main_jar(which)) +
-                    "*.jar, and did not say why");
-    }
   };
   fetch_folder({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});
   return place;

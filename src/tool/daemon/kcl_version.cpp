@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/kcl_version.hpp"
 
-#include "tool/embedded.hpp"
-
 namespace kclxx::tool {
 
 std::string_view name_of(kcl_version which) {
@@ -21,9 +19,8 @@ std::string_view main_jar(kcl_version which) {
                                     : "amazon-kinesis-client-multilang-";
 }
 
-jar_set jars_of(kcl_version which) {
-  const auto& project = embedded::projects[static_cast<std::size_t>(which) - 1];
-  return {project.folder, project.pom};
+const embedded::project& jars_of(kcl_version which) {
+  return embedded::projects[static_cast<std::size_t>(which) - 1];
 }
 
 std::string_view logging_of(kcl_version which) {

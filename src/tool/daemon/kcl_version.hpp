@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "tool/embedded.hpp"
+
 namespace kclxx::tool {
 
 /// The KCL's major versions, each with its own MultiLangDaemon.
@@ -17,13 +19,8 @@ std::string_view main_class(kcl_version which);
 /// How the name of the jar that has this class begins.
 std::string_view main_jar(kcl_version which);
 
-/// The Maven project with the daemon's jars and their versions, and a name for the folder they are
-/// kept in. It has a hash of the project, so that other versions get another place.
-struct jar_set {
-  std::string_view folder;  ///< "kcl3-0123456789ab"
-  std::string_view pom;
-};
-jar_set jars_of(kcl_version which);
+/// The Maven project with the daemon's jars.
+const embedded::project& jars_of(kcl_version which);
 
 /// The logging configuration that fits: each line of a child's stderr appears once, and not as an
 /// error. For KCL 1.x a java.util.logging file, else one for logback.

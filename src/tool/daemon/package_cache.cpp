@@ -22,19 +22,20 @@ namespace {
 
 std::string partial_prefix(const fs::path& place) { return "." + place.filename().string() + "."; }
 
-/// While it is held nobody else sweeps: a folder that was just made is not locked yet.
+/// Held while a partial folder exists that is not locked yet, and while others are removed.
 descriptor locked_parent(const fs::path& place) {
   const fs::path parent = place.parent_path();
   descriptor lock(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock.is_open()) cannot_set_up(parent, "opened");
-  while (::flock(lock.get(), LOCK_EX) == -1) {
-    if (errno != EINTR) cannot_set_up(parent, "locked");
+  while (lock.is_open() && ::flock(lock.get(), LOCK_EX) == -1) {
+    if (errno != EINTR) return {};
   }
   return lock;
 }
 
-/// Partial folders that nobody fills any more.
-void remove_leftovers(const fs::path& place) {
+/// Removes the partial folders that no process fills any more. `parent` is the lock. A leftover
+/// only takes up space, so a failure is not reported: the cache may be read-only.
+void remove_leftovers(const fs::path& place, const descriptor& parent) {
+  if (!parent.is_open()) return;
   std::error_code error;
   for (fs::directory_iterator at(place.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
@@ -44,7 +45,6 @@ void remove_leftovers(const fs::path& place) {
     std::error_code ignored;
     fs::remove_all(at->path(), ignored);
   }
-  if (error) cannot_set_up(place.parent_path().string() + " cannot be read: " + error.message());
 }
 
 /// A folder beside its later place, locked as long as this process or a program that it started
@@ -53,7 +53,8 @@ class partial_folder {
  public:
   explicit partial_folder(const fs::path& place) {
     const descriptor parent = locked_parent(place);
-    remove_leftovers(place);
+    if (!parent.is_open()) cannot_set_up(place.parent_path(), "opened and locked");
+    remove_leftovers(place, parent);
     std::string name = (place.parent_path() / (partial_prefix(place) + "XXXXXX")).string();
     if (::mkdtemp(name.data()) == nullptr) cannot_set_up(name, "made");
     path_ = name;
@@ -111,13 +112,16 @@ fs::path default_cache() {
 
 void fetch_folder(const cached_folder& folder) {
   const fs::path& place = folder.place;
-  if (folder.is_complete(place)) return;
+  if (folder.is_complete(place)) {
+    remove_leftovers(place, locked_parent(place));
+    return;
+  }
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (error) cannot_set_up(place.parent_path().string() + " cannot be made: " + error.message());
   partial_folder partial(place);
   folder.fill(partial.path());
-  // Someone else was quicker: theirs is as good.
+  // Another process may have been quicker; its folder is as good.
   if (!partial.move_to(place) && !folder.is_complete(place)) {
     cannot_set_up(place.string() + " is not complete: remove it and fetch again");
   }

@@ -21,8 +21,8 @@ struct cached_folder {
 };
 
 /// Fills the place, unless it is complete. It is filled beside its place and renamed once it is
-/// complete, so that a process that is killed leaves nothing half done; what it leaves is removed
-/// by the next one. Several may be at it at once. Blocking: until it is filled. Errors:
+/// complete: a process that is killed leaves a partial folder elsewhere, which the next call
+/// removes. Several processes may call it at once. Blocking: until it is filled. Errors:
 /// command_error.
 void fetch_folder(const cached_folder& folder);
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tool/command.hpp"
+#include "tool/daemon/jar_checksums.hpp"
 #include "tool/daemon/package_cache.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
@@ -72,18 +73,19 @@ void expect_success(const std::string& name, int status, const char* offline) {
 
 }  // namespace
 
-void fetch_with_maven(const fs::path& folder, std::string_view pom, const std::string& what,
-                      bool is_offline) {
-  std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B"};
+void fetch_with_maven(const fs::path& folder, const tool::embedded::project& project,
+                      const std::string& what, bool is_offline) {
+  std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B", "-C"};
   for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
   if (is_offline) command.emplace_back("-o");
   command.insert(command.end(),
                  {"-f", (folder / "pom.xml").string(), "dependency:copy-dependencies",
                   "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
-  write_file(folder / "pom.xml", pom);
+  write_file(folder / "pom.xml", project.pom);
   announce("Maven", what);
   expect_success("mvn", run(command),
                  is_offline ? " (offline: it has only what is in its local repository)" : "");
+  verify_jars(folder, project.checksums);
 }
 
 bool has_jar(const fs::path& folder, std::string_view beginning) {

@@ -6,15 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "tool/embedded.hpp"
+
 namespace kclxx::cli {
 
-// They take the user's settings, mirrors and proxies, and offline only what they have from before.
-// What they say goes to stderr; `what` is announced there.
+// They use the user's settings, mirrors and proxies; offline, only what they downloaded before.
+// Their output goes to stderr; `what` is announced there.
 
-/// Brings the jars of a pom into a folder, in which the pom is put, too.
+/// Brings the jars of a project into a folder, together with its pom, and verifies their checksums.
 /// Blocking: until Maven is done.
-/// Errors: command_error that says how to get Maven, or that it failed.
-void fetch_with_maven(const std::filesystem::path& folder, std::string_view pom,
+/// Errors: command_error that says how to get Maven, that it failed, or which jar differs.
+void fetch_with_maven(const std::filesystem::path& folder, const tool::embedded::project& project,
                       const std::string& what, bool is_offline);
 
 /// The folder has a jar whose name begins so.

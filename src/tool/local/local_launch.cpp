@@ -96,8 +96,9 @@ void run_local(const local_call& call) {
     command.push_back("dynamodb-jars=" + fetch_dynamodb_local(cache, call.is_offline).string());
   }
   if (call.needs != local_call::need::nothing) {
-    ::setenv("NODE_PATH", fetch_local_packages(cache, call.is_offline).c_str(), 1);
+    ::setenv("KCLXX_LOCAL_PACKAGES", fetch_local_packages(cache, call.is_offline).c_str(), 1);
   }
+  ::unsetenv("NODE_PATH");
   ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
   std::error_code error;
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);

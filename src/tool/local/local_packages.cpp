@@ -24,11 +24,6 @@ void write_files(const fs::path& folder, const embedded::folder& what) {
   for (const embedded::file& one : what.files) write_file(folder / one.name, one.text);
 }
 
-void expect(bool is_there, const std::string& program, const std::string& what) {
-  if (is_there) return;
-  cannot_set_up(program + " brought no " + what + ", and did not say why");
-}
-
 }  // namespace
 
 fs::path local_program(const fs::path& cache) {
@@ -52,7 +47,8 @@ fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
   const auto fill = [&](const fs::path& folder) {
     write_files(folder, embedded::local_packages);
     fetch_with_npm(folder, "a local Kinesis and the AWS clients", is_offline);
-    expect(is_complete(folder), "npm", proof);
+    if (!is_complete(folder))
+      cannot_set_up("npm did not bring " + proof + ", and reported no error");
   };
   fetch_folder({place, is_complete, fill});
   return place / "node_modules";
@@ -62,8 +58,7 @@ fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
   const fs::path place = place_in(cache, embedded::dynamodb_local.folder);
   const auto is_complete = [](const fs::path& folder) { return has_jar(folder, "DynamoDBLocal-"); };
   const auto fill = [&](const fs::path& folder) {
-    fetch_with_maven(folder, embedded::dynamodb_local.pom, "DynamoDB Local", is_offline);
-    expect(is_complete(folder), "mvn", "DynamoDBLocal-*.jar");
+    fetch_with_maven(folder, embedded::dynamodb_local, "DynamoDB Local", is_offline);
   };
   fetch_folder({place, is_complete, fill});
   return place;

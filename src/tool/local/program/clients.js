@@ -3,6 +3,7 @@
 // of the caller's AWS account is read.
 'use strict';
 const { addressOf, credentials, region } = require('./exports.js');
+const { requirePackage } = require('./packages.js');
 
 function withoutAccount() {
   for (const name of Object.keys(process.env)) {
@@ -15,8 +16,8 @@ const settingsFor = (emulator) => ({ endpoint: addressOf(emulator), region, cred
 
 function kinesisClient(state) {
   withoutAccount();
-  const sdk = require('@aws-sdk/client-kinesis');
-  const { NodeHttpHandler } = require('@smithy/node-http-handler');
+  const sdk = requirePackage('@aws-sdk/client-kinesis');
+  const { NodeHttpHandler } = requirePackage('@smithy/node-http-handler');
   // HTTP/1.1: this client would speak HTTP/2, and its way of doing so in plain text the local Kinesis refuses.
   const client = new sdk.KinesisClient({ ...settingsFor(state.kinesis), requestHandler: new NodeHttpHandler() });
   return { sdk, client };
@@ -24,7 +25,7 @@ function kinesisClient(state) {
 
 function dynamodbClient(state) {
   withoutAccount();
-  const sdk = require('@aws-sdk/client-dynamodb');
+  const sdk = requirePackage('@aws-sdk/client-dynamodb');
   return { sdk, client: new sdk.DynamoDBClient(settingsFor(state.dynamodb)) };
 }
 

@@ -7,6 +7,7 @@ const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { addressOf, exportLines, region } = require('./exports.js');
 const { Failure } = require('./failure.js');
+const { folderOf } = require('./packages.js');
 const { choosePorts } = require('./ports.js');
 const { isAlive, kill, listens, startOf, waitUntil } = require('./processes.js');
 const { titles, readState, writeState, removeState, namesAlive, runningState } = require('./state.js');
@@ -21,7 +22,7 @@ function cleanEnvironment() {
 }
 
 function programs(ports, { java, 'dynamodb-jars': jars }) {
-  const kinesis = path.dirname(require.resolve('kinesis-local/package.json'));
+  const kinesis = folderOf('kinesis-local');
   return {
     kinesis: {
       port: ports[0],

@@ -2,6 +2,7 @@
 #include "tool/daemon/launch.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,15 +94,19 @@ TEST_CASE("the printed command carries its files", "[launch]") {
         "a=1\nEND_OF_3\n<x/>\nEND_OF_4\n");
 }
 
-TEST_CASE("a change of a pom is another folder of jars", "[launch]") {
-  std::vector<std::string_view> folders;
+TEST_CASE("each version has its own pom, checksums and folder", "[launch]") {
+  std::set<std::string_view> folders;
+  std::set<std::string_view> hashes;
   for (const auto which : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
-    const jar_set jars = jars_of(which);
+    const embedded::project& jars = jars_of(which);
     CHECK(jars.folder.size() == std::string_view("kcl1-0123456789ab").size());
     CHECK(jars.pom.find("<packaging>pom</packaging>") != std::string_view::npos);
-    folders.push_back(jars.folder.substr(5));
+    CHECK(jars.checksums.find("  " + std::string(main_jar(which))) != std::string_view::npos);
+    folders.insert(jars.folder);
+    hashes.insert(jars.folder.substr(5));
   }
-  CHECK(std::unique(folders.begin(), folders.end()) == folders.end());
+  CHECK(folders.size() == 3);
+  CHECK(hashes.size() == 3);
 }
 
 TEST_CASE("the shipped logging keeps the children's stderr out of the daemon's log", "[launch]") {
