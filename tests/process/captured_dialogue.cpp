@@ -108,10 +108,12 @@ captured_dialogue::recorded captured_dialogue::transcript() const {
         case transcript::entry_kind::daemon_line:
           all.order += 'd';
           append(all.daemon, one, daemon_pending);
+          all.daemon_lines.emplace_back(one.line);
           break;
         case transcript::entry_kind::child_line:
           all.order += 'c';
           append(all.child, one, child_pending);
+          if (one.whole_length > 0) all.cut_length = one.whole_length;
           break;
         case transcript::entry_kind::end_of_input:
           all.events += "end_of_input ";
@@ -134,6 +136,19 @@ captured_dialogue::recorded captured_dialogue::transcript() const {
 
 std::size_t captured_dialogue::file_count() const {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_), {}));
+}
+
+std::size_t captured_dialogue::peak_memory() const {
+  std::ifstream status("/proc/" + std::to_string(capture_->pid()) + "/status");
+  for (std::string word; status >> word;) {
+    std::size_t size = 0;
+    if (word == "VmHWM:" && status >> size) return size;
+  }
+  throw std::runtime_error("the memory is unknown");
+}
+
+void captured_dialogue::signal_group(int number) {
+  if (::kill(-capture_->pid(), number) == -1) throw std::runtime_error("kill");
 }
 
 }  // namespace kclxx::test

@@ -40,6 +40,8 @@ class captured_dialogue {
   [[nodiscard]] bool await_broken_input() const;
 
   void signal(int number) { capture_->kill(number); }
+  /// To the capture and the child, as a terminal or a container does.
+  void signal_group(int number);
   cli::child_exit wait();
 
   /// What was recorded; `error` is the reader's.
@@ -48,12 +50,17 @@ class captured_dialogue {
     transcript::header head;
     std::string daemon;  ///< its bytes, but for the last newline
     std::string child;
+    std::vector<std::string> daemon_lines;
     std::string events;  ///< "end_of_input exit 0 "
     std::string order;   ///< a "d" or a "c" for each line
     std::string error;
+    std::size_t cut_length = 0;  ///< of the last line that was too long to be recorded
   };
   [[nodiscard]] recorded transcript() const;
   [[nodiscard]] std::size_t file_count() const;
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
+  /// The most memory that the capture has used so far, in KiB.
+  [[nodiscard]] std::size_t peak_memory() const;
 
  private:
   static std::string read_from(int fd, std::size_t size);

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -52,49 +51,26 @@ descriptor take_over(int standard, const std::string& name) {
   std::_Exit(128 + how.signal);
 }
 
-bool is_pipe(const descriptor& fd) {
-  struct stat status {};
-  return ::fstat(fd.get(), &status) == 0 && S_ISFIFO(status.st_mode);
-}
-
-/// Everything that the threads share.
+/// What the threads share.
 struct capture {
-  recorder to_record;
+  recorder record;
   std::optional<child_process> child{};
 };
 
-void relay_input(capture& all, descriptor from) {
-  descriptor to = std::move(all.child->input);
-  if (is_pipe(from)) {
-    relay_pages(std::move(from), std::move(to), all.to_record);
-  } else {
-    relay_bytes(std::move(from), std::move(to), all.to_record, entry_kind::daemon_line);
-  }
-}
-
-// The thread that reads the daemon may be waiting for it for ever, so what the threads share is
-// never destroyed: the process leaves from here.
+// The thread that reads the daemon may wait for it indefinitely, so what the threads share is never
+// destroyed: the process leaves from here.
 [[noreturn]] void run_to_the_end(capture& all, descriptor input, descriptor output) {
-  std::thread to_daemon;
-  {
-    const io::signal_block no_signals;
-    std::thread([&all, from = std::move(input)]() mutable {
-      relay_input(all, std::move(from));
-    }).detach();
-    to_daemon = std::thread([&all, to = std::move(output)]() mutable {
-      relay_bytes(std::move(all.child->output), std::move(to), all.to_record,
-                  entry_kind::child_line);
-    });
-  }
+  std::thread([&all, from = std::move(input), to = std::move(all.child->input)]() mutable {
+    relay(std::move(from), std::move(to), all.record, entry_kind::daemon_line);
+  }).detach();
+  std::thread to_daemon([&all, to = std::move(output)]() mutable {
+    relay(std::move(all.child->output), std::move(to), all.record, entry_kind::child_line);
+  });
   const child_exit how = all.child->wait();
   // Programs that the child started may still hold its output; the daemon would wait for them.
   to_daemon.join();
-  {
-    const auto turn = all.to_record.take_turn();
-    how.signal == 0 ? all.to_record.add_event(entry_kind::exit, how.status)
-                    : all.to_record.add_event(entry_kind::killed, how.signal);
-  }
-  all.to_record.finish();
+  how.signal == 0 ? all.record.finish(entry_kind::exit, how.status)
+                  : all.record.finish(entry_kind::killed, how.signal);
   leave_as(how);
 }
 
@@ -104,11 +80,11 @@ void relay_input(capture& all, descriptor from) {
     io::outlive_signals();
     descriptor input = take_over(STDIN_FILENO, "stdin");
     descriptor output = take_over(STDOUT_FILENO, "stdout");
-    std::unique_ptr<capture> all(new capture{{directory, command}});
+    std::unique_ptr<capture> all(new capture{{directory, command.front()}});
     try {
       all->child.emplace(command);
     } catch (const start_error&) {
-      all->to_record.discard();
+      all->record.discard();
       throw;
     }
     run_to_the_end(*all.release(), std::move(input), std::move(output));
@@ -123,14 +99,15 @@ void add_capture_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"capture",
-       "Stands between the daemon and a child, as executableName, and records their dialogue.\n"
-       "Leaves with the child's exit status, or by the signal that ended it.",
-       "kclxx capture --output /var/tmp/captured -- ./word_count counts"},
+       "Runs between the daemon and a child, as executableName, and records their dialogue.\n"
+       "Exits with the child's exit status, or by the signal that ended it.\n"
+       "The transcript holds the records' data; only its owner can read it.",
+       "kclxx capture --output captured -- ./word_count counts"},
       child_use::required, run);
   auto directory = std::make_shared<std::string>();
   command
       .add_option("--output", *directory,
-                  "The directory for the transcript; made when it is not there")
+                  "The directory for the transcript; made, for its owner only, when it is missing")
       ->required()
       ->type_name("DIR");
   command.callback([directory, &run] { run_capture(*directory, run.child); });

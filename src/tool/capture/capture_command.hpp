@@ -5,7 +5,7 @@
 
 namespace kclxx::cli {
 
-/// `kclxx capture`: stands between the daemon and a child and records (docs/capture.md).
+/// `kclxx capture`: runs between the daemon and a child and records (docs/capture.md).
 void add_capture_command(CLI::App& app, invocation& run);
 
 }  // namespace kclxx::cli

@@ -36,6 +36,8 @@ struct entry {
   entry_kind kind = entry_kind::daemon_line;
   std::string_view line{};  ///< as it stood, without its newline; empty for events
   int number = 0;           ///< the exit status, or the signal's number
+  /// Of a line that was too long to be recorded: `line` is its beginning. Otherwise 0.
+  std::size_t whole_length = 0;
   std::size_t line_number = 0;
 };
 

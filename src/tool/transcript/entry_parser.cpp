@@ -75,7 +75,13 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
     return "\"from\" is neither \"daemon\" nor \"child\"";
   }
   enum { raw, escaped, base64, unknown } form = unknown;
-  if (at.eat_comma()) {
+  bool has_more = at.eat_comma();
+  if (has_more && at.eat_key(R"("length":)")) {
+    if (!at.eat_number(out.whole_length)) return "\"length\" is not a number";
+    if (out.kind == entry_kind::daemon_line) return "the line was too long to be recorded";
+    has_more = at.eat_comma();
+  }
+  if (has_more) {
     form = at.eat_key(R"("line":)")    ? raw
            : at.eat_key(R"("text":)")  ? escaped
            : at.eat_key(R"("bytes":)") ? base64
@@ -85,6 +91,7 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
   std::string_view value;
   if (!at.eat_value(value)) return "is damaged: it does not end with }";
   if (form == raw) {
+    if (out.whole_length > 0) return "\"length\" does not belong to \"line\"";
     out.line = value;
     return is_object(value) ? nullptr : "\"line\" is not an object, or something stands behind it";
   }

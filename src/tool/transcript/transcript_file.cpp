@@ -54,9 +54,10 @@ std::size_t input_file::read(char* to, std::size_t size) {
   }
 }
 
-output_file::output_file(std::string name)
+output_file::output_file(std::string name, access who)
     : name_(std::move(name)),
-      file_(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)) {
+      file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC,
+                   who == access::owner ? 0600 : 0666)) {
   if (!file_.is_open()) fail(name_, "made");
 }
 
@@ -90,20 +91,6 @@ void output_file::write(std::span<const std::string_view> pieces) {
 void output_file::rename(const std::string& to) {
   if (::rename(name_.c_str(), to.c_str()) == -1) fail(name_, "renamed to " + to);
   name_ = to;
-}
-
-std::string output_file::take_back(std::size_t size) {
-  const off_t begin = ::lseek(file_.get(), -static_cast<off_t>(size), SEEK_END);
-  if (begin == -1) fail(name_, "read");
-  std::string text(size, '\0');
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t n = ::read(file_.get(), text.data() + done, size - done);
-    if (n == 0) throw std::runtime_error(name_ + " was shortened by another program");
-    if (n == -1 && errno != EINTR) fail(name_, "read");
-    if (n > 0) done += static_cast<std::size_t>(n);
-  }
-  if (::ftruncate(file_.get(), begin) == -1) fail(name_, "written");
-  return text;
 }
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }

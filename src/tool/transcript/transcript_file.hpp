@@ -33,13 +33,12 @@ class input_file : public transcript::byte_source {
 /// Errors: std::system_error, with the file's name.
 class output_file : public transcript::byte_sink {
  public:
-  explicit output_file(std::string name);
+  enum class access { default_mode, owner };
+  explicit output_file(std::string name, access who = access::default_mode);
   void write(std::span<const std::string_view> pieces) override;
   /// Gives it another name in the same file system; one that is there already is replaced.
   void rename(const std::string& to);
   void remove() noexcept;
-  /// What was written last, which the file does not have any more.
-  [[nodiscard]] std::string take_back(std::size_t size);
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:

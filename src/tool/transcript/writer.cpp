@@ -13,7 +13,6 @@ namespace kclxx::transcript {
 
 namespace {
 
-constexpr std::string_view raw_line = "\"line\":";
 constexpr std::string_view end_of_entry = "}\n";
 
 bool is_line(const entry& one) {
@@ -58,8 +57,8 @@ void writer::write(const header& head) {
 void writer::write(const entry& one, bool is_unfinished) {
   begin_text(one);
   if (is_line(one)) {
-    if (!is_unfinished && is_object(one.line)) {
-      text_.append(raw_line);
+    if (!is_unfinished && one.whole_length == 0 && is_object(one.line)) {
+      text_.append("\"line\":");
       const std::array<std::string_view, 3> pieces{text_, one.line, end_of_entry};
       sink_.write(pieces);
       return;
@@ -73,24 +72,6 @@ void writer::write(const entry& one, bool is_unfinished) {
   sink_.write(pieces);
 }
 
-std::size_t writer::write_beginning(const entry& one) {
-  begin_text(one);
-  text_.append(raw_line);
-  const std::array<std::string_view, 2> pieces{text_, one.line};
-  sink_.write(pieces);
-  return text_.size();
-}
-
-void writer::write_more(std::string_view bytes) {
-  const std::array<std::string_view, 1> pieces{bytes};
-  sink_.write(pieces);
-}
-
-void writer::write_end(std::string_view bytes) {
-  const std::array<std::string_view, 2> pieces{bytes, end_of_entry};
-  sink_.write(pieces);
-}
-
 // Up to what kind of value comes.
 void writer::begin_text(const entry& one) {
   text_.assign("{\"at\":");
@@ -98,6 +79,9 @@ void writer::begin_text(const entry& one) {
   if (is_line(one)) {
     text_.append(one.kind == entry_kind::child_line ? ",\"from\":\"child\","
                                                     : ",\"from\":\"daemon\",");
+    if (one.whole_length > 0) {
+      text_.append("\"length\":").append(std::to_string(one.whole_length)).append(",");
+    }
   } else {
     text_.append(",\"event\":");
   }

@@ -158,6 +158,12 @@ TEST_CASE("a damaged line is named, behind everything that stands before it", "[
         "\"bytes\" is not base64, or something stands behind it");
   CHECK(error_of(R"({"at":0,"from":"child","bytes":1})") ==
         "\"bytes\" is not a string, or something stands behind it");
+  CHECK(error_of(R"({"at":0,"from":"child","length":"3","text":"x"})") ==
+        "\"length\" is not a number");
+  CHECK(error_of(R"({"at":0,"from":"child","length":3,"line":{}})") ==
+        "\"length\" does not belong to \"line\"");
+  CHECK(error_of(R"({"at":0,"from":"daemon","length":3,"text":"x"})") ==
+        "the line was too long to be recorded");
   CHECK(error_of(R"({"at":0,"event":"boom"})") ==
         "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"");
   const std::string event_error = "the event is damaged, or something stands behind it";

@@ -64,6 +64,23 @@ TEST_CASE("a line that never got its newline is text", "[transcript]") {
         "{\"at\":0,\"from\":\"child\",\"text\":\"{}\"}\n");
 }
 
+TEST_CASE("of a line that was too long the beginning is recorded, with the length of the whole",
+          "[transcript]") {
+  entry cut = line_from(entry_kind::child_line, "{}");
+  cut.whole_length = 3'000'000;
+  CHECK(written(cut) == "{\"at\":0,\"from\":\"child\",\"length\":3000000,\"text\":\"{}\"}\n");
+  cut.line = "\xFF";
+  CHECK(written(cut) == "{\"at\":0,\"from\":\"child\",\"length\":3000000,\"bytes\":\"/w==\"}\n");
+  memory_source source(R"({"kclxx_transcript":1,"shard":null,"started":"","command":[]})"
+                       "\n" +
+                       written(cut));
+  reader from(source, "file");
+  entry read;
+  REQUIRE(from.next(read));
+  CHECK(read.line == "\xFF");
+  CHECK(read.whole_length == 3'000'000);
+}
+
 TEST_CASE("each entry is one write, and reads back as it was", "[transcript]") {
   memory_sink sink;
   writer to(sink);
