@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <kclxx/sequence_position.hpp>
@@ -36,8 +38,11 @@ class record {
         sub_sequence_number_(from.sub_sequence_number),
         arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
 
-  /// The payload, in bytes; empty when the daemon sent null (see `has_data`).
+  /// The payload, as characters or as bytes; empty when the daemon sent null (see `has_data`).
   [[nodiscard]] std::string_view data() const noexcept { return data_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return std::as_bytes(std::span(data_));
+  }
   [[nodiscard]] bool has_data() const noexcept { return data_.data() != nullptr; }
 
   /// The partition key, in UTF-8; std::nullopt when the daemon sent null. What was not UTF-8 on
@@ -58,11 +63,11 @@ class record {
   }
 
   /// The record's place in its shard. A value: it outlives the batch.
+  /// Errors: std::invalid_argument when the sequence number is not one; what the daemon delivers
+  /// has been checked, so only a record made from `fields` throws.
   [[nodiscard]] sequence_position position() const {
     return sequence_position(sequence_number_, sub_sequence_number_);
   }
-  /// So that a record can be given where a position is asked for: `checkpoint(record)`.
-  operator sequence_position() const { return position(); }  // NOLINT(google-explicit-constructor)
 
  private:
   static constexpr std::chrono::milliseconds no_arrival = std::chrono::milliseconds::min();

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -16,53 +17,116 @@ namespace kclxx {
 
 /// A place in a shard: the pair of sequence number and sub-sequence number.
 ///
-/// The sub-sequence number tells the user records of one aggregated (KPL) record apart; it is 0
-/// for every other record. A value type without heap memory, ordered as the KCL orders positions:
-/// sequence numbers by their value as numbers, then by sub-sequence number. The sentinels sort
-/// before every number (AT_TIMESTAMP < TRIM_HORIZON < LATEST), SHARD_END after.
+/// The sub-sequence number distinguishes the user records of one aggregated (KPL) record; it is 0
+/// for every other record. Positions are ordered as the KCL orders them: sequence numbers by their
+/// value as numbers, then by sub-sequence number. The sentinels sort before every number
+/// (AT_TIMESTAMP < TRIM_HORIZON < LATEST), SHARD_END after.
 ///
+/// A value of at most 48 bytes, without heap memory up to 77 digits (leading zeros not counted).
 /// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {
  public:
-  /// The longest sequence number that fits, in characters. Kinesis uses 56 digits.
-  static constexpr std::size_t capacity = 128;
+  /// The longest sequence number, in characters: Kinesis' own limit. It uses 56 digits.
+  static constexpr std::size_t capacity = 129;
 
   /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END.
   ///
   /// Errors: std::invalid_argument when the text is neither, is empty, or is longer than
-  /// `capacity`.
+  /// `capacity`. std::bad_alloc, beyond 77 digits only.
   explicit sequence_position(std::string_view sequence_number,
                              std::uint64_t sub_sequence_number = 0);
 
-  /// As the constructor, but std::nullopt where that throws.
+  /// As the constructor, but std::nullopt where that throws std::invalid_argument.
   [[nodiscard]] static std::optional<sequence_position> parse(
-      std::string_view sequence_number, std::uint64_t sub_sequence_number = 0) noexcept;
+      std::string_view sequence_number, std::uint64_t sub_sequence_number = 0);
 
-  /// The sequence number just as it was given, leading zeros included.
-  /// Lifetime: the view ends with this object.
-  [[nodiscard]] std::string_view sequence_number() const noexcept { return {text_.data(), size_}; }
+  /// Reads the form that `to_string` writes: `sequence/sub-sequence`, both required. std::nullopt
+  /// when the text is anything else.
+  [[nodiscard]] static std::optional<sequence_position> from_string(std::string_view text);
+
+  sequence_position(const sequence_position& other) noexcept
+      : number_(other.number_),
+        sub_(other.sub_),
+        top_digit_(other.top_digit_),
+        size_(other.size_),
+        kind_(other.kind_) {
+    if (kind_ == kind::long_number) share();
+  }
+  sequence_position& operator=(const sequence_position& other) noexcept {
+    if (other.kind_ == kind::long_number) other.share();
+    if (kind_ == kind::long_number) release();
+    number_ = other.number_;
+    sub_ = other.sub_;
+    top_digit_ = other.top_digit_;
+    size_ = other.size_;
+    kind_ = other.kind_;
+    return *this;
+  }
+  ~sequence_position() {
+    if (kind_ == kind::long_number) release();
+  }
+
+  /// The sequence number exactly as it was given, leading zeros included.
+  [[nodiscard]] std::string sequence_number() const;
+  /// Appends it to `out`, without a string in between.
+  void append_sequence_number(std::string& out) const;
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_; }
 
   /// False for the sentinels, which name a place without a record.
-  [[nodiscard]] bool is_number() const noexcept { return rank_ == 0; }
+  [[nodiscard]] bool is_number() const noexcept {
+    return kind_ == kind::number || kind_ == kind::long_number;
+  }
 
   friend KCLXX_EXPORT std::strong_ordering operator<=>(const sequence_position& a,
                                                        const sequence_position& b) noexcept;
   friend bool operator==(const sequence_position& a, const sequence_position& b) noexcept {
     return (a <=> b) == std::strong_ordering::equal;
   }
+  /// For std::hash and boost::hash: equal positions have equal hashes.
+  friend KCLXX_EXPORT std::size_t hash_value(const sequence_position& position) noexcept;
 
  private:
-  sequence_position() = default;
+  // In the order in which they sort.
+  enum class kind : std::uint8_t {
+    at_timestamp,
+    trim_horizon,
+    latest,
+    number,       // up to 77 digits
+    long_number,  // more: greater than every shorter one
+    shard_end,
+  };
+  struct long_text;
 
-  std::array<char, capacity> text_{};
+  sequence_position() noexcept = default;
+
+  void set_number(std::string_view digits);
+  void share() const noexcept;
+  void release() noexcept;
+  [[nodiscard]] std::string_view significant_digits() const noexcept;
+
+  // 76 digits, 19 in each word, the highest first: compared word by word, and printed without
+  // long division. Or the text of a long number, which its copies share.
+  union {
+    std::array<std::uint64_t, 4> words;
+    long_text* text;
+  } number_{};
   std::uint64_t sub_ = 0;
-  std::uint8_t size_ = 0;
-  std::int8_t rank_ = 0;  // 0 for numbers, below 0 and above 0 for the sentinels
+  std::uint8_t top_digit_ = 0;  // the 77th
+  std::uint8_t size_ = 0;       // of the text, with its leading zeros
+  kind kind_ = kind::number;
 };
 
-/// `sequence/sub-sequence`, for logs and test output.
+static_assert(sizeof(sequence_position) <= 48);
+
+/// `sequence/sub-sequence`; `sequence_position::from_string` reads it.
 KCLXX_EXPORT std::string to_string(const sequence_position& position);
 KCLXX_EXPORT std::ostream& operator<<(std::ostream& out, const sequence_position& position);
 
 }  // namespace kclxx
+
+template <>
+struct std::hash<kclxx::sequence_position> {
+  std::size_t operator()(const kclxx::sequence_position& position) const noexcept {
+    return hash_value(position);
+  }
+};

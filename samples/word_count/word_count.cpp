@@ -14,8 +14,9 @@ void word_count::initialize(const kclxx::shard_context& context) {
 
 void word_count::process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) {
   for (const kclxx::record& record : batch) {
-    if (counts_->has(record)) continue;  // delivered again after a restart
-    counts_->add(record.data(), record);
+    const kclxx::sequence_position position = record.position();
+    if (counts_->has(position)) continue;  // delivered again after a restart
+    counts_->add(record.data(), position);
     is_flushed_ = false;
   }
   // The clock is looked at when the daemon calls. With callProcessRecordsEvenForEmptyRecordList it

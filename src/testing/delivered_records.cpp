@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <limits>
 #include <stdexcept>
 #include <string_view>
@@ -19,7 +20,7 @@ std::optional<std::int64_t> count(const std::optional<std::chrono::milliseconds>
 }
 
 std::string one_above(const std::optional<sequence_position>& highest) {
-  std::string digits = highest ? std::string(highest->sequence_number()) : "0";
+  std::string digits = highest ? highest->sequence_number() : "0";
   const auto last = std::find_if(digits.rbegin(), digits.rend(), [](char c) { return c != '9'; });
   std::fill(digits.rbegin(), last, '0');
   if (last == digits.rend()) {
@@ -47,7 +48,7 @@ sequence_position place(const record::fields& fields, const std::string& next_nu
   const auto position = sequence_position::parse(number, fields.sub_sequence_number);
   if (!position || !position->is_number()) {
     throw std::invalid_argument("deliver_records: the sequence_number '" + std::string(number) +
-                                "' is not a number of 1 to 128 digits");
+                                "' is not a number of 1 to 129 digits");
   }
   return *position;
 }
@@ -68,11 +69,12 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   }
   highest_ = highest;  // all are fine
   std::vector<record> views;
+  std::deque<std::string> numbers;
   batch result;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const sequence_position& at = positions[i];
     record::fields fields = records[i];
-    fields.sequence_number = at.sequence_number();
+    fields.sequence_number = numbers.emplace_back(at.sequence_number());
     views.emplace_back(fields);
     result.largest = std::max(result.largest, std::optional(at));
     records_.insert_or_assign(at, stored{std::optional<std::string>(fields.data),
@@ -112,11 +114,12 @@ delivered_records::batch delivered_records::add_aggregate(
 std::optional<delivered_records::batch> delivered_records::behind(
     const sequence_position& position) const {
   std::vector<record> views;
+  std::deque<std::string> numbers;
   for (auto it = records_.upper_bound(position); it != records_.end(); ++it) {
     const auto& [at, one] = *it;
     views.emplace_back(record::fields{.data = one.data,
                                       .partition_key = one.partition_key,
-                                      .sequence_number = at.sequence_number(),
+                                      .sequence_number = numbers.emplace_back(at.sequence_number()),
                                       .sub_sequence_number = at.sub_sequence_number(),
                                       .approximate_arrival_timestamp = one.arrival});
   }

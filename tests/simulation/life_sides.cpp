@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the daemon and the child do in one life.
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -73,11 +74,12 @@ void life::call_something() {
   const std::size_t count =
       std::min<std::size_t>(random_.below(6), world_.records.size() - delivered_);
   std::vector<record> batch;
+  std::deque<std::string> numbers;
   for (std::size_t i = delivered_; i < delivered_ + count; ++i) {
     const sequence_position& at = world_.records[i];
     batch.emplace_back(record::fields{.data = "x",
                                       .partition_key = "k",
-                                      .sequence_number = at.sequence_number(),
+                                      .sequence_number = numbers.emplace_back(at.sequence_number()),
                                       .sub_sequence_number = at.sub_sequence_number()});
   }
   delivered_ += count;

@@ -38,9 +38,9 @@ class count_bytes : public kclxx::record_processor {
     for (const kclxx::record& record : batch) bytes_ += record.data().size();
     if (batch.empty()) return;
     if (wait_) {
-      checkpointer.checkpoint(batch.back());
+      checkpointer.checkpoint(batch.back().position());
     } else {
-      checkpointer.request(batch.back());
+      checkpointer.request(batch.back().position());
     }
   }
 

@@ -17,7 +17,7 @@ namespace kclxx::protocol {
 inline constexpr std::int64_t most_milliseconds =
     std::numeric_limits<std::int64_t>::max() / 1'000'000;
 
-/// 1 to 128 decimal digits.
+/// 1 to 129 decimal digits.
 inline bool is_sequence_number(std::string_view text) noexcept {
   unsigned char beyond = 0;
   for (const char c : text) {

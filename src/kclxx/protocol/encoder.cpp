@@ -19,8 +19,9 @@ void append_checkpoint(std::string& out, const std::optional<sequence_position>&
     char digits[20];
     const auto end =
         std::to_chars(digits, digits + sizeof digits, position->sub_sequence_number()).ptr;
-    out.append("\"").append(position->sequence_number()).append("\",\"subSequenceNumber\":");
-    out.append(digits, end);
+    out.append("\"");
+    position->append_sequence_number(out);
+    out.append("\",\"subSequenceNumber\":").append(digits, end);
   } else {
     out.append("null,\"subSequenceNumber\":null");
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <kclxx/record_batch.hpp>
@@ -37,10 +39,18 @@ TEST_CASE("a record says null apart from empty", "[record][P19]") {
   CHECK(empty.partition_key() == "");
 }
 
-TEST_CASE("a record stands for its position, the pair", "[record][P17]") {
-  const record one(record::fields{.sequence_number = "7", .sub_sequence_number = 3});
-  const sequence_position position = one;
-  CHECK(position == sequence_position("7", 3));
+TEST_CASE("a record has a position, the pair", "[record][P17]") {
+  const record third(record::fields{.sequence_number = "7", .sub_sequence_number = 3});
+  CHECK(third.position() == sequence_position("7", 3));
+  CHECK_THROWS_AS(record(record::fields{}).position(), std::invalid_argument);
+}
+
+TEST_CASE("a record's data can be read as bytes", "[record]") {
+  const record binary(record::fields{.data = "\xff\x01", .sequence_number = "7"});
+  REQUIRE(binary.bytes().size() == 2);
+  CHECK(binary.bytes()[0] == std::byte{0xff});
+  CHECK(static_cast<const void*>(binary.bytes().data()) == binary.data().data());
+  CHECK(record(record::fields{.sequence_number = "7"}).bytes().empty());
 }
 
 TEST_CASE("a slice shares the batch's memory and keeps it alive", "[record_batch]") {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <vector>
 
 #include <kclxx/sequence_position.hpp>
 
@@ -28,20 +33,99 @@ TEST_CASE("sentinels sort as the KCL sorts them", "[position]") {
   CHECK(sequence_position("7").is_number());
 }
 
-TEST_CASE("128 digits fit, and nothing else than digits and sentinels", "[position][P16]") {
+TEST_CASE("129 digits fit, and nothing else than digits and sentinels", "[position][P16]") {
   const std::string longest(sequence_position::capacity, '9');
   CHECK(sequence_position(longest).sequence_number() == longest);
   CHECK_FALSE(sequence_position::parse(longest + "9"));
-  for (const char* text : {"", "-1", "1 ", "0x1", "latest", "1.0"}) {
+  for (const char* text : {"", "-1", "1 ", "0x1", "latest", "1.0", "1/0"}) {
     CHECK_FALSE(sequence_position::parse(text));
   }
   CHECK_THROWS_WITH(sequence_position(longest + "9"),
-                    "a sequence number of 129 characters: at most 128 are supported");
+                    "a sequence number of 130 characters: at most 129 are supported");
   CHECK_THROWS_AS(sequence_position("abc"), std::invalid_argument);
+}
+
+TEST_CASE("a position of any length keeps its text and its order", "[position][P16]") {
+  std::vector<sequence_position> ascending;
+  std::string digits;
+  for (std::size_t size = 1; size <= sequence_position::capacity; ++size) {
+    digits.push_back(static_cast<char>('1' + size % 9));
+    // Leading zeros stay in the text and do not change the value.
+    for (std::size_t zeros = 0; zeros + size <= sequence_position::capacity; zeros += 26) {
+      const std::string text = std::string(zeros, '0') + digits;
+      REQUIRE(sequence_position(text).sequence_number() == text);
+      REQUIRE(sequence_position(text) == sequence_position(digits));
+      REQUIRE(std::hash<sequence_position>()(sequence_position(text)) ==
+              std::hash<sequence_position>()(sequence_position(digits)));
+    }
+    ascending.emplace_back(digits);
+    ascending.emplace_back(digits, 1);
+    std::string above = digits;
+    ++above.front();
+    ascending.emplace_back(above);
+  }
+  for (std::size_t i = 0; i < ascending.size(); ++i) {
+    for (std::size_t j = 0; j < ascending.size(); ++j) {
+      REQUIRE((ascending[i] <=> ascending[j]) == (i <=> j));
+    }
+  }
+  CHECK(ascending.back() < sequence_position("SHARD_END"));
+}
+
+TEST_CASE("a position is at most 48 bytes, and copying one cannot throw", "[position]") {
+  STATIC_REQUIRE(sizeof(sequence_position) <= 48);
+  STATIC_REQUIRE(std::is_nothrow_copy_constructible_v<sequence_position>);
+  STATIC_REQUIRE(std::is_nothrow_copy_assignable_v<sequence_position>);
+  STATIC_REQUIRE(std::is_nothrow_move_constructible_v<sequence_position>);
+  STATIC_REQUIRE(std::is_nothrow_move_assignable_v<sequence_position>);
+}
+
+TEST_CASE("copies of a position are independent of the original, at any length", "[position]") {
+  for (const std::size_t size : {std::size_t{56}, std::size_t{129}}) {
+    const std::string digits(size, '7');
+    auto original = std::make_unique<sequence_position>(digits, 3);
+    sequence_position copy = *original;
+    sequence_position assigned("1");
+    assigned = *original;
+    assigned = *&assigned;
+    *original = sequence_position("2");
+    original.reset();
+    CHECK(copy.sequence_number() == digits);
+    CHECK(assigned == copy);
+    copy = sequence_position("3");
+    CHECK(assigned.sequence_number() == digits);
+  }
 }
 
 TEST_CASE("a position keeps its text and prints as a pair", "[position]") {
   std::ostringstream out;
   out << sequence_position("007", 2);
   CHECK(out.str() == "007/2");
+}
+
+TEST_CASE("what a position prints reads back as the same position", "[position]") {
+  const std::vector<sequence_position> positions = {
+      sequence_position("007", 2), sequence_position(std::string(56, '4'), UINT64_MAX),
+      sequence_position(std::string(129, '9')), sequence_position("TRIM_HORIZON"),
+      sequence_position("SHARD_END", 1)};
+  for (const sequence_position& position : positions) {
+    const auto read = sequence_position::from_string(to_string(position));
+    REQUIRE(read);
+    CHECK(*read == position);
+    CHECK(to_string(*read) == to_string(position));
+  }
+  for (const char* text : {"", "/", "7", "7/", "/0", "7/-1", "7/+1", "7/1 ", " 7/1", "7/1/1",
+                           "7/18446744073709551616", "LATEST", "latest/0"}) {
+    CHECK_FALSE(sequence_position::from_string(text));
+  }
+}
+
+TEST_CASE("positions are keys of an unordered set", "[position]") {
+  std::unordered_set<sequence_position> seen;
+  for (int i = 0; i < 1000; ++i) seen.emplace(std::to_string(i), i % 3);
+  for (int i = 0; i < 1000; ++i) seen.emplace("0" + std::to_string(i), i % 3);
+  CHECK(seen.size() == 1000);
+  std::unordered_set<std::size_t> hashes;
+  for (const sequence_position& position : seen) hashes.insert(hash_value(position));
+  CHECK(hashes.size() > 990);
 }

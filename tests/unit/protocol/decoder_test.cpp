@@ -154,7 +154,7 @@ TEST_CASE("what is wrong is named, with its field", "[protocol]") {
       {R"({"action":"initialize","shardId":"s","sequenceNumber":"x"})", "sequenceNumber",
        "is neither a decimal number nor a sentinel"},
       {R"({"action":"initialize","shardId":"s","sequenceNumber":")" + std::string(200, '1') + "\"}",
-       "sequenceNumber", "has 200 digits, more than 128"},
+       "sequenceNumber", "has 200 digits, more than 129"},
       {R"({"action":"initialize","shardId":"s","subSequenceNumber":-1})", "subSequenceNumber",
        "is not an integer from 0 on"},
       {R"({"action":"processRecords","records":null})", "records", "is not an array"},

@@ -31,8 +31,8 @@ TEST_CASE("a status line has just these bytes", "[protocol][P20][P3][P2]") {
 TEST_CASE("a checkpoint line has just these bytes, always with the pair", "[protocol][P20][P21]") {
   CHECK(checkpoint(sequence_position("0123", 45)) ==
         "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"0123\",\"subSequenceNumber\":45}\n");
-  CHECK(checkpoint(sequence_position(std::string(128, '9'), UINT64_MAX)) ==
-        "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"" + std::string(128, '9') +
+  CHECK(checkpoint(sequence_position(std::string(129, '9'), UINT64_MAX)) ==
+        "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"" + std::string(129, '9') +
             "\",\"subSequenceNumber\":18446744073709551615}\n");
 }
 

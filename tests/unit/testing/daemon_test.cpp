@@ -113,7 +113,7 @@ TEST_CASE("bad records are refused with the field, and none is delivered", "[tes
   daemon.initialize();
   CHECK_THROWS_WITH(
       daemon.deliver_records({{.data = "a"}, {.sequence_number = "LATEST"}}),
-      "deliver_records: the sequence_number 'LATEST' is not a number of 1 to 128 digits");
+      "deliver_records: the sequence_number 'LATEST' is not a number of 1 to 129 digits");
   CHECK_THROWS_AS(
       daemon.deliver_records({{.sequence_number = "1", .sub_sequence_number = 1ULL << 63}}),
       std::invalid_argument);
