@@ -17,8 +17,8 @@ class lockstep {
   lockstep(child& to, std::size_t write_size) : child_(to), write_size_(write_size) {}
 
   /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
-  /// checkpoint may only be at `position`, or a null one: whoever checkpoints anything else has not
-  /// processed the batch. Errors: std::runtime_error says what the child sent instead.
+  /// checkpoint may only be at `position`, or a null one: a child that checkpoints anything else
+  /// has not processed the batch. Errors: std::runtime_error with what the child sent instead.
   void exchange(std::string_view name, std::string_view line, std::string_view position = {});
 
   [[nodiscard]] std::uint64_t checkpoints() const noexcept { return checkpoints_; }

@@ -48,7 +48,7 @@ json percentiles(std::vector<double> times) {
   return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1)}};
 }
 
-/// What the processor says at its end that it has decoded; null when it says nothing.
+/// What the processor reports at its end that it has decoded; null when it reports nothing.
 json decoded_bytes(const std::string& errors) {
   std::smatch match;
   if (!std::regex_search(errors, match, std::regex("(^|\n)([0-9]+) bytes\n"))) return nullptr;

@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// What to do with one client, as the JSON object on the driver's command line says it.
+/// What to do with one client, as the JSON object on the driver's command line.
 struct job {
   std::size_t records = 1000;     ///< a batch
   std::size_t bytes = 100;        ///< a record

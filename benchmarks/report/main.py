@@ -34,7 +34,7 @@ def arguments():
 
 
 def pick(text, known, what):
-    """The names in a comma-separated list; an unknown one is an error that says what there is."""
+    """The names in a comma-separated list; an unknown one is an error that lists the known ones."""
     names = [name for name in text.split(",") if name]
     for name in names:
         if name not in known:
@@ -69,7 +69,7 @@ def measure_series(clients, repetitions, seconds):
 
 
 def check(results, clients, repetitions, seconds):
-    """Exit status. What looks worse is measured again, with nobody else, before it counts."""
+    """Exit status. What looks worse is measured again, with nothing else running, before it counts."""
     suspects = baseline.worse(results)
     if suspects:
         names = {name for name, *_ in suspects}

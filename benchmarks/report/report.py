@@ -13,7 +13,7 @@ NOT_CLIENTS = (FLOOR, "answer-only")
 
 
 def machine():
-    """What the figures depend on; the load says whether somebody else was using it."""
+    """What the figures depend on; the load shows whether it was in use otherwise."""
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                  platform.machine())
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)

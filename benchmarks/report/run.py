@@ -38,9 +38,9 @@ def drive(job, client):
     driver = JVM_DRIVER.read_text().splitlines() if job.get("jvm") else DRIVER
     limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
     words = {key: value for key, value in job.items() if key != "jvm"}
-    # Where a client panics at its end, the time of its backtrace is nobody's concern.
+    # Where a client panics at its end, the time of its backtrace does not matter.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
-    # A group of its own, so that a client that hangs can be ended with its driver, or behind it.
+    # A group of its own, so that a client that hangs can be ended with its driver, or after it.
     with subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True) as process:
         try:
@@ -74,7 +74,7 @@ def interleaved(jobs, chosen, repetitions, seconds):
     """{workload: {client: [run, ...]}} and the failures. `jobs`: name, job, and the names of the clients it is for.
 
     One run of each client, then the next one of each: what slows the machine down for a while hits all of them.
-    Each time another client begins, so that nobody always runs behind the same one."""
+    Each time another client begins, so that no client always runs after the same one."""
     runs, failures = {}, {}
     progress = Progress(repetitions * sum(client.name in names for _, _, names in jobs for client in chosen))
     for repetition in range(repetitions):

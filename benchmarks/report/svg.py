@@ -47,7 +47,7 @@ def plain(value):
 
 
 def _axis(groups, length):
-    """Bars begin at 0 where all values are small, else at 1 with a logarithmic scale; the ticks say which."""
+    """Bars begin at 0 where all values are small, else at 1 with a logarithmic scale; the ticks show which."""
     most = max(value for _, group in groups for _, value in group)
     if most < 8:
         ticks = range(math.ceil(most) + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One column. `higher` says which way is better; `ratio` compares with the floor, which is the only
+    """One column. `higher`: whether more is better; `ratio` compares with the floor, which is the only
     comparison that holds on another machine."""
 
     key: str

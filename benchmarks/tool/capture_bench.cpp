@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `kclxx capture` costs: the same dialogue with a child directly and through it, in turns. For
-// a floor, also through `cat` and through `tee FILE`, each before and behind the child.
+// a floor, also through `cat` and through `tee FILE`, each before and after the child.
 //   capture_bench KCLXX DIRECTORY [CHILD ARGUMENT...]
 // The transcripts go to DIRECTORY and are removed. Without a CHILD it is this program itself,
 // which only answers. Prints medians and ratios, and the CPU time of all processes together.

@@ -12,8 +12,8 @@
 
 /// The words of one shard and how far they were counted, kept in a file.
 ///
-/// The position stands in the same file as the counts, which is replaced as a whole: so records
-/// that are delivered a second time, after a crash, are recognised and not counted twice.
+/// The position is in the same file as the counts, which is replaced as a whole. So records that
+/// are delivered again after a crash are recognised and not counted twice.
 class counts {
  public:
   /// Reads the file if there is one. Errors: std::runtime_error when it is damaged.

@@ -100,7 +100,7 @@ wait_until() { # wait_until SECONDS CONDITION …
 
 group_gone() { ! group_alive "$1"; }
 
-# SIGKILL, because this is for what nobody waits for any more. Returns 1 if something is left all the same.
+# SIGKILL, because this is for processes that nothing waits for any more. Returns 1 if something is left all the same.
 end_started() {
     local group status=0
     for group in "${started[@]}"; do

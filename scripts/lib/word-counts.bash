@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by scripts/demo and scripts/lib/demo-replay: what word_count has counted, and whether it is right.
 
-# counted DIRECTORY: prints how many records the .counts files there have; the second line of each says it.
+# counted DIRECTORY: prints how many records the .counts files there have; the second line of each has the number.
 counted() {
     local files=("$1"/*.counts)
     [[ -e ${files[0]} ]] || files=(/dev/null) # none yet

@@ -103,8 +103,8 @@ script read_case(const json& from, const child_reader& child) {
   return result;
 }
 
-/// A line in the place where a batch's checkpoint would stand: the status behind it shows whether
-/// the daemon went on.
+/// A line in the place where a batch's checkpoint would be: the status after it shows whether
+/// the daemon continued.
 script line_case(const std::string& line) {
   json from{{"name", "the line " + line}};
   from["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};

@@ -136,7 +136,7 @@ class player {
     for (const daemon_model::happening& one : all) {
       std::visit([this](const auto& it) { take(it); }, one);
     }
-    // Behind an ending the real call returns last of all.
+    // After an ending the real call returns last of all.
     if (returned_) {
       events_.push_back({{"returns", daemon_model::to_string(*returned_)}});
       if (*returned_ == call_kind::shard_ended) {

@@ -28,7 +28,7 @@ constexpr std::string_view usage =
 Plays scripts on src/daemon_model and on the daemon's real classes (JAVA... is the command that
 starts java/common/Oracle.java with them), and compares what happens, event by event.
 
-  --generation  the major version of the KCL behind JAVA
+  --generation  the major version of the KCL that JAVA runs
   --cases DIR   plays the cases of each .json file there
   --random N    plays N random scripts, with the seeds S, S + 1, ...
   --seed S      the first seed (1)
@@ -86,7 +86,7 @@ options parse(const std::vector<std::string>& arguments) {
     }
   }
   if (version < 1 || version > 3) throw std::runtime_error("--generation wants 1, 2 or 3");
-  if (result.java.empty()) throw std::runtime_error("no command of the real classes behind --");
+  if (result.java.empty()) throw std::runtime_error("no command of the real classes after --");
   result.version = std::array{generation::v1, generation::v2, generation::v3}[version - 1];
   return result;
 }
@@ -166,7 +166,7 @@ std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<n
 }
 
 /// The same with processes and pipes in the place of the child that is an object; not those in
-/// which the daemon would wait for ever.
+/// which the daemon would wait indefinitely.
 std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nlohmann::json> real,
                                    const options& with) {
   std::vector<script> ending;

@@ -30,7 +30,7 @@ constexpr std::array noise{"hello",
                            "",
                            "{\"Action\":\"status\",\"responseFor\":\"processRecords\"}"};
 constexpr std::array in_front{"", "", "", " ", "\t", "x", "\xef\xbb\xbf", "\r"};
-constexpr std::array behind{"", "", "", " ", "x", "}", "\r", "{\"action\":\"status\"}", "\xff"};
+constexpr std::array after{"", "", "", " ", "x", "}", "\r", "{\"action\":\"status\"}", "\xff"};
 constexpr std::array extra_fields{R"("extra":1,)",
                                   R"("error":null,)",
                                   R"("error":"x",)",
@@ -145,14 +145,14 @@ class author {
       turns.back().write += line(checkpoint());
       if (one_in(2)) turns.emplace_back();  // waits for the answer, where there is one
     }
-    // Behind the last: what nobody answers any more.
+    // After the last: what is not answered any more.
     const auto status =
         status_line(one_in(25) ? "processRecords" : action_name(one.kind, version_));
     if (!one_in(30)) turns.back().write += line(status);
     if (one_in(30)) turns.back().write += line("null");
     if (one_in(15)) turns.back().write += line(checkpoint());
     turns.back().end = one_in(25);
-    // A message in the air when the child dies. (Behind a carriage return it would be complete to
+    // A message in the air when the child dies. (After a carriage return it would be complete to
     // the daemon; the model is given lines as newlines end them.)
     std::string& last = turns.back().write;
     if (one_in(20) && last.ends_with('\n') && !last.ends_with("\r\n")) last.pop_back();
@@ -161,7 +161,7 @@ class author {
   std::string line(const std::string& message) {
     std::string result = one_in(2) ? "\n" : "";
     while (one_in(5)) result += std::string(pick(noise)) + "\n";
-    if (one_in(10)) return result + pick(in_front) + message + pick(behind) + "\n";
+    if (one_in(10)) return result + pick(in_front) + message + pick(after) + "\n";
     return result + message + "\n";
   }
 

@@ -44,7 +44,7 @@ void run(const std::vector<std::string>& command, std::FILE* in, std::FILE* out)
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitpid");
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw std::runtime_error("the JVM with the real classes failed; it has said why");
+    throw std::runtime_error("the JVM with the real classes failed; it has reported why");
   }
 }
 

@@ -13,7 +13,7 @@ namespace kclxx::oracle {
 /// Plays the scripts on the real classes, in one JVM that is started with these arguments. The
 /// events of each, in the scripts' order.
 /// Blocking: until the JVM has ended.
-/// Errors: std::runtime_error when it cannot be started, fails, or says less than it was asked.
+/// Errors: std::runtime_error when it cannot be started, fails, or answers less than it was asked.
 std::vector<nlohmann::json> play_on_real_classes(const std::vector<script>& scripts,
                                                  const std::vector<std::string>& java);
 

@@ -21,7 +21,7 @@ struct record_fields {
   std::optional<std::int64_t> arrival{};  ///< milliseconds since 1970
 };
 
-/// What the daemon is told to do.
+/// What the daemon does.
 struct call {
   daemon_model::call_kind kind{};
   std::string shard_id{};                 ///< initialize
@@ -45,7 +45,7 @@ struct script {
   /// For each call: the first turn comes with the call's line, each further one with the answer to
   /// a checkpoint.
   std::vector<std::vector<turn>> child{};
-  /// What the lease table says to each write: "ok", which it also says behind the last, or the
+  /// What the lease table answers to each write: "ok", which it also answers after the last, or the
   /// simple name of an exception.
   std::vector<std::string> store{};
 };
@@ -61,7 +61,7 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
 /// Errors: std::runtime_error for another character.
 std::string bytes_from_characters(const std::string& characters);
 
-/// One line for java/common/Oracle.java, which says what it holds.
+/// One line for java/common/Oracle.java, which describes it.
 nlohmann::json to_json(const script& from);
 
 /// The part "child" of such a line.

@@ -35,19 +35,19 @@ class Aggregate(DaemonCase):
         self.assertEqual(application.leases.read()[first.shard].checkpoint, record.position)
 
         application.start_worker("second")
-        behind = [one.id for one in first.records if one.position > record.position]
+        after = [one.id for one in first.records if one.position > record.position]
         application.wait_for("the rest", lambda: len(application.journals()) == 2 and
-                             len(application.journals()[1].records) >= len(behind), 120)
+                             len(application.journals()[1].records) >= len(after), 120)
         second = application.journals()[1]
         self.assertEqual(second.start, record.position)
-        self.assertEqual([one.id for one in second.records], behind)
+        self.assertEqual([one.id for one in second.records], after)
         self.assertEqual(second.records[0].position, (record.position.sequence, CHECKPOINT + 1))
         duplicates, bound = self.check(application)
         self.assertEqual(duplicates, bound)
         self.figures(f"{len(put)} user records, {3 * USER_RECORDS} of them in 3 aggregated ones; "
                      f"checkpoint at sub-sequence number {CHECKPOINT}, the restart begins with "
                      f"{second.records[0].position.sub} of the same sequence number and repeats "
-                     f"just the {duplicates} that lay behind the checkpoint, 0 lost")
+                     f"just the {duplicates} after the checkpoint, 0 lost")
 
     def put(self, application, key, ids, aggregated=True):
         records = [(key, f"{id} data".encode()) for id in ids]

@@ -18,7 +18,7 @@ from harness.case import DaemonCase, main
 
 WORKERS = 3
 RECORDS_PER_SECOND = 250
-AGGREGATED = 9  # so many user records stand in every second Kinesis record
+AGGREGATED = 9  # so many user records are in every second Kinesis record
 RECORDS_A_MINUTE = 10000  # so many at least
 MOST_SHARDS, FEWEST_SHARDS = 8, 3
 # What can happen, and how often within a bag of 16: each kind comes up.
@@ -44,7 +44,7 @@ class Chaos(DaemonCase):
         duplicates, bound = self.check(self.app)
         put = len(self.app.producer.put)
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
-                         for name in [*ACTIONS, "left by itself"])
+                         for name in [*ACTIONS, "exited on its own"])
         throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
         self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
                      f"them aggregated; {done}; {throttled} DynamoDB requests throttled; "
@@ -72,7 +72,7 @@ class Chaos(DaemonCase):
             time.sleep(0.3)  # the pace of the loop; nothing is expected to be done then
 
     def missing(self):
-        """What must have happened before the test may say that nothing was lost in spite of it."""
+        """What must have happened before the test may state that nothing was lost in spite of it."""
         missing = [name for name in ACTIONS if not self.counts[name]]
         if not self.app.proxy.throttled:
             missing.append("a DynamoDB request that was throttled")
@@ -89,7 +89,7 @@ class Chaos(DaemonCase):
                 self.later.remove((when, action))
                 action()
         for worker in [worker for worker in self.running if not worker.alive()]:
-            self.counts["left by itself"] += 1
+            self.counts["exited on its own"] += 1
             self.replace(worker)
         # The lock of a leader that was killed lasts two minutes, which would be most of the test.
         if settings.KCL == 3:
@@ -121,7 +121,7 @@ class Chaos(DaemonCase):
     def start_worker(self):
         name = f"worker-{len(self.app.workers)}"
         worker = self.app.start_worker(name, "--checkpoint-every", "300", "--delay", "100")
-        self.app.expect_end(worker)  # this test looks by itself
+        self.app.expect_end(worker)  # this test looks itself
         self.running.append(worker)
 
     def replace(self, worker):

@@ -12,7 +12,7 @@ from harness.case import DaemonCase, main
 
 SHARDS = 4
 CHECKPOINT_EVERY = 15  # seconds; far more than there are between batches on a busy machine
-UNCONFIRMED = 50  # records that are not behind a checkpoint yet when something is killed
+UNCONFIRMED = 50  # records that no checkpoint covers yet when something is killed
 SECONDS = 240
 
 

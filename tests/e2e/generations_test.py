@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The same program under the daemons of KCL 1.x, 2.x and 3.x, one after the other, as in an upgrade
-in place: each goes on exactly where the one before has stopped."""
+in place: each continues exactly where the one before has stopped."""
 from harness import verdict
 from harness.case import DaemonCase, main
 

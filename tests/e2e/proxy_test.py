@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy in front of DynamoDB: it changes nothing, refuses what it is told to, and counts it."""
+"""The proxy in front of DynamoDB: it changes nothing, refuses what it is asked to, and counts it."""
 import http.client
 import http.server
 import json

@@ -6,7 +6,7 @@ from harness.case import DaemonCase, main
 
 
 class Reshard(DaemonCase):
-    def test_children_begin_behind_their_parents_ends(self):
+    def test_children_begin_after_their_parents_ends(self):
         application = self.application(3, proxy=self.proxy())
         producer, stream = application.producer, application.stream
         producer.start(600)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""The emulators' keeper, with a stand-in for `kclxx local`: what goes wrong is said, and where."""
+"""The emulators' keeper, with a stand-in for `kclxx local`: what goes wrong is reported, and where."""
 import os
 import pathlib
 import subprocess
@@ -65,7 +65,7 @@ class KeeperOfEmulators(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "status 4: no java"):
             self.start()
 
-    def test_what_fails_behind_the_start_is_said_and_they_are_ended(self):
+    def test_what_fails_after_the_start_is_reported_and_they_are_ended(self):
         self.answer(start="echo something else")
         with self.assertRaisesRegex(AssertionError, "KeyError: 'KINESIS'"):
             self.start()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM: every child is asked to shut down, the last positions are stored, and a restart begins
-exactly behind them."""
+exactly after them."""
 from harness import verdict
 from harness.case import DaemonCase, main
 
@@ -12,7 +12,7 @@ class Shutdown(DaemonCase):
     # kclxx alone checkpoints, and not before it is asked to shut down: an hour is never over here.
     OPTIONS = ("--automatic", "3600000")
 
-    def test_a_restart_begins_exactly_behind_what_was_processed(self):
+    def test_a_restart_begins_exactly_after_what_was_processed(self):
         application = self.application(SHARDS)
         producer = application.producer
         producer.start(800)

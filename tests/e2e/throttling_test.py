@@ -45,7 +45,7 @@ class Throttling(DaemonCase):
         duplicates, _ = self.check(application)
         self.assertEqual(duplicates, 0)
         self.figures(f"{len(application.producer.put)} records, {SHARDS} shards; "
-                     f"{self.layers(proxy)}; the children were told of {len(failures)} "
+                     f"{self.layers(proxy)}; the children heard of {len(failures)} "
                      f"({self.listed(errors)}) and tried again after {self.waits(failures)}; all "
                      f"were stored in the end, 0 lost, {duplicates} duplicates")
 
@@ -69,8 +69,8 @@ class Throttling(DaemonCase):
         duplicates, bound = self.check(application)
         errors = collections.Counter(failure.error for failure in self.failures(application))
         self.figures(f"{len(application.producer.put)} records, 4 shards, 2 workers, "
-                     f"failoverTimeMillis {failover}; {self.layers(proxy)}; the children were "
-                     f"told: {self.listed(errors)}; shards were begun "
+                     f"failoverTimeMillis {failover}; {self.layers(proxy)}; the children "
+                     f"heard: {self.listed(errors)}; shards were begun "
                      f"{len(application.journals()) - 4} times more, each exactly at the stored "
                      f"position; 0 lost, {duplicates} duplicates (at most {bound} possible)")
 
@@ -94,7 +94,7 @@ class Throttling(DaemonCase):
                 for failure in child_log.failures(worker.process.log_text())]
 
     def layers(self, proxy):
-        """What was refused, and what the SDK made good by itself."""
+        """What was refused, and what the SDK retried with success."""
         calls = [call for call in proxy.calls.values() if call.refused]
         failed = [call for call in calls if call.failed()]
         longest = max((call.last - call.first) / 1e9 for call in calls)

@@ -56,9 +56,9 @@ class Verdicts(unittest.TestCase):
         again = journal("50 record 106 0 a a:3\n51 record 107 0 b b:3", started=45)
         self.assertEqual(verdict.duplicates([journal(ALL), again]), 2)
 
-    def test_duplicates_are_bounded_by_what_lay_behind_the_last_checkpoint(self):
+    def test_duplicates_are_bounded_by_what_came_after_the_last_checkpoint(self):
         last = journal("", started=45, start=("103", 0))
-        self.assertEqual(verdict.duplicate_bound([journal(ALL)]), 0, "nobody came after it")
+        self.assertEqual(verdict.duplicate_bound([journal(ALL)]), 0, "no child came after it")
         self.assertEqual(verdict.duplicate_bound([journal(ALL), last]), 4)
         refused = journal(ALL.replace("21 checkpointed 103 0",
                                       "21 refused 103 0 ShutdownException"))
@@ -124,7 +124,7 @@ class Verdicts(unittest.TestCase):
         aggregated = "10 record 5 0 a a:0\n10 record 5 1 a a:1"
         self.assertEqual(verdict.backward_steps([journal(aggregated)]), [])
 
-    def test_a_child_shard_begins_behind_its_parents_stored_end(self):
+    def test_a_child_shard_begins_after_its_parents_stored_end(self):
         parent = journal(ALL + "41 shard_ended")
         child = journal("60 record 200 0 a a:3", shard="c", started=55)
         parents = {"c": ["s"], "s": []}

@@ -88,7 +88,7 @@ class player {
     } else if (std::holds_alternative<session::pause_reading>(what)) {
       expect(!std::exchange(paused_, true), "reading pauses once");
     } else if (std::holds_alternative<session::resume_reading>(what)) {
-      expect(std::exchange(paused_, false), "reading goes on after a pause");
+      expect(std::exchange(paused_, false), "reading continues after a pause");
     } else if (std::holds_alternative<session::leave>(what)) {
       left_ = true;
     }

@@ -61,7 +61,7 @@ seen read_all(std::string_view bytes, std::size_t piece, memory& copy) {
     }
   } catch (const transcript_error& error) {
     result.error = error.what();
-    expect(!result.error.empty(), "an error says what it is");
+    expect(!result.error.empty(), "an error has a text");
   }
   return result;
 }

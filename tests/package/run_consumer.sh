@@ -94,7 +94,7 @@ case $mode in
   googletest)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
     must_test
-    # Each symbol stands in one of the two libraries, so all of both can be linked.
+    # Each symbol is in one of the two libraries, so all of both can be linked.
     export PKG_CONFIG_PATH
     PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kclxx-testing.pc)")
     for all in '' '-Wl,--whole-archive'; do

@@ -40,7 +40,7 @@ import software.amazon.kinesis.retrieval.kpl.ExtendedSequenceNumber;
  * without Kinesis and DynamoDB. WholeSystem JOB COMMAND...; JOB and the result as side_by_side_driver has them.
  */
 public final class WholeSystem {
-    // Until the JVM has compiled what counts. CPU time, since on a busy machine a time says nothing.
+    // Until the JVM has compiled what counts. CPU time, since on a busy machine elapsed time means nothing.
     private static final double WARM_UP_CPU_SECONDS = 5;
     private static final ExtendedSequenceNumber START = ExtendedSequenceNumber.TRIM_HORIZON;
 

@@ -34,7 +34,7 @@ public class Keys {
                     || arguments[0].equals("1") && sameInFirst(type, row[1]));
             if (!same) {
                 different++;
-                System.out.println(row[0] + ": the table says " + row[1] + ", the daemon " + type);
+                System.out.println(row[0] + ": the table has " + row[1] + ", the daemon " + type);
             }
         }
         for (String key : real.keySet()) {

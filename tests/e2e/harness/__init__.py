@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share. README.md, one folder up, says what is where."""
+"""What the end-to-end tests share. README.md, one folder up, describes the files."""

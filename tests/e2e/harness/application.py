@@ -14,7 +14,7 @@ from .waiting import TimedOut, wait_for
 
 # What makes workers share faster than in production, beside what is in properties/local.properties.
 # 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks
-# every second, leases wander for ever: a worker that has just got one has not yet had its
+# every second, leases move indefinitely: a worker that has just got one has not yet had its
 # throughput.
 _properties = {
     "varianceBalancingFrequency": "5", "dampeningPercentage": "80",
@@ -71,7 +71,7 @@ class Worker:
 
 
 class Application:
-    """`proxy`: what stands in front of DynamoDB for the workers."""
+    """`proxy`: what is in front of DynamoDB for the workers."""
 
     def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None, keys=200,
                  aggregated=1, make_leases=True):

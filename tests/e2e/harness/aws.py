@@ -74,7 +74,7 @@ class Stream:
 
 
 class Lease(typing.NamedTuple):
-    owner: str  # empty: nobody's
+    owner: str  # empty: without an owner
     counter: int
     checkpoint: Position
 

@@ -93,13 +93,13 @@ class DaemonCase(unittest.TestCase):
             self.fail(f"{len(findings)} {what}:\n  {lines}")
 
     def figures(self, text, daemons=f"KCL {settings.KCL}"):
-        """The line that says what was measured."""
+        """The line with what was measured."""
         print(f"\nFIGURES {type(self).__name__}, {daemons}: {text}; "
               f"{time.monotonic() - self.started:.0f} s", flush=True)
 
 
 def main():
-    """Runs the tests of the program. On failure the logs and journals stay, and it says where."""
+    """Runs the tests of the program. On failure the logs and journals stay, and it prints where."""
     settings.RUNS.mkdir(parents=True, exist_ok=True)
     name = pathlib.Path(sys.argv[0]).stem
     DaemonCase.folder = pathlib.Path(

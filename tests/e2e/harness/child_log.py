@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kclxx says in the daemon's log about checkpoints that failed."""
+"""What kclxx writes to the daemon's log about checkpoints that failed."""
 import re
 import typing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that end with whoever started them."""
+"""Processes that end with the process that started them."""
 import os
 import pathlib
 import signal

@@ -22,7 +22,7 @@ class Producer:
 
     def __init__(self, kinesis, stream, keys=200, aggregated=1, size=60):
         self.kinesis, self.stream = kinesis, stream
-        # Some are not ASCII: the daemon has to be told in which character set it talks.
+        # Some are not ASCII: the daemon needs to know in which character set it writes.
         self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
         self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
         self.padding = "." * size
@@ -60,7 +60,7 @@ class Producer:
         return [key for key, one in zip(keys, answer["Records"]) if "ErrorCode" in one]
 
     def start(self, records_per_second):
-        """Goes on with that on a thread, until `stop`."""
+        """Continues with that on a thread, until `stop`."""
         pause = sum(self.aggregated.values()) / records_per_second
 
         def work():

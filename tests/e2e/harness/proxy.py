@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in front of DynamoDB: sees when checkpoints are stored, and can throttle.
+"""Is in front of DynamoDB: sees when checkpoints are stored, and can throttle.
 
 Plain HTTP/1.1, a thread per connection. It changes nothing of what it passes on.
 
@@ -45,7 +45,7 @@ class Call:
     stored: bool = False
 
     def failed(self):
-        """Of a call that goes on: so far. One that the daemon gave up may have had its last request
+        """Of a call that is not over: so far. One that the daemon gave up may have had its last request
         let through and refused by DynamoDB itself, because the checkpoint was made again since."""
         return not self.stored
 
@@ -102,7 +102,7 @@ class Proxy:
             self.calls[call_id] = Call(stored.shard, stored.position, stored.time, stored.time,
                                        doomed)
         call = self.calls[call_id]
-        # Without a share of calls, those that go on are let through too.
+        # Without a share of calls, those that are not over are let through too.
         refused = self._random.random() < self._share or call.doomed and self._share_of_calls > 0
         call.last = stored.time
         call.requests += 1

@@ -89,7 +89,7 @@ class Emulators:
         try:
             wait_for("the emulators", ready, 180)
         except BaseException:
-            self._end_keeper()  # its status says no more than what is raised here
+            self._end_keeper()  # its status contains no more than what is raised here
             raise
         self.services = Services.at(self._directory)
 

@@ -12,7 +12,7 @@ def lost(put, journals):
 
 
 def altered(put, journals):
-    """Records that nobody put, or under another partition key. `put`: {id: Put}."""
+    """Records that were never put, or under another partition key. `put`: {id: Put}."""
     return [f"{record.id} with key {record.key}, {j}" for j in journals for record in j.records
             if record.id not in put or put[record.id].key != record.key]
 
@@ -24,9 +24,9 @@ def duplicates(journals):
 
 
 def duplicate_bound(journals):
-    """The most duplicates there may be: what children processed behind their last checkpoint.
+    """The most duplicates there may be: what children processed after their last checkpoint.
 
-    Only children behind which another one read the shard again count. Not for children that leave
+    Only children after which another one read the shard again count. Not for children that leave
     checkpoints to kclxx: their journals have none.
     """
     last = {j.shard: j for j in sorted(journals, key=lambda j: j.started)}
@@ -35,12 +35,12 @@ def duplicate_bound(journals):
 
 
 def excess_duplicates(journals):
-    """Shards of which more was processed again than lay behind the last checkpoints."""
+    """Shards of which more was processed again than came after the last checkpoints."""
     findings = []
     for shard, its in sorted(_by_shard(journals).items()):
         found, bound = duplicates(its), duplicate_bound(its)
         if found > bound:
-            findings.append(f"{shard}: {found} duplicates, {bound} records lay behind the last "
+            findings.append(f"{shard}: {found} duplicates, {bound} records came after the last "
                             "checkpoints of its children")
     return findings
 
@@ -63,8 +63,8 @@ def wrong_starts(journals):
     """Children that began in front of what the daemon had confirmed before, or were given a record
     in front of where they began.
 
-    A worker that stood still between reading the position and starting the child (paused, or on a
-    busy machine) may have lost the lease meanwhile; its child then begins where nobody is any more.
+    A worker that was suspended between reading the position and starting the child (paused, or on a
+    busy machine) may have lost the lease meanwhile; its child then begins where no worker is any more.
     It is known by this: not one of its checkpoints is confirmed.
     """
     findings = []
@@ -74,7 +74,7 @@ def wrong_starts(journals):
         owns = any(not c.error for c in j.checkpoints)
         if owns and before and j.start < max(before):
             findings.append(f"{j}: began in front of {max(before)}, which was confirmed before")
-        findings += [f"{j}: {r.position} is not behind the start" for r in j.records[:1]
+        findings += [f"{j}: {r.position} is not after the start" for r in j.records[:1]
                      if r.position <= j.start]
     return findings
 
@@ -112,7 +112,7 @@ def early_children(journals, parents, ends):
     """Children of a reshard which began before their parents' ends.
 
     `parents`: {shard: [its parents]}. `ends`: {shard: when the request that stores SHARD_END
-    reached DynamoDB}, so that whoever sees it stored sees it later.
+    reached DynamoDB}, so that a reader that sees it stored sees it later.
     """
     findings = []
     processed = _by_shard(journals)
@@ -129,13 +129,13 @@ def early_children(journals, parents, ends):
                 findings.append(f"{len(later)} records of {parent} were processed when {shard} "
                                 "had begun")
             if parent in ends and not any("shard_ended" in j.events for j in processed[parent]):
-                findings.append(f"the end of {parent} was stored and no child was told of it")
+                findings.append(f"the end of {parent} was stored and no child received it")
     return findings
 
 
 def is_zombie_only(journals, begun):
-    """Whether all that is processed behind `begun` was processed by another child before: a worker
-    that has lost its lease goes on until it finds out."""
+    """Whether all that is processed after `begun` was processed by another child before: a worker
+    that has lost its lease continues until it finds out."""
     before = {r.id for j in journals for r in j.records if r.time < begun}
     return all(r.id in before for j in journals for r in j.records if r.time >= begun)
 
@@ -156,18 +156,18 @@ def unsettled(journals, leases):
 
 
 def untold(calls, failures):
-    """Checkpoints that were refused to the end and of which the child was not told, and the other
+    """Checkpoints that were refused to the end and of which the child did not hear, and the other
     way round. `calls`: proxy.Call, all finished; `failures`: child_log.Failure."""
     refused = collections.Counter((c.shard, c.position) for c in calls if c.failed())
     told = collections.Counter((f.shard, f.position) for f in failures)
-    return ([f"{shard}: {position} was refused, and no child was told"
+    return ([f"{shard}: {position} was refused, and no child heard of it"
              for shard, position in (refused - told).elements()] +
-            [f"{shard}: a child was told that {position} was refused, which it was not"
+            [f"{shard}: a child heard that {position} was refused, which it was not"
              for shard, position in (told - refused).elements()])
 
 
 def not_made_good(failures, journals):
-    """Checkpoints that were to be tried again, and behind which none was ever confirmed."""
+    """Checkpoints that were to be tried again, and after which none was ever confirmed."""
     findings = []
     for f in failures:
         confirmed = [j.confirmed() for j in journals if j.shard == f.shard]

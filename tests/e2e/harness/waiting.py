@@ -10,7 +10,7 @@ class TimedOut(AssertionError):
 def wait_for(what, condition, seconds, seen=lambda: "", every=0.1):
     """Polls until `condition()` is true and returns its value.
 
-    After `seconds`, which are generous everywhere, fails with what `seen()` says.
+    After `seconds`, which are generous everywhere, fails with what `seen()` returns.
     """
     end = time.monotonic() + seconds
     while True:

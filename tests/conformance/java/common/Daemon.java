@@ -8,6 +8,6 @@ public interface Daemon {
     /** Does what the KCL's task for this call does: sets the checkpointer's bounds, then calls the processor. */
     void call(JsonNode call) throws Exception;
 
-    /** Whether the checkpointer has seen the end of the shard, which is what the KCL looks at behind shardEnded. */
+    /** Whether the checkpointer has seen the end of the shard, which is what the KCL looks at after shardEnded. */
     boolean shardFinished();
 }

@@ -4,7 +4,7 @@ package kclxx.oracle;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-/** The daemon's own kind of mapper (made with its defaults), which also says what was skipped. */
+/** The daemon's own kind of mapper (made with its defaults), which also reports what was skipped. */
 public final class Mapper extends ObjectMapper {
     private static final long serialVersionUID = 1;
     private final transient Events events;

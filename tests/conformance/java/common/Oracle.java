@@ -43,7 +43,7 @@ public final class Oracle {
                 daemon.call(call);
             } catch (NullPointerException e) {
                 // shutdownRequested lets it through for a line "null"; the KCL's task takes it for a failure of the
-                // call, like one that was only logged, and goes on.
+                // call, like one that was only logged, and continues.
                 if (!call.path("call").asText().equals("shutdownRequested")) {
                     throw e;
                 }

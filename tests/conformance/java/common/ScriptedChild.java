@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 /**
  * A child process without a process. For each call it has a list of turns: the first is written when the call's line
  * comes, the next ones as its checkpoints are answered. Where the script has nothing more and the daemon reads, it
- * would wait for ever: that is noted, and the output ends.
+ * would wait indefinitely: that is noted, and the output ends.
  */
 public final class ScriptedChild extends Process {
     private final JsonNode turnsOfCalls;

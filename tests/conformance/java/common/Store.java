@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Stands for the lease table: takes what the real checkpointer stores, and fails when the script says so. A lease
+ * In place of the lease table: takes what the real checkpointer stores, and fails when the script asks for it. A lease
  * that is lost stays lost, as in the real table, where the owner's token no longer fits.
  */
 public final class Store {
@@ -43,7 +43,7 @@ public final class Store {
         for (String candidate : packages) {
             try {
                 Class<?> type = Class.forName(candidate + "." + name);
-                return (Exception) type.getConstructor(String.class).newInstance("as the script says");
+                return (Exception) type.getConstructor(String.class).newInstance("as the script asks");
             } catch (ClassNotFoundException e) {
                 continue;
             }

@@ -83,7 +83,7 @@ public final class RealDaemon extends MultiLangRecordProcessor implements Daemon
         initialize(new InitializationInput().withShardId(shard).withExtendedSequenceNumber(position));
     }
 
-    // As ProcessTask does it, apart from the filter: scripts hold only records behind the last checkpoint.
+    // As ProcessTask does it, apart from the filter: scripts hold only records after the last checkpoint.
     private void processRecords(JsonNode call) {
         List<Record> records = new ArrayList<>();
         ExtendedSequenceNumber largest = checkpointer.getLargestPermittedCheckpointValue();
@@ -126,7 +126,7 @@ public final class RealDaemon extends MultiLangRecordProcessor implements Daemon
                 : null;
     }
 
-    // A record as the KCL hands it over, behind de-aggregation: a UserRecord, with sub-sequence number 0 or more.
+    // A record as the KCL hands it over, after de-aggregation: a UserRecord, with sub-sequence number 0 or more.
     private static Record record(JsonNode record) {
         JsonNode data = record.path("data");
         JsonNode arrival = record.path("approximateArrivalTimestamp");

@@ -89,7 +89,7 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
                 .build());
     }
 
-    // As ProcessTask does it, apart from the filter: scripts hold only records behind the last checkpoint.
+    // As ProcessTask does it, apart from the filter: scripts hold only records after the last checkpoint.
     private void processRecords(JsonNode call) {
         List<KinesisClientRecord> records = new ArrayList<>();
         ExtendedSequenceNumber largest = checkpointer.largestPermittedCheckpointValue();

@@ -23,7 +23,7 @@ class Shard {
   };
 }
 
-test('the lag is what lies behind the checkpoint, and the oldest of it tells since when', async () => {
+test('the lag is what comes after the checkpoint, and its oldest record shows since when', async () => {
   const shard = new Shard();
   shard.records = [1, 2, 3, 9, 10];
   assert.deepEqual(await new Backlog(shard.read).measure('TRIM_HORIZON'), { records: 5, oldest: 1001 });
@@ -38,7 +38,7 @@ test('it follows the checkpoint and the records without reading any of them twic
   await backlog.measure('TRIM_HORIZON');
   const calls = shard.calls;
   shard.records.push(10);
-  // 10 is behind 9 as a number, and before it as a text.
+  // 10 is after 9 as a number, and before it as a text.
   assert.deepEqual(await backlog.measure('9'), { records: 1, oldest: 1010 });
   assert.deepEqual(await backlog.measure('10'), { records: 0, oldest: undefined });
   assert.equal(shard.calls, calls + 3);

@@ -24,13 +24,13 @@ test('lines are given with the chunk that they end in, wherever it is cut', asyn
   assert.deepEqual(await linesIn('one\ntw', 'o\n', 'th', 'ree\n\n'), [['one'], ['two'], ['three', '']]);
 });
 
-test('the last line needs no end, and there is none behind the last end', async () => {
+test('the last line needs no end, and there is none after the last end', async () => {
   assert.deepEqual(await linesIn('one\ntwo'), [['one'], ['two']]);
   assert.deepEqual(await linesIn('one\n'), [['one']]);
   assert.deepEqual(await linesIn(), []);
 });
 
-test('a line without an end is not gathered for ever', async () => {
+test('a line without an end is not collected without limit', async () => {
   const lines = await linesIn('x'.repeat(700_000), 'x'.repeat(700_000), 'y\n');
   assert.equal(lines[0][0].length, 1_400_000);
 });
