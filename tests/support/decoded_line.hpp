@@ -25,6 +25,7 @@ class decoded_line {
   }
   decoded_line(std::string_view text, protocol::decoder& decoder) { decode(text, decoder); }
   /// The line came in pieces, of which these were the first sizes. Each is in memory of its own.
+  /// A carriage return at its end is left out only once the line is whole, as the line reader does.
   decoded_line(std::string_view text, protocol::decoder& decoder,
                const std::vector<std::size_t>& sizes) {
     std::size_t had = 0;
@@ -34,7 +35,8 @@ class decoded_line {
       had = size;
     }
     arrive(text, had, text.size());
-    result_ = decoder.decode(memory_.get(), text.size(), records_, arena_, replaced_);
+    const std::size_t length = text.size() - (text.ends_with('\r') ? 1 : 0);
+    result_ = decoder.decode(memory_.get(), length, records_, arena_, replaced_);
   }
 
   [[nodiscard]] bool is_error() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/daemon_form.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -106,8 +107,10 @@ std::string_view reader::up_to(const char* end) {
 bool reader::data(std::optional<std::string_view>& to) {
   if (take("null")) return true;
   if (!take("\"")) return false;
-  const char* from = at_ + scanned_;
-  const void* quote = std::memchr(from, '"', static_cast<std::size_t>(end_ - from));
+  // The line may be shorter than what arrived of it: a carriage return before its newline is cut.
+  const auto left = static_cast<std::size_t>(end_ - at_);
+  const std::size_t scanned = std::min(scanned_, left);
+  const void* quote = std::memchr(at_ + scanned, '"', left - scanned);
   const char* end = quote == nullptr ? end_ : static_cast<const char*>(quote);
   scanned_ = static_cast<std::size_t>(end - at_);
   to = up_to(end);
