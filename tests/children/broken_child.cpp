@@ -121,7 +121,9 @@ class child {
       if (is_dependency && broken("dependency-checkpoint")) std::exit(1);
       const bool is_unknown = error == "TomorrowsException" && broken("unknown-checkpoint-error");
       const bool may_again = error == "ThrottlingException" || is_dependency || is_unknown;
-      if (!may_again || !again || (tries == 20 && !is_unknown)) return error;
+      const bool is_endless =
+          is_unknown || broken("shutdown-gives-up") || broken("shard-end-gives-up");
+      if (!may_again || !again || (tries == 20 && !is_endless)) return error;
       ::usleep(1000);
     }
   }
@@ -220,6 +222,7 @@ int main(int argc, char** argv) {
   if (!broken("sigterm")) outlive(SIGTERM);
   if (!broken("sigint")) outlive(SIGINT);
   if (!broken("sighup")) outlive(SIGHUP);
+  if (!broken("sigquit")) outlive(SIGQUIT);
   if (broken("daemon-dies")) outlive(SIGPIPE);
   std::ios::sync_with_stdio(false);
   return child().run();

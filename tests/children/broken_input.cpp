@@ -49,6 +49,13 @@ const std::map<std::string_view, trap>& traps() {
        [](const input& in) { return in.is("processRecords") && in.records().empty(); }},
       {"many-records", [](const input& in) { return in.records().size() > 1000; }},
       {"long-line", [](const input& in) { return in.line.size() > 10'000'000; }},
+      {"large-record",
+       [](const input& in) {
+         return in.any_record([](const json& record) {
+           const json data = record.value("data", json());
+           return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
+         });
+       }},
       {"aggregated-records",
        [](const input& in) {
          return in.any_record(

@@ -136,10 +136,23 @@ TEST_CASE("the signals of a terminal or a container do not end it", "[process][c
   captured_dialogue dialogue({"cat"});
   dialogue.send("{}\n");
   CHECK(dialogue.read(3) == "{}\n");
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) dialogue.signal(signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) dialogue.signal(signal);
   dialogue.send("{}\n");
   CHECK(dialogue.read(3) == "{}\n");
   dialogue.close_input();
+  CHECK(dialogue.wait() == child_exit{0, 0});
+}
+
+TEST_CASE("SIGQUIT to the process group, for a thread dump of the daemon, ends neither side",
+          "[process][capture][P32]") {
+  captured_dialogue dialogue({KCLXX_TEST_CHILD});
+  dialogue.send(initialize + "\n");
+  const std::string status = R"({"action":"status","responseFor":"initialize"})";
+  CHECK(dialogue.read(status.size() + 2) == "\n" + status + "\n");
+  dialogue.signal_group(SIGQUIT);
+  dialogue.send("{\"action\":\"leaseLost\"}\n");
+  dialogue.close_input();
+  CHECK(dialogue.rest() == "\n{\"action\":\"status\",\"responseFor\":\"leaseLost\"}\n");
   CHECK(dialogue.wait() == child_exit{0, 0});
 }
 

@@ -15,7 +15,7 @@ extern "C" void do_nothing(int) {}
 }  // namespace
 
 void outlive_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) == -1) {
       throw std::system_error(errno, std::generic_category(), "sigaction");

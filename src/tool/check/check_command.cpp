@@ -25,7 +25,8 @@ using names = std::vector<std::string>;
 struct check_options {
   names only;
   names skip;
-  double timeout = 10;  // seconds
+  double timeout = 10;      // seconds
+  double retry_limit = 30;  // seconds
   std::string poison;
   std::string prints;
   std::string junit;
@@ -56,8 +57,11 @@ std::vector<check::rule> chosen(const check_options& options) {
 
 check::settings settings_from(const check_options& options) {
   check::settings with;
-  with.limit =
-      std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(options.timeout));
+  const auto seconds = [](double count) {
+    return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(count));
+  };
+  with.limit = seconds(options.timeout);
+  with.retry_limit = seconds(options.retry_limit);
   if (!options.poison.empty()) with.poison = options.poison;
   if (!options.prints.empty()) with.prints = options.prints;
   with.run =
@@ -124,13 +128,15 @@ exit_status run_check(const check_options& options, const names& command) {
   };
   if (count(check::result::verdict::failed) > 0) return exit_status::breach;
   if (count(check::result::verdict::passed) > 0) return exit_status::fine;
-  std::cerr << "kclxx check: nothing is shown: every rule was skipped, the first since "
-            << all.front().came.seen << '\n';
+  std::cerr << "kclxx check: no result: every rule was skipped (the first: "
+            << all.front().came.seen << ")" << '\n';
   return exit_status::breach;
 }
 
 void print_list(const std::vector<check::rule>& rules) {
-  for (const check::rule& one : rules) std::cout << one.name << '\t' << one.expected << '\n';
+  for (const check::rule& one : rules) {
+    std::cout << one.name << '\t' << one.cites << '\t' << one.expected << '\n';
+  }
 }
 
 }  // namespace
@@ -139,7 +145,7 @@ void add_check_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"check",
-       "Holds a child in any language against the rules of the protocol. The child is started\n"
+       "Checks a child in any language against the rules of the protocol. The child is started\n"
        "anew for each rule. TAP goes to stdout; the status is 1 when a rule is broken.",
        "kclxx check -- ./word_count counts 0\n"
        "  kclxx check --only shard-end shard-end-throttled -- python3 processor.py\n"
@@ -147,8 +153,10 @@ void add_check_command(CLI::App& app, invocation& run) {
       child_use::required, run);
   auto options = std::make_shared<check_options>();
   const CLI::Validator is_rule(unknown_rule, "");
-  command.add_flag("--list", options->lists,
-                   "Print the rules' names and what they expect; needs no child");
+  command.add_flag(
+      "--list", options->lists,
+      "Print each rule's name, its number in docs/protocol.md and what it expects; needs "
+      "no child");
   command.parse_complete_callback([options, &run] {
     if (!options->lists) return require_child(run);
     print_list(chosen(*options));
@@ -161,6 +169,12 @@ void add_check_command(CLI::App& app, invocation& run) {
       ->type_name("RULE")
       ->check(is_rule);
   command.add_option("--timeout", options->timeout, "How long the child may take for one step")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(seconds_between(0.001, 86400));
+  command
+      .add_option("--retry-limit", options->retry_limit,
+                  "How long the child may retry a checkpoint that is throttled every time")
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(seconds_between(0.001, 86400));

@@ -16,8 +16,9 @@ using namespace std::chrono_literals;
 using daemon_model::call_kind;
 using steady = std::chrono::steady_clock;
 
-/// Of what a child that floods us says.
+/// Limits on what is kept of a child that floods us.
 constexpr std::size_t most_kept = 1000;
+constexpr std::size_t most_checkpoints = 100'000;
 
 std::chrono::milliseconds until(steady::time_point deadline) {
   return std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now()));
@@ -101,9 +102,9 @@ bool daemon::attempt_all(const std::vector<action>& actions) {
                      [this](const action& one) { return attempt(one).is_answered; });
 }
 
-reaction daemon::attempt(const action& what) {
+reaction daemon::attempt(const action& what, std::optional<std::chrono::milliseconds> limit) {
   send(what);  // what keeps the child from reading shows in its output
-  return listen(what);
+  return listen(what, limit.value_or(limit_));
 }
 
 bool daemon::send(const action& what) {
@@ -112,18 +113,18 @@ bool daemon::send(const action& what) {
   return child_->send(what.line + "\n");
 }
 
-reaction daemon::listen(const action& what) {
-  const auto deadline = steady::now() + limit_;
+reaction daemon::listen(const action& what, std::chrono::milliseconds limit) {
+  const auto deadline = steady::now() + limit;
   for (;;) {
     const read_result came = child_->next_line(until(deadline));
     if (came.what != read_result::kind::line) {
       const bool is_gone = came.what == read_result::kind::end_of_output;
-      return {false, false, is_gone, came.text, explain(what, came)};
+      return {false, false, is_gone, came.text, explain(what, came, limit)};
     }
     reaction so_far = take(came.text);
     if (so_far.is_answered || so_far.is_wrong) return so_far;
     if (steady::now() >= deadline) {  // a flood of lines is no answer
-      return {false, false, false, {}, explain(what, {read_result::kind::timed_out, {}})};
+      return {false, false, false, {}, explain(what, {read_result::kind::timed_out, {}}, limit)};
     }
   }
 }
@@ -142,7 +143,9 @@ reaction daemon::take(const std::string& line) {
   bool is_message = true;
   for (const auto& one : out) {
     if (const auto* answer = std::get_if<daemon_model::answered>(&one)) {
-      checkpoints.push_back({during, answer->asked, answer->error, last, largest});
+      if (checkpoints.size() < most_checkpoints) {
+        checkpoints.push_back({during, answer->asked, answer->error, last, largest});
+      }
       child_->send(answer->line + "\n");  // a child that does not read it is noticed below
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&one)) {
       is_message = is_field_fault(*skip);
@@ -162,12 +165,13 @@ reaction daemon::take(const std::string& line) {
   return made;
 }
 
-std::string daemon::explain(const action& what, const read_result& last) {
+std::string daemon::explain(const action& what, const read_result& last,
+                            std::chrono::milliseconds limit) {
   std::string text = "no status for " + what.name + ": ";
   if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "none within " + to_string(limit_);
+    text += "none within " + to_string(limit);
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + quoted(last.text);
   if (!noise.empty()) {

@@ -64,8 +64,8 @@ class daemon {
   void call(const action& what);
   /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.
   void prepare(const action& what);
-  /// The same; the reaction says what came. The limit is for all of it.
-  reaction attempt(const action& what);
+  /// The same; the reaction has what came. The limit, a step's if none is given, is for all of it.
+  reaction attempt(const action& what, std::optional<std::chrono::milliseconds> limit = {});
   /// Each in its turn, as long as they are answered. False: one was not.
   bool attempt_all(const std::vector<action>& actions);
   /// Sends it, and no more: for a rule that listens by itself. False: the child does not read.
@@ -97,9 +97,9 @@ class daemon {
   [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
 
  private:
-  reaction listen(const action& what);
+  reaction listen(const action& what, std::chrono::milliseconds limit);
   reaction take(const std::string& line);
-  std::string explain(const action& what, const read_result& last);
+  std::string explain(const action& what, const read_result& last, std::chrono::milliseconds limit);
 
   std::unique_ptr<child> child_;
   std::string shard_id_;

@@ -35,12 +35,20 @@ std::string escaped(std::string_view text) {
   return made;
 }
 
-std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.section); }
+std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
 
-/// What XML 1.0 cannot hold, becomes '?'.
+/// What XML 1.0 cannot hold becomes '?': control characters, U+FFFE and U+FFFF.
 std::string xml(std::string_view text) {
   std::string made;
-  for (const char c : protocol::replace_invalid_utf8(text)) {
+  const std::string valid = protocol::replace_invalid_utf8(text);
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const char c = valid[i];
+    const std::string_view rest = std::string_view(valid).substr(i);
+    if (rest.starts_with("\uFFFE") || rest.starts_with("\uFFFF")) {
+      made += '?';
+      i += 2;
+      continue;
+    }
     const auto code = static_cast<unsigned char>(c);
     if (c == '&') {
       made += "&amp;";
@@ -67,6 +75,8 @@ void write_case(std::ostream& out, const finished_rule& one) {
       << seconds(one.came.took) << "\">\n";
   if (one.came.is == result::verdict::skipped) {
     out << "    <skipped message=\"" << xml(one.came.seen) << "\"/>\n";
+  } else if (one.came.is == result::verdict::passed && !one.came.seen.empty()) {
+    out << "    <system-out>hint: " << xml(one.came.seen) << "</system-out>\n";
   } else if (one.came.is == result::verdict::failed) {
     out << "    <failure message=\"" << xml(one.came.seen)
         << "\">expected: " << xml(one.by.expected) << "\nseen: " << xml(one.came.seen)
@@ -90,10 +100,11 @@ void write_tap(std::ostream& out, std::size_t number, const rule& by, const resu
       << escaped(by.expected);
   if (came.is == result::verdict::skipped) out << " # SKIP " << escaped(came.seen);
   out << '\n';
-  if (!is_failed) return;
+  const bool is_hint = came.is == result::verdict::passed && !came.seen.empty();
+  if (!is_failed && !is_hint) return;
   out << "  ---\n";
-  write_yaml(out, "expected", by.expected);
-  write_yaml(out, "seen", came.seen);
+  if (is_failed) write_yaml(out, "expected", by.expected);
+  write_yaml(out, is_failed ? "seen" : "hint", came.seen);
   write_yaml(out, "why", by.why);
   write_yaml(out, "see", see(by));
   if (!came.error_text.empty()) {

@@ -11,8 +11,8 @@ namespace kclxx::check {
 
 /// The version line and the plan.
 void write_tap_header(std::ostream& out, std::size_t rules);
-/// One test line, with a block that tells what was expected, what was seen and why it matters when
-/// it failed. `number` counts from 1.
+/// One test line. A rule that failed, or has a hint, is followed by a block with what was expected,
+/// what was seen and why it matters. `number` counts from 1.
 void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came);
 
 struct finished_rule {

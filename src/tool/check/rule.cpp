@@ -55,6 +55,8 @@ result run_rule(const rule& by, const child_starter& starter, const settings& wi
     made.seen = seen.what();
     made.error_text = on.error_text();
     made.is_unresponsive = dynamic_cast<const no_response*>(&seen) != nullptr;
+  } catch (const hint& better) {
+    made.seen = better.what();
   } catch (const not_applicable& reason) {
     made.is = result::verdict::skipped;
     made.seen = reason.what();

@@ -28,6 +28,12 @@ class no_response : public violation {
   using violation::violation;
 };
 
+/// The child is right under the daemon, and could still do better; what() is how.
+class hint : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// This child never does what the rule is about; what() is why it cannot be judged.
 class not_applicable : public std::runtime_error {
  public:
@@ -37,6 +43,8 @@ class not_applicable : public std::runtime_error {
 struct settings {
   /// How long a child may take for one step.
   std::chrono::milliseconds limit{10000};
+  /// How long it may retry a checkpoint that is throttled every time.
+  std::chrono::milliseconds retry_limit{30000};
   /// How long to listen where nothing may come.
   std::chrono::milliseconds quiet{200};
   /// Data of a record at which the user's processor throws.
@@ -76,9 +84,9 @@ class rule_context {
 struct rule {
   std::string_view name;      ///< what --only and --skip take
   std::string_view expected;  ///< one sentence
-  std::string_view section;   ///< of docs/protocol.md
+  std::string_view cites;     ///< rules of docs/protocol.md: "P31" or "P41, P45"
   std::string_view why;       ///< what comes of a violation under the real daemon
-  /// Returns when the child keeps the rule. Errors: violation, not_applicable.
+  /// Returns when the child keeps the rule. Errors: violation, hint, not_applicable.
   void (*script)(rule_context&);
 };
 
@@ -97,7 +105,7 @@ std::span<const rule> processor_rules();
 struct result {
   enum class verdict { passed, failed, skipped };
   verdict is = verdict::passed;
-  std::string seen{};        ///< of a failed one; of a skipped one the reason
+  std::string seen{};  ///< of a failed one; of a skipped one the reason; of a passed one a hint
   std::string error_text{};  ///< of a failed one: the end of the child's stderr
   std::chrono::milliseconds took{};
   bool is_unresponsive = false;  ///< of a failed one: initialize had no answer in time

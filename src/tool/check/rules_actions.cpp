@@ -32,9 +32,14 @@ void empty_batch(rule_context& on) {
 void many_records(rule_context& on) { on.start_initialized().call(records(101, 10000)); }
 
 void long_line(rule_context& on) {
-  // Kinesis's usual limit for one record; 20 of them are a line of 28 MB.
+  // Kinesis' default limit for one record; 20 of them are a line of 28 MB.
   const std::string payload(std::size_t{1} << 20, 'x');
   on.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
+}
+
+void large_record(rule_context& on) {
+  const std::string payload(std::size_t{10} << 20, 'x');
+  on.start_initialized().call(records_of({payload}, 101));
 }
 
 void aggregated(rule_context& on) { on.start_initialized().call(aggregated_records("201", 5)); }
@@ -82,50 +87,53 @@ constexpr std::string_view old_loss =
     "Without the status, by this very name, the worker ends or hangs.";
 
 constexpr rule rules[] = {
-    {"initialize", "initialize is answered", "The dialogue", hangs, initialize},
+    {"initialize", "initialize is answered", "P24", hangs, initialize},
     {"initial-positions",
-     "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number",
-     "From the daemon", hangs, initial_positions},
-    {"one-record", "a batch of one record is answered", "The dialogue", hangs, one_record},
-    {"empty-batch", "a batch without records is answered", "From the daemon",
+     "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number", "P16",
+     hangs, initial_positions},
+    {"one-record", "a batch of one record is answered", "P24", hangs, one_record},
+    {"empty-batch", "a batch without records is answered", "P18",
      "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the "
      "only tick on an idle shard.",
      empty_batch},
-    {"many-records", "a batch of 10,000 records is answered", "From the daemon",
+    {"many-records", "a batch of 10,000 records is answered", "P6",
      "10,000 records are what one GetRecords call can bring.", many_records},
-    {"long-line", "a line of 28 MB is answered", "Framing",
+    {"long-line", "a line of 28 MB is answered", "P6",
      "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more where the "
      "daemon took aggregated records apart.",
      long_line},
-    {"aggregated-records", "the user records of an aggregated record are answered",
-     "From the daemon",
+    {"large-record", "a record of 10 MiB is answered", "P6",
+     "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string of "
+     "14 MB of base64. A child that fails on it meets the same record again after the restart: a "
+     "crash loop of the whole worker.",
+     large_record},
+    {"aggregated-records", "the user records of an aggregated record are answered", "P17",
      "The daemon takes aggregated (KPL) records apart: one sequence number, several "
      "sub-sequence numbers.",
      aggregated},
-    {"shutdown-requested", "shutdownRequested is answered", "The dialogue",
+    {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
      "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
      "hand-off waits for its whole grace time.",
      asked_to_shut_down},
-    {"lease-lost", "leaseLost is answered", "The dialogue", hangs, lost_lease},
-    {"shard-ended", "shardEnded is answered", "The dialogue", hangs, ended_shard},
-    {"hand-off", "leaseLost behind shutdownRequested is answered", "The dialogue",
+    {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
+    {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
+    {"hand-off", "leaseLost behind shutdownRequested is answered", "P27",
      "That is how 3.x hands a lease over. A child that left after shutdownRequested ends the "
      "worker here.",
      hand_off},
-    {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "From the daemon",
-     old_end, old_terminate},
-    {"old-shard-end", "shutdown with SHARD_END is answered, as shutdown", "From the daemon",
-     old_end, old_shard_end},
-    {"old-zombie", "shutdown with ZOMBIE is answered, as shutdown", "From the daemon", old_loss,
-     old_zombie},
-    {"old-lease-lost", "shutdown with LEASE_LOST is answered, as shutdown", "From the daemon",
-     old_loss, old_lease_lost},
-    {"unknown-action", "an action of an unknown name does not hang the child", "What happens when",
+    {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "P11", old_end,
+     old_terminate},
+    {"old-shard-end", "shutdown with SHARD_END is answered, as shutdown", "P11", old_end,
+     old_shard_end},
+    {"old-zombie", "shutdown with ZOMBIE is answered, as shutdown", "P11", old_loss, old_zombie},
+    {"old-lease-lost", "shutdown with LEASE_LOST is answered, as shutdown", "P11", old_loss,
+     old_lease_lost},
+    {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
      "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
      "a status nor an end of the output the shard hangs, and nobody is told.",
      unknown},
     {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
-     "What happens when",
+     "P29",
      "A later daemon may add an action. A child that leaves takes the whole worker with it, on "
      "every host, at every restart.",
      unknown_goes_on},

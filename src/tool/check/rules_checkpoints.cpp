@@ -188,64 +188,88 @@ void throttled_at_shutdown(rule_context& on) {
   throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
+/// With the first `in_batches` writes throttled, and then all of them. False: nothing was written
+/// in shutdownRequested.
+bool gives_up_at_shutdown(rule_context& on, int in_batches) {
+  daemon& with = on.start_initialized();
+  fail_writes(with, "ThrottlingException", in_batches);
+  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
+  fail_writes(with, "ThrottlingException");
+  with.checkpoints.clear();
+  const reaction came = with.attempt(shutdown_requested(), on.with().retry_limit);
+  if (with.failed_with("ThrottlingException") == nullptr) return false;
+  if (!came.is_answered) {
+    throw violation(came.seen + "; checkpoints that were throttled in it: " +
+                    std::to_string(with.checkpoints.size()));
+  }
+  return true;
+}
+
+void gives_up_at_shutdown(rule_context& on) {
+  if (gives_up_at_shutdown(on, 0) || gives_up_at_shutdown(on, 2)) return;
+  throw not_applicable("it left nothing to be persisted in shutdownRequested");
+}
+
 constexpr rule rules[] = {
-    {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "Checkpoints",
+    {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "P38",
      "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
-    {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "Checkpoints",
+    {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "P38",
      "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
      "or ShutdownException in 1.x.",
      in_lease_lost},
-    {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "Checkpoints",
+    {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "P36",
      "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
-    {"checkpoint-rises", "no checkpoint lies before one that succeeded", "Checkpoints",
+    {"checkpoint-rises", "no checkpoint lies before one that succeeded", "P35, P36",
      "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
      "that compares text holds 9 for more than 10.",
      rises},
     {"checkpoint-sub-sequence",
-     "a position in an aggregated record is checkpointed with its sub-sequence number",
-     "Checkpoints",
+     "a position in an aggregated record is checkpointed with its sub-sequence number", "P17, P21",
      "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
      "other records again.",
      sub_sequence},
     {"throttled-checkpoint",
      "a position whose checkpoint was throttled is persisted later, without an end of the child",
-     "Checkpoints",
+     "P41, P45",
      "Throttling of the lease table is everyday life. A position that is dropped costs "
      "duplicates after a restart; a child that leaves ends the whole worker.",
      throttled},
     {"dependency-checkpoint",
      "a position is persisted later when its checkpoint failed with "
      "KinesisClientLibDependencyException",
-     "Checkpoints",
+     "P41, P45",
      "It says that DynamoDB did not answer. A position that is dropped costs duplicates after a "
      "restart; a child that leaves ends the whole worker.",
      dependency},
     {"unknown-checkpoint-error",
-     "a checkpoint that fails with an error of an unknown name does not hang the child",
-     "Checkpoints",
+     "a checkpoint that fails with an error of an unknown name does not hang the child", "P12, P43",
      "The error is the name of a Java class: an open set. The daemon waits for the status "
      "without a time limit.",
      unknown_error},
-    {"lease-is-gone", "after a ShutdownException the actions are answered all the same",
-     "Checkpoints",
+    {"lease-is-gone", "after a ShutdownException the actions are answered all the same", "P42",
      "It says that another worker has the lease, which is no fault of the child. The daemon "
      "finds out and calls leaseLost by itself; a child that leaves ends the whole worker.",
      lease_is_gone},
     {"no-checkpoint-after-lease-is-gone",
-     "after a ShutdownException no other checkpoint is asked for", "Checkpoints",
+     "after a ShutdownException no other checkpoint is asked for", "P42",
      "None can succeed. Each costs a round trip, and a loop that tries again delays the "
      "hand-off; the records are another worker's already.",
      none_after_lease_is_gone},
     {"checkpoint-at-shutdown",
-     "everything delivered is persisted when shutdownRequested is answered", "Checkpoints",
+     "everything delivered is persisted when shutdownRequested is answered", "P46",
      "The lease is handed over next, or the worker ends: what is not persisted is processed "
      "again elsewhere.",
      all_at_shutdown},
     {"throttled-at-shutdown",
-     "a checkpoint that was throttled in shutdownRequested is tried again before the status",
-     "Checkpoints",
+     "a checkpoint that was throttled in shutdownRequested is tried again before the status", "P46",
      "There is no later opportunity: what is not persisted is processed again elsewhere.",
      throttled_at_shutdown},
+    {"shutdown-gives-up",
+     "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
+     "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A child "
+     "that still retries then is cut off by the end of its input, and the hand-off was delayed for "
+     "nothing. A checkpoint that fails here costs only duplicates.",
+     gives_up_at_shutdown},
 };
 
 }  // namespace

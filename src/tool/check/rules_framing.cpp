@@ -33,8 +33,8 @@ void lines_complete(rule_context& on) {
 void newline_before(rule_context& on) {
   short_lives(on, [](const daemon& with, const reaction&) {
     if (with.glued > 0) {
-      throw violation(std::to_string(with.glued) + " of " + std::to_string(with.messages) +
-                      " messages began right behind what was written before them");
+      throw hint(std::to_string(with.glued) + " of " + std::to_string(with.messages) +
+                 " messages did not begin with a newline");
     }
   });
 }
@@ -85,34 +85,33 @@ void nothing_between(rule_context& on) {
 }
 
 constexpr rule rules[] = {
-    {"lines-complete", "every message ends with a newline", "Framing",
+    {"lines-complete", "every message ends with a newline", "P2",
      "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
      "hangs.",
      lines_complete},
-    {"newline-before", "every message begins with a newline, too", "Framing",
+    {"newline-before", "every message begins with a newline, too", "P3",
      "Text that the processor or one of its libraries leaves on stdout without a newline is "
      "glued to the message behind it. The daemon skips that line as noise, and the shard hangs. "
      "As long as nothing else is written to stdout, nothing comes of it.",
      newline_before},
-    {"only-messages", "nothing but messages is written to stdout", "Framing",
+    {"only-messages", "nothing but messages is written to stdout", "P4",
      "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
      "status, the shard hangs.",
      only_messages},
-    {"exact-fields", "messages have the fields that the daemon knows, and no others",
-     "From the child",
+    {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
      "The daemon skips a message with a field that it does not know, or of a type that it "
      "cannot read, and waits on: the shard hangs.",
      exact_fields},
-    {"line-in-pieces", "a line that comes in pieces is taken as one", "Framing",
+    {"line-in-pieces", "a line that comes in pieces is taken as one", "P7",
      "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
      "with pauses. A child that takes a piece for a line leaves or hangs.",
      line_in_pieces},
-    {"one-status", "each action is answered by one status", "The dialogue",
+    {"one-status", "each action is answered by one status", "P24",
      "The daemon takes a second status for that of the next action. One of another name ends "
      "the whole worker, with all its shards; one of the same name reports a batch as processed "
      "that was not.",
      one_status},
-    {"nothing-between", "nothing is written between a status and the next action", "The dialogue",
+    {"nothing-between", "nothing is written between a status and the next action", "P25",
      "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
      "there unanswered, and behind the last action it is lost.",
      nothing_between},

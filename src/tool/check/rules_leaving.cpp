@@ -112,6 +112,7 @@ void survives(rule_context& on, signal_name which) {
 void terminate(rule_context& on) { survives(on, signal_name::terminate); }
 void interrupt(rule_context& on) { survives(on, signal_name::interrupt); }
 void hangup(rule_context& on) { survives(on, signal_name::hangup); }
+void quit(rule_context& on) { survives(on, signal_name::quit); }
 
 constexpr std::string_view no_limit =
     "The daemon closes the child's input and then waits, without a time limit, until its output "
@@ -126,40 +127,45 @@ constexpr std::string_view whole_group =
     "crash of the worker.";
 
 constexpr rule rules[] = {
-    {"end-of-input", "the child ends when its input ends while it is idle", "What happens when",
-     no_limit, after_a_batch},
-    {"end-of-input-at-start", "the child ends when its input ends before any action",
-     "What happens when", no_limit, at_the_start},
+    {"end-of-input", "the child ends when its input ends while it is idle", "P31", no_limit,
+     after_a_batch},
+    {"end-of-input-at-start", "the child ends when its input ends before any action", "P31",
+     no_limit, at_the_start},
     {"end-of-input-after-ending",
-     "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded",
-     "What happens when", no_limit, after_an_ending},
+     "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded", "P31",
+     no_limit, after_an_ending},
     {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
-     "Exit statuses",
+     "P56",
      "The daemon only logs it, but it is what tells a regular end from a failure in the logs, "
      "and what monitoring goes by.",
      with_success},
     {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
-     "What happens when", orphan, in_an_action},
+     "P31", orphan, in_an_action},
     {"end-of-input-in-line",
-     "the child ends when its input ends in the middle of a line, and does not answer that",
-     "What happens when", orphan, in_a_line},
+     "the child ends when its input ends in the middle of a line, and does not answer that", "P31",
+     orphan, in_a_line},
     {"end-of-input-unanswered",
-     "the child ends when its input ends while a checkpoint is unanswered", "What happens when",
-     orphan, while_it_waits},
-    {"daemon-dies", "the child ends when all its pipes break in the middle of an action",
-     "What happens when", orphan, daemon_dies},
+     "the child ends when its input ends while a checkpoint is unanswered", "P31", orphan,
+     while_it_waits},
+    {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
+     orphan, daemon_dies},
     {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
-     "What happens when",
+     "P54",
      "The daemon waits for the status of what it sent, without a time limit: a child that skips "
      "the line hangs the shard. A status would report records as processed that were never "
      "read.",
      malformed},
-    {"sigterm", "SIGTERM does not end the child under a daemon that goes on", "What happens when",
-     whole_group, terminate},
-    {"sigint", "SIGINT does not end the child under a daemon that goes on", "What happens when",
-     whole_group, interrupt},
-    {"sighup", "SIGHUP does not end the child under a daemon that goes on", "What happens when",
-     whole_group, hangup},
+    {"sigterm", "SIGTERM does not end the child under a daemon that continues", "P32", whole_group,
+     terminate},
+    {"sigint", "SIGINT does not end the child under a daemon that continues", "P32", whole_group,
+     interrupt},
+    {"sighup", "SIGHUP does not end the child under a daemon that continues", "P32", whole_group,
+     hangup},
+    {"sigquit", "SIGQUIT does not end the child under a daemon that continues", "P32",
+     "SIGQUIT to the process group asks the JVM for a thread dump; the daemon continues. A child "
+     "that "
+     "ends by it ends the whole worker.",
+     quit},
 };
 
 }  // namespace

@@ -73,22 +73,19 @@ void stray_print(rule_context& on) {
 }
 
 constexpr rule rules[] = {
-    {"poison-status", "a batch in which the processor throws is not answered with success",
-     "What happens when",
+    {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
      "The status says that the batch was processed. The next checkpoint passes its records over: "
      "silent loss.",
      no_status},
-    {"poison-exit", "the child leaves with a non-zero status when the processor throws",
-     "What happens when",
+    {"poison-exit", "the child leaves with a non-zero status when the processor throws", "P53",
      "A child that neither answers nor leaves hangs the shard, and nobody is told.", leaves},
-    {"poison-checkpoint", "no checkpoint covers a record at which the processor threw",
-     "What happens when", "The record is never delivered again: silent loss.", no_checkpoint},
-    {"poison-earlier-work", "what was complete before the processor threw is persisted",
-     "What happens when",
+    {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
+     "The record is never delivered again: silent loss.", no_checkpoint},
+    {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",
      "It costs nothing to persist it, and what is not is processed again after the restart, "
      "each time.",
      earlier_work},
-    {"stray-print", "text that the processor leaves on stdout does not harm", "Framing",
+    {"stray-print", "text that the processor leaves on stdout does not harm", "P3, P4",
      "Text without a newline that is glued to the status makes the daemon skip it as noise: the "
      "shard hangs over a debug print.",
      stray_print},

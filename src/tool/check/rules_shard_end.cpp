@@ -77,19 +77,29 @@ void throttled(rule_context& on) {
   expect_end(with);
 }
 
-void failed_for_good(rule_context& on) {
+/// The end cannot be persisted. The child may take `limit` to find that out.
+void leaves_without_status(rule_context& on, const std::string& error,
+                           std::chrono::milliseconds limit) {
   daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
-  with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
+  with.row.set_fault([&](const sequence_position& at) -> std::optional<std::string> {
     if (at != shard_end()) return std::nullopt;
-    return "InvalidStateException";
+    return error;
   });
-  const reaction came = with.attempt(shard_ended());
+  const reaction came = with.attempt(shard_ended(), limit);
   if (came.is_answered) expect_end(with);
-  if (with.failed_with("InvalidStateException") == nullptr) throw not_applicable(came.seen);
+  if (with.failed_with(error) == nullptr) throw not_applicable(came.seen);
   if (!came.is_gone) throw violation(came.seen);
   const auto end = with.leave();
   if (!end || end->is_success()) throw violation(came.seen);
+}
+
+void failed_for_good(rule_context& on) {
+  leaves_without_status(on, "InvalidStateException", on.with().limit);
+}
+
+void gives_up(rule_context& on) {
+  leaves_without_status(on, "ThrottlingException", on.with().retry_limit);
 }
 
 void lease_is_gone(rule_context& on) {
@@ -107,39 +117,45 @@ constexpr std::string_view children =
     "children are never read, though the child reported success.";
 
 constexpr rule rules[] = {
-    {"shard-end", "the shard's end is persisted before shardEnded is answered", "Checkpoints",
-     children, after_records},
+    {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", children,
+     after_records},
     {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
-     "Checkpoints",
+     "P48",
      "A checkpoint at the last position then does nothing at all (open upstream since 2017); "
      "only one with a null sequence number stands for the end. Without it the shard's children "
      "are never read.",
      after_stored},
     {"shard-end-without-records",
-     "the end is persisted, too, when nothing was delivered since the restart", "Checkpoints",
+     "the end is persisted, too, when nothing was delivered since the restart", "P47",
      "A worker that resumes at the last position of a closed shard has no record whose position "
      "it could use; only a null sequence number stands for the end. Without it the shard's "
      "children are never read.",
      without_records},
-    {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded",
-     "From the daemon", children, old_end},
+    {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
+     children, old_end},
     {"shard-end-throttled",
-     "a checkpoint of the end that is throttled twice is tried again before the status",
-     "Checkpoints",
+     "a checkpoint of the end that is throttled twice is tried again before the status", "P50",
      "There is no later opportunity: the daemon does not ask the child again. The shard's "
      "children are not read before a restart.",
      throttled},
     {"shard-end-failed",
      "no status follows when the end could not be persisted; the child leaves with a non-zero "
      "status",
-     "Checkpoints",
+     "P50",
      "A status reports success and loses the shard's children until someone notices. A child "
      "that neither answers nor leaves hangs the shard. One that leaves ends the worker: its "
      "restart tries again.",
      failed_for_good},
+    {"shard-end-gives-up",
+     "when the checkpoint of the end is throttled every time the child leaves in time with a "
+     "non-zero status",
+     "P50",
+     "A child that retries without end hangs the shard, and nobody is told. A status would lose "
+     "the "
+     "shard's children. A child that leaves ends the worker: its restart tries again.",
+     gives_up},
     {"shard-end-lease-gone",
-     "shardEnded is answered all the same when its checkpoint fails with ShutdownException",
-     "Checkpoints",
+     "shardEnded is answered all the same when its checkpoint fails with ShutdownException", "P51",
      "Another worker has the lease and ends the shard. With the status the daemon finds out and "
      "goes on; a child that leaves ends the worker, with all its shards, for nothing.",
      lease_is_gone},

@@ -29,7 +29,7 @@ bool is_blocked(int signal) {
 }  // namespace
 
 TEST_CASE("a signal to the process group does not end the child", "[io][signals][P32]") {
-  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGPIPE);
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE);
   CHECK(in_forked_copy([signal] {
           std::signal(signal, SIG_DFL);
           outlive_signals();

@@ -2,9 +2,12 @@
 #include "tool/check/report.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "support/catch.hpp"
 
@@ -13,12 +16,27 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const rule one{"some-rule", "the child keeps #1 of the rules", "Framing", "It \"hangs\".", nullptr};
+const rule one{"some-rule", "the child keeps #1 of the rules", "P2, P3", "It \"hangs\".", nullptr};
 
 std::string tap(const result& came) {
   std::ostringstream out;
   write_tap(out, 7, one, came);
   return out.str();
+}
+
+/// How many rules of docs/protocol.md are named in "P2, P31"; each must be stated there.
+int numbers_cited(std::string_view cites) {
+  std::ifstream in(KCLXX_SOURCE_DIR "/docs/protocol.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  std::istringstream words{std::string(cites)};
+  int count = 0;
+  for (std::string word; words >> word; ++count) {
+    if (word.back() == ',') word.pop_back();
+    CAPTURE(word);
+    CHECK(word.starts_with('P'));
+    CHECK(page.find("**" + word + "**") != std::string::npos);
+  }
+  return count;
 }
 
 }  // namespace
@@ -43,39 +61,56 @@ TEST_CASE("a broken rule tells in TAP what was expected, what was seen and why i
         "  expected: \"the child keeps #1 of the rules\"\n"
         "  seen: \"no \\\"status\\\"\"\n"
         "  why: \"It \\\"hangs\\\".\"\n"
-        "  see: \"docs/protocol.md, Framing\"\n"
+        "  see: \"docs/protocol.md, P2, P3\"\n"
         "  stderr:\n"
         "    - \"first\"\n"
         "    - \"second: \\t3\"\n"
         "  ...\n");
 }
 
+TEST_CASE("a rule that passed with a hint is ok in TAP, with the hint and why it matters",
+          "[check]") {
+  CHECK(tap({result::verdict::passed, "3 of 4 messages"}) ==
+        "ok 7 - some-rule: the child keeps \\#1 of the rules\n"
+        "  ---\n"
+        "  hint: \"3 of 4 messages\"\n"
+        "  why: \"It \\\"hangs\\\".\"\n"
+        "  see: \"docs/protocol.md, P2, P3\"\n"
+        "  ...\n");
+}
+
 TEST_CASE("JUnit XML counts the verdicts, and what XML cannot hold does not reach it", "[check]") {
   std::ostringstream out;
-  write_junit(out, "child <1>",
-              {{one, {result::verdict::failed, "a & b \x01 \xff", "say <no>", 1234ms}},
-               {one, {result::verdict::skipped, "never", {}, 1ms}},
-               {one, {}}});
+  write_junit(
+      out, "child <1>",
+      {{one, {result::verdict::failed, "a & b \x01 \xff", "say <no> \uFFFE\uFFFF\uFFFD", 1234ms}},
+       {one, {result::verdict::skipped, "never", {}, 1ms}},
+       {one, {result::verdict::passed, "a & b"}},
+       {one, {}}});
   CHECK(out.str() ==
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<testsuite name=\"kclxx check -- child &lt;1&gt;\" tests=\"3\" failures=\"1\" "
+        "<testsuite name=\"kclxx check -- child &lt;1&gt;\" tests=\"4\" failures=\"1\" "
         "skipped=\"1\" errors=\"0\" time=\"1.235\">\n"
         "  <testcase classname=\"kclxx.check\" name=\"some-rule\" time=\"1.234\">\n"
         "    <failure message=\"a &amp; b ? \uFFFD\">expected: the child keeps #1 of the rules\n"
         "seen: a &amp; b ? \uFFFD\n"
         "why: It &quot;hangs&quot;.\n"
-        "see: docs/protocol.md, Framing</failure>\n"
-        "    <system-err>say &lt;no&gt;</system-err>\n"
+        "see: docs/protocol.md, P2, P3</failure>\n"
+        "    <system-err>say &lt;no&gt; ??\uFFFD</system-err>\n"
         "  </testcase>\n"
         "  <testcase classname=\"kclxx.check\" name=\"some-rule\" time=\"0.001\">\n"
         "    <skipped message=\"never\"/>\n"
+        "  </testcase>\n"
+        "  <testcase classname=\"kclxx.check\" name=\"some-rule\" time=\"0.000\">\n"
+        "    <system-out>hint: a &amp; b</system-out>\n"
         "  </testcase>\n"
         "  <testcase classname=\"kclxx.check\" name=\"some-rule\" time=\"0.000\">\n"
         "  </testcase>\n"
         "</testsuite>\n");
 }
 
-TEST_CASE("every rule has a name of its own, and says what is expected and why", "[check]") {
+TEST_CASE("every rule has a name of its own, what is expected, why, and the rules that it judges",
+          "[check]") {
   std::set<std::string_view> names;
   for (const rule& any : all_rules()) {
     CAPTURE(any.name);
@@ -85,7 +120,20 @@ TEST_CASE("every rule has a name of its own, and says what is expected and why",
     CHECK(any.expected.size() > 10);
     CHECK_FALSE(any.expected.ends_with('.'));  // it stands behind a name and before a directive
     CHECK(any.why.ends_with('.'));
-    CHECK_FALSE(any.section.empty());
+    CHECK(numbers_cited(any.cites) >= 1);
     CHECK(any.script != nullptr);
   }
+}
+
+TEST_CASE("the README, docs/check.md and the changelog have the number of rules that there are",
+          "[check]") {
+  const std::string count = std::to_string(all_rules().size());
+  const auto has = [](const std::string& page, const std::string& text) {
+    std::ifstream in(std::string(KCLXX_SOURCE_DIR "/") + page);
+    const std::string all{std::istreambuf_iterator<char>(in), {}};
+    return all.find(text) != std::string::npos;
+  };
+  CHECK(has("README.md", " " + count + " protocol rules"));
+  CHECK(has("docs/check.md", " " + count + " rules"));
+  CHECK(has("CHANGELOG.md", " " + count + " rules"));
 }
