@@ -18,6 +18,7 @@
 #include "tool/process/interruption.hpp"
 #include "tool/replay/random_numbers.hpp"
 #include "tool/transcript/header.hpp"
+#include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
 #include "tool/transcript/writer.hpp"
 
@@ -64,6 +65,23 @@ void read_size(const std::string& text, record_shape& shape) {
   }
 }
 
+// An aggregate is never split between batches.
+std::uint64_t whole_batch(const generate_options& options) {
+  const std::uint64_t whole = options.record.aggregate;
+  return (options.batch + whole - 1) / whole * whole;
+}
+
+// A longer line could be written but not be read again.
+void check_line_length(const generate_options& options) {
+  constexpr std::uint64_t other_fields = 256;  // at most, of one record
+  const std::uint64_t records = std::min(whole_batch(options), options.stream.records);
+  const std::uint64_t record = (options.record.largest + 2) / 3 * 4 + other_fields;
+  if (records * record <= transcript::reader::default_max_line) return;
+  throw command_error(exit_status::usage,
+                      "--batch and --size: a batch of " + std::to_string(records) +
+                          " records can be a line of more than 1 GiB, which nothing reads");
+}
+
 std::string file_of(const generate_options& options, const generated_shard& shard) {
   return options.directory + "/" + shard.id() + ".jsonl";
 }
@@ -92,9 +110,7 @@ class shard_writer {
   void write_all(generated_records& records) {
     writer_.write(transcript::header{shard_.id(), transcript::format_time(started_), {}});
     write_line(daemon_model::initialize_line(shard_.id(), sequence_position("TRIM_HORIZON", 0)));
-    // An aggregate never is torn apart.
-    const std::uint64_t whole = options_.record.aggregate;
-    const std::uint64_t batch = (options_.batch + whole - 1) / whole * whole;
+    const std::uint64_t batch = whole_batch(options_);
     const std::uint64_t batches = (shard_.records + batch - 1) / batch;
     for (std::uint64_t i = 0; i < batches; ++i) {
       throw_if_interrupted();
@@ -176,6 +192,7 @@ void write_files(const generate_options& options, const std::vector<generated_sh
 }
 
 void generate(const generate_options& options) {
+  check_line_length(options);
   take_interruptions(ignored_signals::stay_ignored);
   replay::random_numbers random(options.seed);
   std::vector<generated_shard> shards;

@@ -281,8 +281,28 @@ TEST_CASE("what cannot be made is refused in one line", "[cli][generate]") {
   CHECK(again.files().size() == 1);  // none was made before it was found
 }
 
-TEST_CASE("what fails half-way leaves no file and no directory of its own behind",
+TEST_CASE("a batch whose line could be longer than 1 GiB is refused before anything is written",
           "[cli][generate]") {
+  const fs::path directory =
+      fs::temp_directory_path() / ("kclxx_lines_" + std::to_string(::getpid()));
+  const auto refused = [&](const strings& shape) {
+    strings arguments{"--output", directory.string()};
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    const outcome came = run_generate(arguments);
+    CHECK_FALSE(fs::exists(directory));
+    CHECK(came.error.find("more than 1 GiB") != std::string::npos);
+    return came.status;
+  };
+  CHECK(refused({"--batch", "105", "--size", "10485760"}) == 2);
+  CHECK(refused({"--batch", "1", "--aggregate", "105", "--size", "1..10485760"}) == 2);
+  // As many records as are asked for are one line at most.
+  const outcome small = run_generate(
+      {"--output", directory.string(), "--batch", "105", "--size", "10485760", "--records", "1"});
+  CHECK(small.status == 0);
+  fs::remove_all(directory);
+}
+
+TEST_CASE("what fails half-way leaves no file and no directory of its own", "[cli][generate]") {
   const generated place({"--records", "1"});
   // SIGXFSZ ignored: a write beyond the limit is an error then, as on a full disk.
   const auto came = in_forked_copy([&] {
