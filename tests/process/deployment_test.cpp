@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of docs/deployment, as far as they can be tried without systemd, Docker and AWS.
+// The files of docs/deployment, as far as they can be tested without Docker and AWS. The test
+// e2e.image builds the image.
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -70,6 +74,38 @@ void starts_the_daemon(const forked_result& result) {
   CHECK(result.out.find("\n-Xmx256m\n") != std::string::npos);
 }
 
+/// CTest then reports the test as skipped.
+[[noreturn]] void without_systemd() {
+  std::cout << "systemd-analyze is not there (Debian: systemd)" << std::endl;
+  std::_Exit(77);
+}
+
+struct instruction {
+  std::string name;
+  words arguments;
+};
+
+/// Of the Dockerfile, without comments, its continued lines joined.
+std::vector<instruction> instructions() {
+  std::istringstream lines(read("docs/deployment/Dockerfile"));
+  std::vector<instruction> all;
+  bool is_continued = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!is_continued && (line.empty() || line.front() == '#')) continue;
+    const bool continues = line.back() == '\\';
+    if (continues) line.pop_back();
+    words more = words_of(line);
+    if (!is_continued) {
+      all.push_back({more.front(), {}});
+      more.erase(more.begin());
+    }
+    all.back().arguments.insert(all.back().arguments.end(), more.begin(), more.end());
+    is_continued = continues;
+  }
+  REQUIRE_FALSE(is_continued);
+  return all;
+}
+
 int grace_seconds() {
   const auto grace =
       first_match(read("properties/aws.properties"), "\nshutdownGraceMillis = (\\d+)");
@@ -100,12 +136,20 @@ TEST_CASE("systemd accepts the unit", "[deployment]") {
              nullptr);
     return 98;
   });
-  if (verified.status == 98) {
-    WARN("systemd-analyze is not there: the unit was not checked");
-    return;
-  }
+  if (verified.status == 98) without_systemd();
   CHECK(verified.out + verified.err == "");
   CHECK(verified.status == 0);
+}
+
+TEST_CASE("systemd finds no more than medium exposure in the unit", "[deployment]") {
+  const auto rated = in_forked_copy([&] {
+    ::execlp("systemd-analyze", "systemd-analyze", "--no-pager", "security", "--offline=yes",
+             "--threshold=40", KCLXX_SOURCE_DIR "/docs/deployment/kclxx.service", nullptr);
+    return 98;
+  });
+  if (rated.status == 98) without_systemd();
+  CAPTURE(rated.out, rated.err);
+  CHECK(rated.status == 0);
 }
 
 TEST_CASE("the image's entry point starts the daemon without a shell", "[deployment]") {
@@ -119,20 +163,46 @@ TEST_CASE("the image's entry point starts the daemon without a shell", "[deploym
   CHECK(check.status == 0);
 }
 
-TEST_CASE("each line of the Dockerfile is an instruction, a continuation or a comment",
-          "[deployment]") {
-  std::istringstream lines(read("docs/deployment/Dockerfile"));
+TEST_CASE("each instruction of the Dockerfile is known and has arguments", "[deployment]") {
   const std::set<std::string> known{"FROM", "RUN",        "COPY",      "WORKDIR",
                                     "USER", "STOPSIGNAL", "ENTRYPOINT"};
-  bool is_continued = false;
-  for (std::string line; std::getline(lines, line);) {
-    CAPTURE(line);
-    if (!is_continued && !line.empty() && line.front() != '#') {
-      CHECK(known.count(line.substr(0, line.find(' '))) == 1);
-    }
-    is_continued = !line.empty() && line.back() == '\\';
+  for (const auto& [name, arguments] : instructions()) {
+    CAPTURE(name);
+    CHECK(known.count(name) == 1);
+    CHECK_FALSE(arguments.empty());
   }
-  CHECK_FALSE(is_continued);
+}
+
+TEST_CASE(
+    "the Dockerfile copies from an earlier stage by absolute path, else what its comment names",
+    "[deployment]") {
+  const std::set<std::string> context{"kclxx", "src", "my.properties"};
+  std::set<std::string> stages;
+  std::set<std::string> copied;
+  for (const auto& [name, arguments] : instructions()) {
+    if (name == "FROM" && arguments.size() == 3) stages.insert(arguments[2]);
+    if (name != "COPY") continue;
+    const bool has_stage = arguments.front().starts_with("--from=");
+    if (has_stage) CHECK(stages.count(arguments.front().substr(7)) == 1);
+    REQUIRE(arguments.size() >= (has_stage ? 3U : 2U));
+    for (std::size_t i = has_stage ? 1 : 0; i + 1 < arguments.size(); ++i) {
+      CAPTURE(arguments[i]);
+      if (has_stage) {
+        CHECK(arguments[i].front() == '/');
+      } else {
+        CHECK(context.count(arguments[i]) == 1);
+        copied.insert(arguments[i]);
+      }
+    }
+  }
+  CHECK(copied == context);
+}
+
+TEST_CASE("the image's user is a number above 0 that the image has", "[deployment]") {
+  const std::string file = read("docs/deployment/Dockerfile");
+  const std::string user = first_match(file, "\nUSER (.*)");
+  CHECK(std::regex_match(user, std::regex("[1-9][0-9]*")));
+  CHECK(first_match(file, "useradd .*--uid (\\d+)") == user);
 }
 
 TEST_CASE("Kubernetes waits longer than the daemon", "[deployment]") {
@@ -157,27 +227,53 @@ TEST_CASE("the properties that Kubernetes sets are the daemon's", "[deployment]"
   CHECK(check.status == 0);
 }
 
-TEST_CASE("the policy allows single actions on the stream and the application's tables",
-          "[deployment]") {
+TEST_CASE(
+    "the policy allows the KCL's calls, one by one, on the stream and the application's tables",
+    "[deployment]") {
   const auto policy = nlohmann::json::parse(read("docs/deployment/iam-policy.json"));
   CHECK(policy.at("Version") == "2012-10-17");
-  std::set<std::string> actions;
+  const auto list = [](const nlohmann::json& one_or_more) {
+    return one_or_more.is_array() ? one_or_more.get<std::set<std::string>>()
+                                  : std::set<std::string>{one_or_more.get<std::string>()};
+  };
+  // What each action is allowed on.
+  std::map<std::string, std::set<std::string>> allowed;
   for (const auto& statement : policy.at("Statement")) {
     CHECK(statement.at("Effect") == "Allow");
-    const auto& action = statement.at("Action");
-    for (const auto& one : action.is_array() ? action : nlohmann::json::array({action})) {
-      CHECK(std::regex_match(one.get<std::string>(),
-                             std::regex("(kinesis|dynamodb|cloudwatch):[A-Z][A-Za-z]+")));
-      CHECK(actions.insert(one).second);
+    for (const std::string& action : list(statement.at("Action"))) {
+      CAPTURE(action);
+      CHECK(allowed.count(action) == 0);
+      allowed[action] = list(statement.at("Resource"));
     }
-    const auto& resource = statement.at("Resource");
-    for (const auto& one : resource.is_array() ? resource : nlohmann::json::array({resource})) {
-      const std::regex form(
-          "arn:aws:(kinesis:REGION:ACCOUNT:stream/STREAM(/consumer/\\*)?|"
-          "dynamodb:REGION:ACCOUNT:table/APPLICATION(/index/\\*|-CoordinatorState|"
-          "-WorkerMetricStats)?)");
-      const bool is_everything = one == "*" && statement.contains("Condition");
-      CHECK((is_everything || std::regex_match(one.get<std::string>(), form)));
+    if (list(statement.at("Resource")).count("*") > 0) {
+      CHECK(statement.at("Condition").at("StringEquals").at("cloudwatch:namespace") ==
+            "APPLICATION");
     }
   }
+  const std::string stream = "arn:aws:kinesis:REGION:ACCOUNT:stream/STREAM";
+  const std::string table = "arn:aws:dynamodb:REGION:ACCOUNT:table/APPLICATION";
+  const std::set<std::string> streams{stream};
+  const std::set<std::string> consumers{stream, stream + "/consumer/*"};
+  const std::set<std::string> tables{table, table + "/index/*", table + "-CoordinatorState",
+                                     table + "-WorkerMetricStats"};
+  const std::map<std::string, std::set<std::string>> expected{
+      {"kinesis:DescribeStreamSummary", streams},
+      {"kinesis:GetRecords", streams},
+      {"kinesis:GetShardIterator", streams},
+      {"kinesis:ListShards", streams},
+      {"kinesis:DescribeStreamConsumer", consumers},
+      {"kinesis:RegisterStreamConsumer", consumers},
+      {"kinesis:SubscribeToShard", consumers},
+      {"dynamodb:CreateTable", tables},
+      {"dynamodb:DeleteItem", tables},
+      {"dynamodb:DescribeTable", tables},
+      {"dynamodb:GetItem", tables},
+      {"dynamodb:PutItem", tables},
+      {"dynamodb:Query", tables},
+      {"dynamodb:Scan", tables},
+      {"dynamodb:UpdateContinuousBackups", tables},
+      {"dynamodb:UpdateItem", tables},
+      {"dynamodb:UpdateTable", tables},
+      {"cloudwatch:PutMetricData", {"*"}}};
+  CHECK(allowed == expected);
 }

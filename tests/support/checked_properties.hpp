@@ -38,7 +38,7 @@ inline executable_state look(const std::string& program) {
 
 inline std::vector<diagnostic> checked(const std::string& text,
                                        kcl_version which = kcl_version::kcl3) {
-  return check(parse_properties(text), which, look);
+  return check(parse_properties(text), which, {look});
 }
 
 /// What is found in a sound file with these lines behind it.
@@ -56,7 +56,7 @@ inline std::vector<diagnostic> without(const std::string& beginning,
                                        kcl_version which = kcl_version::kcl3) {
   auto all = parse_properties(sound.at(which));
   std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
-  return check(all, which, look);
+  return check(all, which, {look});
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

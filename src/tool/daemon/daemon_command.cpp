@@ -59,7 +59,7 @@ std::string count_of(std::size_t number, const std::string& noun) {
 
 int list_diagnostics(const daemon_options& options, bool is_strict) {
   const auto all = read_properties(options);
-  const auto found = tool::check(all, options.which(), look_at_program);
+  const auto found = tool::check(all, options.which(), this_host());
   std::size_t errors = 0;
   for (const tool::diagnostic& one : found) {
     const bool is_error = one.level == tool::severity::error;

@@ -99,7 +99,7 @@ std::string file_in_memory(const char* name, std::string_view text) {
 }
 
 void mention_diagnostics(const daemon_options& options, const tool::properties& all) {
-  const auto found = tool::check(all, options.which(), look_at_program);
+  const auto found = tool::check(all, options.which(), this_host());
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
             << (found.size() == 1 ? " problem" : " problems")
@@ -131,6 +131,11 @@ tool::properties read_properties(const daemon_options& options) {
   } catch (const tool::properties_error& error) {
     cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
   }
+}
+
+tool::host this_host() {
+  const char* const region = std::getenv("AWS_REGION");
+  return {look_at_program, region != nullptr && *region != '\0'};
 }
 
 void run_daemon(const daemon_options& options) {

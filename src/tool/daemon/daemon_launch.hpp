@@ -27,6 +27,9 @@ struct daemon_options {
 /// Errors: command_error or std::system_error for a file that cannot be read.
 tool::properties read_properties(const daemon_options& options);
 
+/// What a daemon that is started here finds.
+tool::host this_host();
+
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.
 [[noreturn]] void run_daemon(const daemon_options& options);

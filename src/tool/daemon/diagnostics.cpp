@@ -21,15 +21,14 @@ const property* effective(const properties& all, std::string_view key, kcl_versi
   return found == all.rend() ? nullptr : &*found;
 }
 
-std::vector<diagnostic> check(const properties& all, kcl_version which,
-                              const executable_look& look) {
+std::vector<diagnostic> check(const properties& all, kcl_version which, const host& where) {
   std::vector<diagnostic> found;
   check_keys(all, which, found);
   check_duplicates(all, which, found);
   check_values(all, which, found);
-  check_executable(all, look, found);
+  check_executable(all, where.look, found);
   check_required(all, which, found);
-  check_defaults(all, which, found);
+  check_defaults(all, which, where, found);
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };

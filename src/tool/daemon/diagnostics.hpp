@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a properties file, and what is merely dear to have left at its default.
+// What is wrong with a properties file, and which defaults are costly.
 #pragma once
 
 #include <functional>
@@ -33,16 +33,22 @@ enum class executable_state { fine, missing, not_executable, directory };
 /// looked up in PATH.
 using executable_look = std::function<executable_state(const std::string& program)>;
 
+/// What the daemon finds where it runs, besides the file.
+struct host {
+  executable_look look;
+  bool has_region = false;  ///< AWS_REGION is set
+};
+
 /// All diagnostics, in the order of the file; those without a line come last.
-std::vector<diagnostic> check(const properties& all, kcl_version which,
-                              const executable_look& look);
+std::vector<diagnostic> check(const properties& all, kcl_version which, const host& where);
 
 /// The parts of check; each adds what it finds.
 void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to);
-void check_defaults(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_defaults(const properties& all, kcl_version which, const host& where,
+                    std::vector<diagnostic>& to);
 void check_executable(const properties& all, const executable_look& look,
                       std::vector<diagnostic>& to);
 

@@ -1,47 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that the daemon does not know, and keys that are there more than once.
-#include <algorithm>
 #include <array>
-#include <optional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"
+#include "tool/daemon/nearest_name.hpp"
 #include "tool/daemon/property_table.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
-/// How many letters must be put in, taken out or changed.
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t i = 0; i <= to.size(); ++i) row[i] = i;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = diagonal + (lower(from[i]) == lower(to[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[to.size()];
-}
-
 std::string nearest_key(std::string_view key, kcl_version which) {
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(2, key.size() / 5) + 1;
+  std::vector<std::string_view> keys;
   for (const property_row& row : property_table()) {
-    if (row.type(which) == value_type::none) continue;
-    const std::size_t steps = distance(key, row.key);
-    if (steps < least) {
-      least = steps;
-      best = row.key;
-    }
+    if (row.type(which) != value_type::none) keys.push_back(row.key);
   }
-  return std::string(best);
+  return nearest(key, keys);
 }
 
 std::string other_versions(std::string_view key, kcl_version which) {
@@ -110,12 +89,15 @@ void check_keys(const properties& all, kcl_version which, std::vector<diagnostic
 }
 
 void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
-  for (auto one = all.begin(); one != all.end(); ++one) {
-    const std::string key = canonical_key(one->key, which);
-    const auto next = std::find_if(one + 1, all.end(), [&](const property& later) {
-      return canonical_key(later.key, which) == key;
-    });
-    if (next == all.end()) continue;
+  std::map<std::string, const property*> later;
+  std::vector<const property*> repeated(all.size());  // the next property of the same key
+  for (std::size_t i = all.size(); i-- > 0;) {
+    repeated[i] = std::exchange(later[canonical_key(all[i].key, which)], &all[i]);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const property* const one = &all[i];
+    const property* const next = repeated[i];
+    if (next == nullptr) continue;
     if (next->key == one->key) {
       to.push_back(diagnostic_at(
           *one, severity::warning, one->key + " is there again (" + place_of(*next) + ")",

@@ -94,8 +94,8 @@ void check_fan_out(const properties& all, kcl_version which, std::vector<diagnos
   if (polls) return;
   to.push_back(at_key_or_nowhere(
       mode, severity::warning, "retrievalMode", "is DEFAULT",
-      "The daemon takes enhanced fan-out: it registers a consumer with the stream, which is billed "
-      "for each shard and hour, and each GB.",
+      "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
+      "per shard and hour, and per GB.",
       "retrievalMode = POLLING, or FANOUT if that is meant."));
 }
 
@@ -105,7 +105,7 @@ void check_shutdown(const properties& all, kcl_version which, std::vector<diagno
   if (grace != nullptr && whole_number(trimmed(grace->value)).value_or(1) != 0) return;
   to.push_back(at_key_or_nowhere(
       grace, severity::warning, "shutdownGraceMillis", "is 0",
-      "On SIGTERM the daemon leaves at once: no child sees shutdownRequested, and what was done "
+      "On SIGTERM the daemon exits at once: no child receives shutdownRequested, and what was done "
       "since the last checkpoint is done again elsewhere.",
       "shutdownGraceMillis = 25000, and less than your supervisor waits before it kills."));
 }
@@ -117,8 +117,8 @@ void check_stuck_child(const properties& all, kcl_version which, std::vector<dia
   }
   to.push_back({severity::warning, 0, "",
                 "neither timeoutInSeconds nor logWarningForTaskAfterMillis is set",
-                "The daemon waits for ever for a child that is stuck, and says nothing.",
-                "logWarningForTaskAfterMillis = 60000 has it logged. timeoutInSeconds halts the "
+                "The daemon waits indefinitely for a stuck child, and logs nothing.",
+                "logWarningForTaskAfterMillis = 60000 logs it. timeoutInSeconds halts the "
                 "whole worker, without its graceful shutdown."});
 }
 
@@ -139,9 +139,10 @@ void check_required(const properties& all, kcl_version which, std::vector<diagno
   check_table_name(all, which, to);
 }
 
-void check_defaults(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_defaults(const properties& all, kcl_version which, const host& where,
+                    std::vector<diagnostic>& to) {
   check_start(all, which, to);
-  check_region(all, which, to);
+  if (!where.has_region) check_region(all, which, to);
   check_fan_out(all, which, to);
   check_shutdown(all, which, to);
   check_stuck_child(all, which, to);

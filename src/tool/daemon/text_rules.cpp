@@ -65,31 +65,6 @@ std::optional<value_problem> check_tags(const value_context& it) {
                        "The table gets no tags.", "Write name=value,name=value."};
 }
 
-// 1.x and 2.x have the names of the AWS SDK 1, 3.x those of the AWS SDK 2.
-std::optional<value_problem> check_provider(const value_context& it) {
-  struct rename {
-    std::string_view old_name;
-    std::string_view new_name;
-  };
-  static constexpr std::array<rename, 3> renames{{
-      {"DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider"},
-      {"SystemPropertiesCredentialsProvider", "SystemPropertyCredentialsProvider"},
-      {"EC2ContainerCredentialsProviderWrapper", "ContainerCredentialsProvider"},
-  }};
-  for (const rename& one : renames) {
-    const bool is_third = it.is(kcl_version::kcl3);
-    const std::string_view wrong = is_third ? one.old_name : one.new_name;
-    if (trimmed(it.value) != wrong) continue;
-    return value_problem{
-        "is " + std::string(wrong) + ", which " + std::string(name_of(it.which)) + " does not have",
-        "The daemon logs a warning and gets no credentials.",
-        "Write " + std::string(is_third ? one.new_name : one.old_name) + "."};
-  }
-  if (!trimmed(it.value).empty()) return std::nullopt;
-  return value_problem{"is empty", "The daemon gets no credentials.",
-                       "Name a credentials provider."};
-}
-
 std::optional<value_problem> check_text(const value_context& it) {
   if (it.value.empty() || it.row.key == "executableName") return std::nullopt;
   if (it.value.back() != ' ' && it.value.back() != '\t') return std::nullopt;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/properties.hpp"
 #include "tool/daemon/property_table.hpp"
 #include "tool/daemon/utf16.hpp"
@@ -124,16 +125,60 @@ void print_properties(int count, unsigned seed) {
   }
 }
 
+/// Values of AwsCredentialsProvider, and whether `kclxx daemon check` accepts them.
+void print_providers(kcl_version which) {
+  static const std::string stems[] = {"Default",
+                                      "DefaultAWS",
+                                      "EnvironmentVariable",
+                                      "SystemProperties",
+                                      "SystemProperty",
+                                      "Profile",
+                                      "profile.Profile",
+                                      "InstanceProfile",
+                                      "Container",
+                                      "EC2Container",
+                                      "Anonymous",
+                                      "Process",
+                                      "Http",
+                                      "Static",
+                                      "AWSStatic",
+                                      "PropertiesFile",
+                                      "ClasspathPropertiesFile",
+                                      "WebIdentityToken",
+                                      "WebIdentityTokenFile",
+                                      "StsAssumeRole",
+                                      "STSAssumeRole",
+                                      "STSAssumeRoleSession",
+                                      "KclStsAssumeRole",
+                                      "KclSTSAssumeRoleSession",
+                                      "Misspelt"};
+  const std::string key =
+      which == kcl_version::kcl3 ? "AwsCredentialsProvider" : "AWSCredentialsProvider";
+  for (const std::string& stem : stems) {
+    for (const char* ending : {"CredentialsProvider", "CredentialProvider",
+                               "CredentialsProviderChain", "CredentialsProviderWrapper"}) {
+      std::string value = stem + ending;
+      if (stem.find("AssumeRole") != std::string::npos) value += "|arn:aws:iam::1:role/r|session";
+      if (stem == "PropertiesFile") value += "|/tmp/credentials";
+      std::vector<diagnostic> found;
+      check_values({{key, value, 1, ""}}, which, found);
+      std::cout << value << " " << (found.empty() ? "accepted" : "refused") << "\n";
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 2 ? argv[1] : "";
   if (what == "table") {
     print_table(static_cast<kcl_version>(std::stoi(argv[2])));
+  } else if (what == "providers") {
+    print_providers(static_cast<kcl_version>(std::stoi(argv[2])));
   } else if (what == "properties" && argc > 3) {
     print_properties(std::stoi(argv[2]), static_cast<unsigned>(std::stoul(argv[3])));
   } else {
-    std::cerr << "usage: facts table 1|2|3, or facts properties COUNT SEED\n";
+    std::cerr << "usage: facts table|providers 1|2|3, or facts properties COUNT SEED\n";
     return 2;
   }
   return std::cout.flush() ? 0 : 1;

@@ -32,11 +32,11 @@ TEST_CASE("the shipped files have no diagnostics but their program, which is the
     CAPTURE(name);
     const auto all = parse_properties(read(name));
     REQUIRE_FALSE(all.empty());
-    const auto found = check(all, kcl_version::kcl3, look);
+    const auto found = check(all, kcl_version::kcl3, {look});
     REQUIRE(found.size() == 1);
     CHECK(contains(found.front().what, "executableName names \"./"));
     const auto at_home = [](const std::string&) { return executable_state::fine; };
-    CHECK(check(all, kcl_version::kcl3, at_home).empty());
+    CHECK(check(all, kcl_version::kcl3, {at_home}).empty());
   }
 }
 
@@ -117,11 +117,18 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]
   warned("initialPositionInStream", "starts at LATEST");
   warned("regionName", "comes from AWS_REGION");
   warned("retrievalMode", "billed");
-  warned("shutdownGraceMillis", "no child sees shutdownRequested");
-  warned("logWarningForTaskAfterMillis", "waits for ever");
+  warned("shutdownGraceMillis", "no child receives shutdownRequested");
+  warned("logWarningForTaskAfterMillis", "waits indefinitely");
   CHECK(contains(with("shutdownGraceMillis=0"), "warning: shutdownGraceMillis is 0"));
   CHECK(contains(with("retrievalMode=DEFAULT"), "warning: retrievalMode is DEFAULT"));
   CHECK_FALSE(contains(with("retrievalMode=DEFAULT\nmaxRecords=10"), "retrievalMode is DEFAULT"));
+}
+
+TEST_CASE("a missing regionName is no problem when AWS_REGION is set", "[diagnostics]") {
+  auto all = parse_properties(sound.at(kcl_version::kcl3));
+  std::erase_if(all, [](const property& one) { return one.key == "regionName"; });
+  CHECK(check(all, kcl_version::kcl3, {look, false}).size() == 1);
+  CHECK(check(all, kcl_version::kcl3, {look, true}).empty());
 }
 
 TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
@@ -164,7 +171,7 @@ TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[d
 TEST_CASE("a diagnostic of the environment names the variable", "[diagnostics]") {
   auto all = parse_properties(sound.at(kcl_version::kcl3));
   all.push_back({"maxRecords", "x", 0, "KCLXX_PROPERTY_maxRecords"});
-  const auto found = check(all, kcl_version::kcl3, look);
+  const auto found = check(all, kcl_version::kcl3, {look});
   REQUIRE(found.size() == 1);
   CHECK(found.front().origin == "KCLXX_PROPERTY_maxRecords");
 }

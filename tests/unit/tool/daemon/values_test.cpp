@@ -93,6 +93,31 @@ TEST_CASE("the AWS SDK's two generations have different names for credentials", 
   CHECK(contains(new_name.front().fix, "Write DefaultAWSCredentialsProviderChain."));
 }
 
+TEST_CASE("a credentials provider that the daemon does not find is an error with a suggestion",
+          "[diagnostics]") {
+  const auto fix = [](const std::string& name, kcl_version which) {
+    const std::string key =
+        which == kcl_version::kcl3 ? "AwsCredentialsProvider=" : "AWSCredentialsProvider=";
+    for (const diagnostic& one : checked(key + name, which)) {
+      if (one.line == 1) return one.fix;
+    }
+    return std::string();
+  };
+  const auto third = kcl_version::kcl3;
+  const auto second = kcl_version::kcl2;
+  CHECK(fix("DefaultCredentialProvider", third) == "Write DefaultCredentialsProvider.");
+  CHECK(fix("profile.ProfileCredentialsProvider", third) == "Write ProfileCredentialsProvider.");
+  CHECK(fix("ProfileCredentialsProvider|mine", second) ==
+        "Write profile.ProfileCredentialsProvider.");
+  CHECK(fix("DefaultCredentialsProvider, Nobody", third) ==
+        "Name a provider of the AWS SDK, or a class with its package.");
+  CHECK(fix("STSAssumeRoleSessionCredentialsProvider|arn|s", second).empty());
+  CHECK(fix("STSAssumeRoleSessionCredentialsProvider|arn|s", kcl_version::kcl1) != "");
+  CHECK(fix("ContainerCredentialsProvider", second).empty());
+  CHECK(fix("com.example.Provider|argument", third).empty());
+  CHECK(fix("DefaultCredentialsProvider , AnonymousCredentialsProvider", third).empty());
+}
+
 TEST_CASE("AT_TIMESTAMP is another key", "[diagnostics]") {
   auto text = sound.at(kcl_version::kcl3);
   text.replace(text.find("LATEST"), 6, "AT_TIMESTAMP");
