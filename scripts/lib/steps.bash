@@ -54,7 +54,7 @@ start() { # start LOG PROGRAM …
     started+=("$pid")
 }
 
-# Runs a program to its end, its output in LOG. Unlike a plain call it lets a signal to this script through at
+# Runs a program to its end, its output in LOG. Unlike a plain call it lets a signal to this script take effect at
 # once: bash handles signals during `wait`, but not while a program in the foreground works.
 run() { # run LOG PROGRAM …
     local pid
@@ -70,11 +70,20 @@ run() { # run LOG PROGRAM …
 lock() { # lock FILE
     exec 9>"$1"
     until flock -n 9; do
-        progress "waiting for another demo that is at it"
+        progress "waiting for another demo that installs, fetches or builds"
         sleep 1
     done
 }
 unlock() { exec 9>&-; }
+
+# When a process was started. An id alone is reused one day; with the start and the boot it is not, as in
+# src/tool/local/program/processes.js. Empty: there is no such process.
+start_of() { # start_of PID
+    local line fields
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
+    read -r -a fields <<<"${line##*) }" # after the name: state, parent, group, …
+    [[ ${fields[0]} == [ZX] ]] || echo "$(</proc/sys/kernel/random/boot_id) ${fields[19]}"
+}
 
 alive() { kill -0 "$1" 2>/dev/null; }
 
