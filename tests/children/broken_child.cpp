@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small child that keeps every rule of `kclxx check`, and with --break RULE breaks that one.
-// It is written without kclxx on purpose: the checks are not to judge the library by itself.
+// A small child that keeps every rule of `kclxx check`, and with --break RULE breaks that one. With
+// --fault NAME it has a mistake that an author could make, whatever rules that breaks.
+// It is written without kclxx on purpose: the library must not be its own judge.
 //
-// It persists each second batch, throws at records with the data "poison" and prints at "print".
+// It persists every second batch, throws at records with the data "poison" and prints at "print".
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,9 @@ using kclxx::test::json;
 std::string broken_rule;
 bool broken(std::string_view rule) { return broken_rule == rule; }
 
+std::string its_fault;
+bool has_fault(std::string_view name) { return its_fault == name; }
+
 [[noreturn]] void hang() {
   for (;;) ::pause();
 }
@@ -38,7 +42,7 @@ class child {
  public:
   int run() {
     std::string line;
-    while (wait_for_input() && std::getline(std::cin, line)) {
+    while (wait_for_input() && read_line(line)) {
       if (std::cin.eof()) break;  // no newline: not a whole line
       was_called_ = true;
       const json message = json::parse(kclxx::test::valid_utf8(line), nullptr, false);
@@ -46,7 +50,9 @@ class child {
         if (broken("malformed-line")) continue;
         return 1;
       }
-      if (kclxx::test::trips_over(broken_rule, message, line, was_asked_to_shut_down_)) return 1;
+      const std::string cannot_take =
+          has_fault("records up to 2 MiB") ? "large-record" : broken_rule;
+      if (kclxx::test::trips_over(cannot_take, message, line, was_asked_to_shut_down_)) return 1;
       if (!act(message)) return 1;
     }
     at_end_of_input(!line.empty());
@@ -60,6 +66,16 @@ class child {
       pollfd input{STDIN_FILENO, POLLIN, 0};
       ::poll(&input, 1, -1);
       ::fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+    }
+    return true;
+  }
+
+  static bool read_line(std::string& line) {
+    if (!has_fault("buffer of 64 KiB")) return static_cast<bool>(std::getline(std::cin, line));
+    line.clear();
+    for (int c = 0; line.size() < (1 << 16) && (c = std::cin.get()) != '\n';) {
+      if (c == EOF) return false;
+      line += static_cast<char>(c);
     }
     return true;
   }
@@ -121,8 +137,8 @@ class child {
       if (is_dependency && broken("dependency-checkpoint")) std::exit(1);
       const bool is_unknown = error == "TomorrowsException" && broken("unknown-checkpoint-error");
       const bool may_again = error == "ThrottlingException" || is_dependency || is_unknown;
-      const bool is_endless =
-          is_unknown || broken("shutdown-gives-up") || broken("shard-end-gives-up");
+      const bool is_endless = is_unknown || broken("shutdown-gives-up") ||
+                              broken("shard-end-gives-up") || has_fault("retries without end");
       if (!may_again || !again || (tries == 20 && !is_endless)) return error;
       ::usleep(1000);
     }
@@ -150,7 +166,7 @@ class child {
       return true;
     }
     status(action);
-    return true;
+    return action != "shutdownRequested" || !has_fault("exits after shutdownRequested");
   }
 
   bool process(const json& records) {
@@ -179,6 +195,10 @@ class child {
     std::string sequence = record.at("sequenceNumber");
     if (broken("checkpoint-not-beyond")) sequence += "0";
     if (broken("long-sequence-number")) sequence = sequence.substr(0, 20);
+    if (has_fault("sequence numbers as double")) {
+      sequence = std::to_string(std::stod(sequence));
+      sequence.resize(sequence.find('.'));
+    }
     json sub = record.value("subSequenceNumber", json(0));
     if (broken("checkpoint-sub-sequence")) sub = nullptr;
     persist(sequence, sub);
@@ -219,10 +239,11 @@ void outlive(int signal_number) {
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--break") broken_rule = argv[2];
+  if (argc == 3 && std::string_view(argv[1]) == "--fault") its_fault = argv[2];
   if (!broken("sigterm")) outlive(SIGTERM);
   if (!broken("sigint")) outlive(SIGINT);
   if (!broken("sighup")) outlive(SIGHUP);
-  if (!broken("sigquit")) outlive(SIGQUIT);
+  if (!broken("sigquit") && !has_fault("default SIGQUIT")) outlive(SIGQUIT);
   if (broken("daemon-dies")) outlive(SIGPIPE);
   std::ios::sync_with_stdio(false);
   return child().run();

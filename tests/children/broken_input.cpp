@@ -14,7 +14,7 @@ namespace {
 struct input {
   const json& message;
   std::string_view line;
-  bool is_behind_shutdown_requested;
+  bool is_after_shutdown_requested;
 
   [[nodiscard]] bool is(std::string_view action) const { return message.at("action") == action; }
   [[nodiscard]] bool is_shutdown(std::string_view reason) const {
@@ -64,7 +64,7 @@ const std::map<std::string_view, trap>& traps() {
       {"shutdown-requested", [](const input& in) { return in.is("shutdownRequested"); }},
       {"lease-lost", [](const input& in) { return in.is("leaseLost"); }},
       {"shard-ended", [](const input& in) { return in.is("shardEnded"); }},
-      {"hand-off", [](const input& in) { return in.is_behind_shutdown_requested; }},
+      {"hand-off", [](const input& in) { return in.is_after_shutdown_requested; }},
       {"old-terminate", [](const input& in) { return in.is_shutdown("TERMINATE"); }},
       {"old-shard-end", [](const input& in) { return in.is_shutdown("SHARD_END"); }},
       {"old-zombie", [](const input& in) { return in.is_shutdown("ZOMBIE"); }},
@@ -101,9 +101,9 @@ const std::map<std::string_view, trap>& traps() {
 std::string valid_utf8(std::string_view line) { return protocol::replace_invalid_utf8(line); }
 
 bool trips_over(std::string_view rule, const json& message, std::string_view line,
-                bool is_behind_shutdown_requested) {
+                bool is_after_shutdown_requested) {
   const auto found = traps().find(rule);
-  return found != traps().end() && found->second({message, line, is_behind_shutdown_requested});
+  return found != traps().end() && found->second({message, line, is_after_shutdown_requested});
 }
 
 }  // namespace kclxx::test

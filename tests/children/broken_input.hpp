@@ -15,6 +15,6 @@ std::string valid_utf8(std::string_view line);
 
 /// Whether a child that breaks this rule cannot take this line: it leaves without a status.
 bool trips_over(std::string_view rule, const json& message, std::string_view line,
-                bool is_behind_shutdown_requested);
+                bool is_after_shutdown_requested);
 
 }  // namespace kclxx::test

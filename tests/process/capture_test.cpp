@@ -60,7 +60,7 @@ TEST_CASE("both directions pass unchanged, however they are cut", "[process][cap
 TEST_CASE("what is not a whole line is passed on at once", "[process][capture]") {
   captured_dialogue dialogue({"cat"});
   dialogue.send("{\"action\":");
-  CHECK(dialogue.read(10) == "{\"action\":");  // it would wait for ever for a line
+  CHECK(dialogue.read(10) == "{\"action\":");  // not held until its newline
   dialogue.send("1}\n");
   CHECK(dialogue.read(3) == "1}\n");
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -99,7 +100,7 @@ TEST_CASE("a child of kclxx passes every check, and none is skipped", "[check]")
   must_pass_every_check({kclxx_child, "fast_retry"}, "throw", "cout");
 }
 
-TEST_CASE("each rule is caught by its own check when a child breaks it", "[check]") {
+TEST_CASE("a child that breaks a rule fails that rule's check", "[check]") {
   const words rules = all_rules();
   REQUIRE(rules.size() > 60);
   constexpr std::size_t at_once = 8;  // those that hang wait together
@@ -119,6 +120,35 @@ TEST_CASE("each rule is caught by its own check when a child breaks it", "[check
       CHECK(has(came.output, (is_hint ? "\nok 1 - " : "\nnot ok 1 - ") + rules[i] + ": "));
       CHECK(has(came.output, is_hint ? "\n  hint: \"" : "\n  seen: \""));
     }
+  }
+}
+
+TEST_CASE("a mistake that is made after no rule breaks just the rules that it should", "[check]") {
+  const std::vector<std::pair<std::string, words>> faults{
+      {"default SIGQUIT", {"sigquit"}},
+      {"records up to 2 MiB", {"large-record"}},
+      {"retries without end", {"shutdown-gives-up", "shard-end-gives-up"}},
+      {"sequence numbers as double", {"long-sequence-number"}},
+      {"buffer of 64 KiB", {"many-records", "long-line", "large-record"}},
+      {"exits after shutdownRequested", {"hand-off", "exit-status"}}};
+  std::vector<std::unique_ptr<scripted_daemon>> running;
+  for (const auto& [fault, rules] : faults) {
+    running.push_back(std::make_unique<scripted_daemon>(
+        tool({"--timeout", patient, "--retry-limit", "1", "--poison", "poison", "--prints", "print",
+              "--", broken_child, "--fault", fault})));
+  }
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const outcome came = finish(*running[i]);
+    INFO(faults[i].first << "\n" << came.output << came.error);
+    words broken;
+    std::istringstream lines(came.output);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("not ok ")) continue;
+      const std::size_t name = line.find(" - ") + 3;
+      broken.push_back(line.substr(name, line.find(':') - name));
+    }
+    CHECK(broken == faults[i].second);
+    CHECK(came.status == 1);
   }
 }
 
@@ -147,7 +177,7 @@ TEST_CASE("a child that only answers initialize has no exit status to be judged 
   CHECK(came.status == 1);
 }
 
-TEST_CASE("a child that talks without end is not waited for without end", "[check]") {
+TEST_CASE("a child that writes without end does not hold up the check", "[check]") {
   const outcome came = check({"--only", "end-of-input-unanswered", "--timeout", "0.3", "--",
                               "/bin/sh", "-c", answer_initialize + "exec yes"});
   INFO(came.output << came.error);
@@ -155,7 +185,7 @@ TEST_CASE("a child that talks without end is not waited for without end", "[chec
   CHECK(came.status == 1);
 }
 
-TEST_CASE("a failed check tells what the child wrote to stderr", "[check]") {
+TEST_CASE("a failed check reports what the child wrote to stderr", "[check]") {
   const outcome came = check({"--only", "initialize", "--", "/bin/sh", "-c",
                               "read -r line; echo 'cannot start' >&2; exit 7"});
   CHECK(came.status == 1);
@@ -163,7 +193,7 @@ TEST_CASE("a failed check tells what the child wrote to stderr", "[check]") {
   CHECK(has(came.output, "    - \"cannot start\"\n"));
 }
 
-TEST_CASE("a child that outlives its input, or whose output somebody holds, is told of",
+TEST_CASE("a child that outlives its input, or whose output somebody holds, is reported",
           "[check]") {
   const auto ends = [](const std::string& script) {
     return check(
@@ -175,7 +205,8 @@ TEST_CASE("a child that outlives its input, or whose output somebody holds, is t
   CHECK(has(ends("sleep 3 >/dev/null & exit 0").output, "or its output was held open"));
 }
 
-TEST_CASE("that the tool was started with a signal ignored does not help the child", "[check]") {
+TEST_CASE("a signal that is ignored where the tool is started is not ignored in the child",
+          "[check]") {
   scripted_daemon running(
       {"/bin/sh", "-c",
        "trap '' HUP INT TERM; exec \"$0\" check --only sigint sigterm sighup -- \"$1\" "

@@ -77,8 +77,8 @@ std::string joined(const names& words) {
 
 std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
                                             const check::settings& with, const names& command) {
-  // Started in the background of a shell we would hand on to the children that SIGINT is ignored,
-  // and they would seem to survive it.
+  // In the background of a shell SIGINT is ignored. The children would inherit that and seem to
+  // survive it.
   take_interruptions(ignored_signals::are_taken);
   const check::child_starter start = [&] {
     return std::make_unique<checked_child>(command, with.limit);

@@ -21,7 +21,7 @@ struct read_result {
 /// How a child ended.
 struct child_end {
   int status = 0;  ///< what it left with; 0 when a signal ended it
-  int signal = 0;  ///< the signal that ended it; 0 when it left by itself
+  int signal = 0;  ///< the signal that ended it; 0 when it exited
 
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
 };

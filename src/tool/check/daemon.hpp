@@ -24,7 +24,7 @@ struct checkpoint_seen {
   sequence_position largest;         ///< the largest that was permitted then
 };
 
-/// "a checkpoint at 103/0", for what is told of it.
+/// "a checkpoint at 103/0", for a report.
 std::string to_string(const checkpoint_seen& one);
 /// The position that it stands for; std::nullopt: not a position.
 std::optional<sequence_position> position_of(const checkpoint_seen& one);
@@ -68,7 +68,7 @@ class daemon {
   reaction attempt(const action& what, std::optional<std::chrono::milliseconds> limit = {});
   /// Each in its turn, as long as they are answered. False: one was not.
   bool attempt_all(const std::vector<action>& actions);
-  /// Sends it, and no more: for a rule that listens by itself. False: the child does not read.
+  /// Only sends it: for a rule that reads the answer itself. False: the child does not read.
   bool send(const action& what);
 
   /// Lines that come within `time` while no action is open.
@@ -76,7 +76,7 @@ class daemon {
   /// Closes the child's input and waits for its end. std::nullopt: not within the limit. What it
   /// wrote in the meantime is in `late`.
   std::optional<child_end> leave();
-  /// What leave() gives, after which the rule cannot go on: "exit status 1", for what was seen.
+  /// What leave() gives, after which the rule ends: "it left with exit status 1", for a report.
   std::string end_text();
 
   /// Whether a checkpoint failed, also by the child's own mistake.
@@ -90,7 +90,7 @@ class daemon {
   daemon_model::lease row;
   std::vector<checkpoint_seen> checkpoints;
   std::vector<noise_seen> noise;
-  std::vector<std::string> late;  ///< lines behind the last status, which nobody reads
+  std::vector<std::string> late;  ///< lines after the last status, which nobody reads
   std::size_t messages = 0;
   std::size_t glued = 0;  ///< messages that did not begin with a newline
   [[nodiscard]] child& peer() noexcept { return *child_; }

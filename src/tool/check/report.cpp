@@ -25,7 +25,7 @@ void write_yaml(std::ostream& out, std::string_view name, std::string_view text)
   out << "  " << name << ": " << value << '\n';
 }
 
-/// For what stands behind a test's number: '#' would begin a directive.
+/// For what comes after a test's number: '#' would begin a directive.
 std::string escaped(std::string_view text) {
   std::string made;
   for (const char c : text) {

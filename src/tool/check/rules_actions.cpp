@@ -117,7 +117,7 @@ constexpr rule rules[] = {
      asked_to_shut_down},
     {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
     {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
-    {"hand-off", "leaseLost behind shutdownRequested is answered", "P27",
+    {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
      "That is how 3.x hands a lease over. A child that left after shutdownRequested ends the "
      "worker here.",
      hand_off},
@@ -130,7 +130,7 @@ constexpr rule rules[] = {
      old_lease_lost},
     {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
      "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
-     "a status nor an end of the output the shard hangs, and nobody is told.",
+     "a status nor an end of the output the shard hangs without a message.",
      unknown},
     {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
      "P29",

@@ -248,7 +248,7 @@ constexpr rule rules[] = {
      unknown_error},
     {"lease-is-gone", "after a ShutdownException the actions are answered all the same", "P42",
      "It says that another worker has the lease, which is no fault of the child. The daemon "
-     "finds out and calls leaseLost by itself; a child that leaves ends the whole worker.",
+     "finds out and calls leaseLost; a child that leaves ends the whole worker.",
      lease_is_gone},
     {"no-checkpoint-after-lease-is-gone",
      "after a ShutdownException no other checkpoint is asked for", "P42",

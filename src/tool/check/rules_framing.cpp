@@ -55,7 +55,7 @@ void one_status(rule_context& on) {
   short_lives(on, [](const daemon& with, const reaction& last) {
     if (last.is_wrong) throw violation(last.seen);
     if (last.is_answered && !with.late.empty()) {
-      throw violation("behind the last action's status: " + quoted(with.late.front()));
+      throw violation("after the last action's status: " + quoted(with.late.front()));
     }
   });
 }
@@ -91,8 +91,8 @@ constexpr rule rules[] = {
      lines_complete},
     {"newline-before", "every message begins with a newline, too", "P3",
      "Text that the processor or one of its libraries leaves on stdout without a newline is "
-     "glued to the message behind it. The daemon skips that line as noise, and the shard hangs. "
-     "As long as nothing else is written to stdout, nothing comes of it.",
+     "glued to the message after it. The daemon skips that line as noise, and the shard hangs. "
+     "As long as nothing else is written to stdout, it does no harm.",
      newline_before},
     {"only-messages", "nothing but messages is written to stdout", "P4",
      "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
@@ -113,7 +113,7 @@ constexpr rule rules[] = {
      one_status},
     {"nothing-between", "nothing is written between a status and the next action", "P25",
      "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
-     "there unanswered, and behind the last action it is lost.",
+     "there unanswered, and after the last action it is lost.",
      nothing_between},
 };
 

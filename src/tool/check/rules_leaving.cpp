@@ -21,7 +21,7 @@ void after_a_batch(rule_context& on) {
 
 void at_the_start(rule_context& on) { must_end(on.start()); }
 
-/// The ending has a rule of its own; the rest of these goes on without it.
+/// The ending has a rule of its own; a child that breaks it is judged by the others.
 void after_an_ending(rule_context& on) {
   bool is_judged = false;
   for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
@@ -119,8 +119,8 @@ constexpr std::string_view no_limit =
     "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
     "the next shard's turn.";
 constexpr std::string_view orphan =
-    "The daemon is gone, or ends. A child that stays lives on as an orphan, for ever, and may "
-    "still do the work that another worker does by now.";
+    "The daemon is gone, or ends. A child that stays is an orphan, without end, and may still "
+    "do the work that another worker does by now.";
 constexpr std::string_view whole_group =
     "A container's or terminal's signal reaches the whole process group. A child that ends before "
     "the daemon can say shutdownRequested has persisted nothing, and makes of a graceful stop a "
@@ -132,7 +132,7 @@ constexpr rule rules[] = {
     {"end-of-input-at-start", "the child ends when its input ends before any action", "P31",
      no_limit, at_the_start},
     {"end-of-input-after-ending",
-     "the child ends when its input ends behind shutdownRequested, leaseLost or shardEnded", "P31",
+     "the child ends when its input ends after shutdownRequested, leaseLost or shardEnded", "P31",
      no_limit, after_an_ending},
     {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
      "P56",

@@ -14,7 +14,7 @@ constexpr std::size_t poison_at = 105;
 /// One good batch, and one whose second record is the poison; the reaction to that.
 reaction poisoned(rule_context& on, daemon*& with) {
   if (!on.with().poison) {
-    throw not_applicable("whether the processor throws is not ours to say; see --poison");
+    throw not_applicable("no record was named at which the processor throws; see --poison");
   }
   with = &on.start_initialized();
   with->prepare(records(101, 3));
@@ -65,7 +65,7 @@ void earlier_work(rule_context& on) {
 
 void stray_print(rule_context& on) {
   if (!on.with().prints) {
-    throw not_applicable("whether the processor prints is not ours to say; see --prints");
+    throw not_applicable("no record was named at which the processor prints; see --prints");
   }
   daemon& with = on.start_initialized();
   with.call(records_of({"payload", *on.with().prints, "payload"}, 101));
@@ -78,7 +78,7 @@ constexpr rule rules[] = {
      "silent loss.",
      no_status},
     {"poison-exit", "the child leaves with a non-zero status when the processor throws", "P53",
-     "A child that neither answers nor leaves hangs the shard, and nobody is told.", leaves},
+     "A child that neither answers nor leaves hangs the shard without a message.", leaves},
     {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
      "The record is never delivered again: silent loss.", no_checkpoint},
     {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",

@@ -150,14 +150,14 @@ constexpr rule rules[] = {
      "when the checkpoint of the end is throttled every time the child leaves in time with a "
      "non-zero status",
      "P50",
-     "A child that retries without end hangs the shard, and nobody is told. A status would lose "
+     "A child that retries without end hangs the shard without a message. A status would lose "
      "the "
      "shard's children. A child that leaves ends the worker: its restart tries again.",
      gives_up},
     {"shard-end-lease-gone",
      "shardEnded is answered all the same when its checkpoint fails with ShutdownException", "P51",
      "Another worker has the lease and ends the shard. With the status the daemon finds out and "
-     "goes on; a child that leaves ends the worker, with all its shards, for nothing.",
+     "continues; a child that leaves ends the worker, with all its shards, for nothing.",
      lease_is_gone},
 };
 

@@ -15,12 +15,12 @@ namespace kclxx::transcript {
 
 namespace {
 
-/// Walks through the fixed beginning of a line; python's json.dumps puts spaces behind : and ,.
+/// Walks through the fixed beginning of a line; python's json.dumps puts spaces after : and ,.
 class cursor {
  public:
   explicit cursor(std::string_view text) : rest_(text) {}
 
-  /// True, and behind it, when `text` comes next.
+  /// True, and past it, when `text` comes next.
   bool eat(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
@@ -57,11 +57,11 @@ class cursor {
 
 const char* parse_bytes(std::string_view token, std::string& text) {
   if (token.size() < 2 || token.front() != '"' || token.back() != '"') {
-    return "\"bytes\" is not a string, or something stands behind it";
+    return "\"bytes\" is not a string, or something comes after it";
   }
   text.assign(token.substr(1, token.size() - 2));
   const auto decoded = protocol::decode_base64(text.data(), text.size());
-  if (decoded.error != nullptr) return "\"bytes\" is not base64, or something stands behind it";
+  if (decoded.error != nullptr) return "\"bytes\" is not base64, or something comes after it";
   text.resize(decoded.size);
   return nullptr;
 }
@@ -93,13 +93,13 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
   if (form == raw) {
     if (out.whole_length > 0) return "\"length\" does not belong to \"line\"";
     out.line = value;
-    return is_object(value) ? nullptr : "\"line\" is not an object, or something stands behind it";
+    return is_object(value) ? nullptr : "\"line\" is not an object, or something comes after it";
   }
   if (form == base64) {
     if (const char* problem = parse_bytes(value, text)) return problem;
   } else {
     auto plain = protocol::unescape(value);
-    if (!plain) return "\"text\" is not a string, or something stands behind it";
+    if (!plain) return "\"text\" is not a string, or something comes after it";
     text = std::move(*plain);
   }
   text.reserve(text.size() + line_source::padding);
@@ -123,7 +123,7 @@ const char* parse_event(cursor at, entry& out) {
   }
   std::string_view rest;
   if (is_whole && at.eat_value(rest) && rest.empty()) return nullptr;
-  return "the event is damaged, or something stands behind it";
+  return "the event is damaged, or something comes after it";
 }
 
 }  // namespace

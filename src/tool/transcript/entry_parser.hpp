@@ -8,7 +8,7 @@
 
 namespace kclxx::transcript {
 
-/// Reads one line behind the header into `out`, whose `line` is a view of `line`, or of `text`
+/// Reads one line after the header into `out`, whose `line` is a view of `line`, or of `text`
 /// where it was escaped. Null, or what is wrong.
 const char* parse_entry(std::string_view line, entry& out, std::string& text);
 

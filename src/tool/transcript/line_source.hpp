@@ -15,7 +15,7 @@ namespace kclxx::transcript {
 /// Thread safety: none.
 class line_source {
  public:
-  /// Bytes behind a line that can be read.
+  /// Bytes after a line that can be read.
   static constexpr std::size_t padding = 64;
 
   enum class result { line, end, cut_off, too_long };
@@ -23,7 +23,7 @@ class line_source {
   line_source(byte_source& source, std::size_t max_line) : source_(source), limit_(max_line) {}
 
   /// `line` gets the next line without its newline; valid until the next call. With `cut_off` it
-  /// is what stands behind the last newline, with `too_long` the line's beginning.
+  /// is what comes after the last newline, with `too_long` the line's beginning.
   result next(std::string_view& line);
 
  private:

@@ -44,7 +44,7 @@ input_file::input_file(std::string name)
 
 std::size_t input_file::read(char* to, std::size_t size) {
   for (;;) {
-    // A pipe may make us wait for ever; a file is always ready.
+    // A pipe may block indefinitely; a file is always ready.
     pollfd either[] = {{file_.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
     ::poll(either, 2, -1);
     throw_if_interrupted();

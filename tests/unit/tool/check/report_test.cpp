@@ -53,7 +53,7 @@ TEST_CASE("a rule that cannot be judged is skipped in TAP, with the reason", "[c
         "ok 7 - some-rule: the child keeps \\#1 of the rules # SKIP it never checkpoints\n");
 }
 
-TEST_CASE("a broken rule tells in TAP what was expected, what was seen and why it matters",
+TEST_CASE("TAP has what was expected of a broken rule, what was seen and why it matters",
           "[check]") {
   CHECK(tap({result::verdict::failed, "no \"status\"", "first\nsecond: \t3\n"}) ==
         "not ok 7 - some-rule: the child keeps \\#1 of the rules\n"
@@ -118,7 +118,7 @@ TEST_CASE("every rule has a name of its own, what is expected, why, and the rule
     CHECK(any.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") ==
           std::string_view::npos);
     CHECK(any.expected.size() > 10);
-    CHECK_FALSE(any.expected.ends_with('.'));  // it stands behind a name and before a directive
+    CHECK_FALSE(any.expected.ends_with('.'));  // it comes after a name and before a directive
     CHECK(any.why.ends_with('.'));
     CHECK(numbers_cited(any.cites) >= 1);
     CHECK(any.script != nullptr);

@@ -89,7 +89,7 @@ using verdict = result::verdict;
 
 }  // namespace
 
-TEST_CASE("a rule passes, or says what was seen and what the child wrote to stderr", "[check]") {
+TEST_CASE("a result has what was seen and what the child wrote to stderr", "[check]") {
   CHECK(run_rule("lease-lost", obliging).is == verdict::passed);
   const result came = run_rule("lease-lost", [](const std::string& line) {
     return action_of(line) == "leaseLost" ? lines{} : obliging(line);
@@ -99,7 +99,7 @@ TEST_CASE("a rule passes, or says what was seen and what the child wrote to stde
   CHECK(came.error_text == "its last words");
 }
 
-TEST_CASE("what only leads to a rule's matter is another rule's to judge", "[check]") {
+TEST_CASE("a rule is skipped when the child fails before the step that it judges", "[check]") {
   const auto mute = [](const std::string&) { return lines{}; };
   CHECK(run_rule("initialize", mute).is == verdict::failed);
   const result came = run_rule("lease-lost", mute);
@@ -110,7 +110,7 @@ TEST_CASE("what only leads to a rule's matter is another rule's to judge", "[che
         }).is == verdict::skipped);
 }
 
-TEST_CASE("the wrong status and a skipped line are told of", "[check]") {
+TEST_CASE("a wrong status and a line that the daemon skips are reported", "[check]") {
   CHECK(run_rule("lease-lost", [](const std::string& line) {
           return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
         }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");

@@ -17,7 +17,7 @@ const std::string head =
     R"({"kclxx_transcript":1,"shard":"shardId-7","started":"2026-11-21T07:00:00.123456Z","command":["./child","-v"]})"
     "\n";
 
-/// What was read, each entry as one text, and behind them the error if there was one.
+/// What was read, each entry as one text, and after them the error if there was one.
 std::vector<std::string> read_all(const std::string& text, std::size_t piece = std::string::npos,
                                   std::size_t max_line = reader::default_max_line) {
   std::vector<std::string> all;
@@ -78,7 +78,7 @@ TEST_CASE("the header is read, with what may be unknown", "[transcript]") {
   CHECK(reader(without_shard, "file").head() == header{std::nullopt, "", {}});
 }
 
-TEST_CASE("spaces behind : and , are read as json.dumps of python writes them", "[transcript]") {
+TEST_CASE("spaces after : and , are read as json.dumps of python writes them", "[transcript]") {
   CHECK(read_all(R"({"kclxx_transcript": 1, "shard": null, "started": "x", "command": []})"
                  "\n"
                  R"({"at": 1, "from": "daemon", "line": {"action": "leaseLost"}})"
@@ -120,7 +120,7 @@ TEST_CASE("what is not a transcript is refused with the file's name and the line
         lines{"file:1: the header's \"command\" is not a list of strings"});
 }
 
-TEST_CASE("a damaged line is named, behind everything that stands before it", "[transcript]") {
+TEST_CASE("a damaged line is an error after everything before it was read", "[transcript]") {
   const std::string good = R"({"at":0,"from":"daemon","line":{}})"
                            "\n";
   const auto error_of = [&](const std::string& line) {
@@ -142,7 +142,7 @@ TEST_CASE("a damaged line is named, behind everything that stands before it", "[
         "\"from\" is neither \"daemon\" nor \"child\"");
   CHECK(error_of(R"({"at":0,"from":"child"})") ==
         "\"from\" is not followed by \"line\", \"text\" or \"bytes\"");
-  const std::string line_error = "\"line\" is not an object, or something stands behind it";
+  const std::string line_error = "\"line\" is not an object, or something comes after it";
   CHECK(error_of(R"({"at":0,"from":"child","line":"x"})") == line_error);
   CHECK(error_of(R"({"at":0,"from":"child","line":})") == line_error);
   CHECK(error_of(R"({"at":0,"from":"child","line":{})") == line_error);  // one brace is lost
@@ -150,14 +150,14 @@ TEST_CASE("a damaged line is named, behind everything that stands before it", "[
   CHECK(error_of(R"({"at":0,"from":"child","line":{},"mo)") ==
         "is damaged: it does not end with }");
   CHECK(error_of(R"({"at":0,"from":"child","text":"x","more":1})") ==
-        "\"text\" is not a string, or something stands behind it");
+        "\"text\" is not a string, or something comes after it");
   CHECK(error_of(R"({"at":0,"from":"child","text":"x)") == "is damaged: it does not end with }");
   CHECK(error_of(R"({"at":0,"from":"child","bytes":"?"})") ==
-        "\"bytes\" is not base64, or something stands behind it");
+        "\"bytes\" is not base64, or something comes after it");
   CHECK(error_of(R"({"at":0,"from":"child","bytes":"AAA=","more":"x"})") ==
-        "\"bytes\" is not base64, or something stands behind it");
+        "\"bytes\" is not base64, or something comes after it");
   CHECK(error_of(R"({"at":0,"from":"child","bytes":1})") ==
-        "\"bytes\" is not a string, or something stands behind it");
+        "\"bytes\" is not a string, or something comes after it");
   CHECK(error_of(R"({"at":0,"from":"child","length":"3","text":"x"})") ==
         "\"length\" is not a number");
   CHECK(error_of(R"({"at":0,"from":"child","length":3,"line":{}})") ==
@@ -166,7 +166,7 @@ TEST_CASE("a damaged line is named, behind everything that stands before it", "[
         "the line was too long to be recorded");
   CHECK(error_of(R"({"at":0,"event":"boom"})") ==
         "\"event\" is none of \"exit\", \"end_of_input\", \"end_of_output\"");
-  const std::string event_error = "the event is damaged, or something stands behind it";
+  const std::string event_error = "the event is damaged, or something comes after it";
   CHECK(error_of(R"({"at":0,"event":"exit"})") == event_error);
   CHECK(error_of(R"({"at":0,"event":"exit","status":-3})") == event_error);
   CHECK(error_of(R"({"at":0,"event":"exit","status":0,"more":1})") == event_error);
