@@ -44,9 +44,8 @@ captured_dialogue::captured_dialogue(const std::vector<std::string>& child, erro
   std::vector<std::string> command{"setsid",   KCLXX_TOOL,          "capture",
                                    "--output", directory_.string(), "--"};
   if (file_limit > 0) {
-    // SIGXFSZ ignored: a write beyond the limit is an error then, as on a full disk.
     command = {"setsid",   "/bin/sh",
-               "-c",       "trap '' XFSZ; ulimit -f $1; shift; exec \"$@\"",
+               "-c",       "ulimit -f $1; shift; exec \"$@\"",
                "sh",       std::to_string(file_limit / 512),
                KCLXX_TOOL, "capture",
                "--output", directory_.string(),
