@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstring>
+#include <new>
 #include <random>
+#include <string>
 
 namespace bench {
 namespace {
@@ -11,6 +13,7 @@ namespace {
 // 56 digits, as Kinesis has them: these, eight of the batch, eight of the record.
 constexpr std::string_view sequence_prefix = "4959033827149025660855969253836157109592";
 constexpr std::size_t counter_digits = 8;
+constexpr std::size_t page = 4096;
 
 std::array<char, counter_digits> digits(std::uint64_t number) {
   std::array<char, counter_digits> text{};
@@ -41,26 +44,31 @@ void append_random_base64(std::string& to, std::size_t bytes, std::mt19937& rand
 
 batch_line::batch_line(std::size_t records, std::size_t bytes) : payload_(records * bytes) {
   std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same data in every run
-  text_ = R"({"action":"processRecords","records":[)";
+  std::string text = R"({"action":"processRecords","records":[)";
   for (std::size_t i = 0; i < records; ++i) {
-    text_ += R"({"action":"record","data":")";
-    append_random_base64(text_, bytes, random);
-    text_ += R"(","partitionKey":"key-)";
-    append_digits(text_, random() % 100'000);
-    text_ += R"(","sequenceNumber":")";
-    text_ += sequence_prefix;
-    batch_digits_.push_back(text_.size());
-    append_digits(text_, 0);
-    append_digits(text_, i);
-    text_ += R"(","approximateArrivalTimestamp":1763700000000,"subSequenceNumber":0},)";
+    text += R"({"action":"record","data":")";
+    append_random_base64(text, bytes, random);
+    text += R"(","partitionKey":"key-)";
+    append_digits(text, random() % 100'000);
+    text += R"(","sequenceNumber":")";
+    text += sequence_prefix;
+    batch_digits_.push_back(text.size());
+    append_digits(text, 0);
+    append_digits(text, i);
+    text += R"(","approximateArrivalTimestamp":1763700000000,"subSequenceNumber":0},)";
   }
-  if (records > 0) text_.pop_back();
-  text_ += "],\"millisBehindLatest\":0}\n";
+  if (records > 0) text.pop_back();
+  text += "],\"millisBehindLatest\":0}\n";
+  size_ = text.size();
+  text_.reset(static_cast<char*>(std::aligned_alloc(page, (size_ + page - 1) / page * page)));
+  if (!text_) throw std::bad_alloc();
+  text.copy(text_.get(), size_);
 }
 
 void batch_line::renumber(std::uint64_t batch) {
   const auto text = digits(batch);
-  for (const std::size_t at : batch_digits_) std::memcpy(&text_[at], text.data(), text.size());
+  for (const std::size_t at : batch_digits_)
+    std::memcpy(text_.get() + at, text.data(), text.size());
 }
 
 std::string_view batch_line::last_sequence_number() const noexcept {

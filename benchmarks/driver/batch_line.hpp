@@ -3,7 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -20,14 +21,19 @@ class batch_line {
   void renumber(std::uint64_t batch);
 
   /// Newline included.
-  [[nodiscard]] std::string_view text() const noexcept { return text_; }
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.get(), size_}; }
   [[nodiscard]] std::string_view last_sequence_number() const noexcept;
   [[nodiscard]] std::size_t records() const noexcept { return batch_digits_.size(); }
   /// Of the records' data, before base64.
   [[nodiscard]] std::size_t payload() const noexcept { return payload_; }
 
  private:
-  std::string text_;
+  struct free_memory {
+    void operator()(char* memory) const noexcept { std::free(memory); }
+  };
+
+  std::unique_ptr<char, free_memory> text_;  // on a page, where the kernel's copy is fastest
+  std::size_t size_ = 0;
   std::vector<std::size_t> batch_digits_;  // where in the text; one place a record
   std::size_t payload_;
 };

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <unistd.h>
 #include <utility>
 
@@ -17,31 +15,6 @@ constexpr std::size_t first_capacity = std::size_t{64} << 10;
 constexpr std::size_t max_read = std::size_t{1} << 30;  // more is an error on some systems
 
 }  // namespace
-
-line_buffer::line_buffer(line_buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
-
-line_buffer& line_buffer::operator=(line_buffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(capacity_, other.capacity_);
-  return *this;
-}
-
-line_buffer::~line_buffer() { release(); }
-
-void line_buffer::grow(std::size_t capacity) {
-  if (capacity <= capacity_) return;
-  // realloc moves large blocks by remapping their pages, where operator new would copy.
-  void* grown = std::realloc(data_, capacity + padding);
-  if (grown == nullptr) throw std::bad_alloc();
-  data_ = static_cast<char*>(grown);
-  capacity_ = capacity;
-}
-
-void line_buffer::release() noexcept {
-  std::free(std::exchange(data_, nullptr));
-  capacity_ = 0;
-}
 
 line_reader::line_reader(std::size_t max_line_length) : limit_(max_line_length) {}
 

@@ -2,36 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 
+#include "io/line_buffer.hpp"
+
 namespace kclxx::io {
-
-/// Memory for one line, with room behind it for readers that look ahead. Grows without copying
-/// where the allocator can, and is not filled with zeros.
-///
-/// Thread safety: none.
-class line_buffer {
- public:
-  /// Bytes that stay writable behind the capacity.
-  static constexpr std::size_t padding = 64;
-
-  line_buffer() = default;
-  line_buffer(line_buffer&& other) noexcept;
-  line_buffer& operator=(line_buffer&& other) noexcept;
-  ~line_buffer();
-
-  [[nodiscard]] char* data() noexcept { return data_; }
-  [[nodiscard]] const char* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  /// Errors: std::bad_alloc. Keeps the contents.
-  void grow(std::size_t capacity);
-  void release() noexcept;
-
- private:
-  char* data_ = nullptr;
-  std::size_t capacity_ = 0;
-};
 
 /// What came of one read.
 enum class read_result {

@@ -12,8 +12,9 @@ namespace kclxx::runtime {
 
 namespace {
 
-// glibc raises its mmap threshold to the largest block that was freed, so that the next large line
-// comes from the heap, where a small block behind it would pin it.
+// glibc raises its mmap threshold to the largest block that was freed, so that the next large
+// vector of records comes from the heap, where a small block after it would pin it. Lines have
+// memory of their own.
 void return_to_system() noexcept {
 #if defined(__GLIBC__)
   ::malloc_trim(0);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace kclxx::transcript {
@@ -17,10 +16,10 @@ constexpr std::size_t piece = std::size_t{256} << 10;
 
 line_source::result line_source::next(std::string_view& line) {
   for (;;) {
-    const char* begin = memory_.get() + begin_;
+    const char* begin = memory_.data() + begin_;
     const auto* newline = scanned_ == end_ ? nullptr
                                            : static_cast<const char*>(std::memchr(
-                                                 memory_.get() + scanned_, '\n', end_ - scanned_));
+                                                 memory_.data() + scanned_, '\n', end_ - scanned_));
     const std::size_t length =
         newline != nullptr ? static_cast<std::size_t>(newline - begin) : end_ - begin_;
     line = {begin, length};
@@ -31,7 +30,7 @@ line_source::result line_source::next(std::string_view& line) {
     }
     scanned_ = end_;
     if (!fill()) {
-      line = {memory_.get() + begin_, end_ - begin_};
+      line = {memory_.data() + begin_, end_ - begin_};
       const bool is_empty = std::exchange(begin_, end_) == end_;
       return is_empty ? result::end : result::cut_off;
     }
@@ -41,25 +40,17 @@ line_source::result line_source::next(std::string_view& line) {
 // What is left of the buffer moves to its beginning: at most a piece for each line.
 bool line_source::fill() {
   if (begin_ > 0) {
-    std::memmove(memory_.get(), memory_.get() + begin_, end_ - begin_);
+    std::memmove(memory_.data(), memory_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     scanned_ -= begin_;
     begin_ = 0;
   }
-  if (capacity_ - end_ < piece) grow(std::max(end_ + piece, capacity_ + capacity_ / 2));
-  const std::size_t n = source_.read(memory_.get() + end_, piece);
+  if (memory_.capacity() - end_ < piece) {
+    memory_.grow(std::max(end_ + piece, memory_.capacity() + memory_.capacity() / 2));
+  }
+  const std::size_t n = source_.read(memory_.data() + end_, piece);
   end_ += n;
   return n > 0;
-}
-
-void line_source::grow(std::size_t capacity) {
-  // realloc moves large blocks by remapping their pages, where operator new would copy.
-  void* grown = std::realloc(memory_.get(), capacity + padding);
-  if (grown == nullptr) throw std::bad_alloc();
-  static_cast<void>(memory_.release());
-  memory_.reset(static_cast<char*>(grown));
-  std::memset(memory_.get() + capacity, 0, padding);
-  capacity_ = capacity;
 }
 
 }  // namespace kclxx::transcript

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
 
+#include "io/line_buffer.hpp"
 #include "tool/transcript/byte_stream.hpp"
 
 namespace kclxx::transcript {
@@ -16,7 +15,7 @@ namespace kclxx::transcript {
 class line_source {
  public:
   /// Bytes after a line that can be read.
-  static constexpr std::size_t padding = 64;
+  static constexpr std::size_t padding = io::line_buffer::padding;
 
   enum class result { line, end, cut_off, too_long };
 
@@ -28,16 +27,10 @@ class line_source {
 
  private:
   bool fill();
-  void grow(std::size_t capacity);
-
-  struct free_memory {
-    void operator()(char* memory) const noexcept { std::free(memory); }
-  };
 
   byte_source& source_;
   std::size_t limit_;
-  std::unique_ptr<char, free_memory> memory_;
-  std::size_t capacity_ = 0;
+  io::line_buffer memory_;
   std::size_t begin_ = 0;    // of the current line
   std::size_t scanned_ = 0;  // no newline between begin_ and here
   std::size_t end_ = 0;      // of what was read

@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <fcntl.h>
+#include <new>
 #include <optional>
 #include <pthread.h>
 #include <set>
@@ -279,6 +281,23 @@ TEST_CASE("a signal handler that interrupts a read goes unnoticed", "[io][line_r
   ::sigaction(SIGUSR1, &before, nullptr);
   CHECK(result == read_result::data);
   CHECK(one.next() == "line");
+}
+
+TEST_CASE("a line's memory begins on a page, however large it grows", "[io][line_buffer]") {
+  line_buffer buffer;
+  for (const std::size_t capacity : {std::size_t{1}, first_capacity, 20 * first_capacity}) {
+    buffer.grow(capacity);
+    CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 4096 == 0);
+    CHECK(buffer.capacity() == capacity);
+  }
+}
+
+TEST_CASE("a line longer than all memory is refused", "[io][line_buffer]") {
+  line_buffer buffer;
+  buffer.grow(10);
+  CHECK_THROWS_AS(buffer.grow(static_cast<std::size_t>(-1) / 2), std::bad_alloc);
+  CHECK_THROWS_AS(buffer.grow(static_cast<std::size_t>(-1)), std::bad_alloc);
+  CHECK(buffer.capacity() == 10);
 }
 
 TEST_CASE("a line buffer keeps its contents when it grows and when it moves", "[io][line_buffer]") {
