@@ -31,24 +31,24 @@ std::string not_a_size(const std::string& text) {
   const std::string number = text.substr(0, text.size() - (has_unit ? 1 : 0));
   const bool is_size =
       !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  return is_size ? "" : text + " is no size; write one like 256m or 2g";
+  return is_size ? "" : text + " is not a size; write for example 256m or 2g";
 }
 
 void add_launch_options(CLI::App& command, daemon_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
-  command.add_option("--heap", options.heap, "The most memory for Java's heap, like 256m")
+  command.add_option("--heap", options.heap, "The maximum size of Java's heap, like 256m")
       ->type_name("SIZE")
       ->check(CLI::Validator(not_a_size, ""));
   command
       .add_option("--logback", options.logging,
-                  "How the daemon logs, instead of what comes with this tool; with --kcl 1 a "
+                  "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
                   "java.util.logging file")
       ->type_name("FILE");
   auto* const jars =
       command.add_option("--jars", options.jars, "The folder with the daemon's jars")
           ->type_name("DIR");
-  command.add_option("--cache", options.cache, "Where `fetch --cache` has put them")
+  command.add_option("--cache", options.cache, "The folder that `fetch --cache` was given")
       ->type_name("DIR")
       ->excludes(jars);
 }
@@ -78,7 +78,9 @@ int list_diagnostics(const daemon_options& options, bool is_strict) {
 void add_fetch(CLI::App& daemon, invocation& run) {
   CLI::App& command = add_command(
       daemon,
-      {"fetch", "Brings the daemon's jars with Maven into a cache, once, and prints their folder.",
+      {"fetch",
+       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, and prints\n"
+       "their folder. Does nothing else when the cache has them.",
        "kclxx daemon fetch --kcl 2"},
       child_use::none, run);
   struct fetch_options {
@@ -92,7 +94,7 @@ void add_fetch(CLI::App& daemon, invocation& run) {
       .add_option("--cache", options->cache,
                   "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
       ->type_name("DIR");
-  command.add_flag("--offline", options->is_offline, "Take only what Maven's local repository has");
+  command.add_flag("--offline", options->is_offline, "Use only what Maven's local repository has");
   command.callback([options] {
     const std::filesystem::path cache =
         options->cache.empty() ? default_cache() : std::filesystem::path(options->cache);
@@ -105,8 +107,8 @@ void add_run(CLI::App& daemon, invocation& run) {
   CLI::App& command =
       add_command(daemon,
                   {"run",
-                   "Becomes the daemon: the same process, so signals go straight to it. What\n"
-                   "stands behind -- are options of Java.",
+                   "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+                   "Arguments after -- are options of Java.",
                    "kclxx daemon run aws.properties --heap 256m -- -XX:+UseSerialGC"},
                   child_use::java_options, run);
   auto options = std::make_shared<daemon_options>();
@@ -120,7 +122,7 @@ void add_run(CLI::App& daemon, invocation& run) {
 void add_print_command(CLI::App& daemon, invocation& run) {
   CLI::App& command =
       add_command(daemon,
-                  {"print-command", "Prints what `run` would become, as a command for sh.",
+                  {"print-command", "Prints the command that `run` would execute, for sh.",
                    "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
                   child_use::java_options, run);
   auto options = std::make_shared<daemon_options>();
@@ -132,18 +134,18 @@ void add_print_command(CLI::App& daemon, invocation& run) {
 }
 
 void add_check(CLI::App& daemon, invocation& run) {
-  CLI::App& command = add_command(
-      daemon,
-      {"check",
-       "Lists what is wrong with a properties file: the place, why it matters, the fix.\n"
-       "Exit status 0: no errors, 1: errors; with --strict, warnings count too.",
-       "kclxx daemon check aws.properties --strict"},
-      child_use::none, run);
+  CLI::App& command =
+      add_command(daemon,
+                  {"check",
+                   "Lists the problems of a properties file: where, why it matters, and the fix.\n"
+                   "Exit status 0: no errors, 1: errors; with --strict, also for warnings.",
+                   "kclxx daemon check aws.properties --strict"},
+                  child_use::none, run);
   auto options = std::make_shared<daemon_options>();
   auto is_strict = std::make_shared<bool>(false);
   add_file_option(command, options->file);
   add_kcl_option(command, options->kcl);
-  command.add_flag("--strict", *is_strict, "Exit status 1 for warnings, too");
+  command.add_flag("--strict", *is_strict, "Exit status 1 also for warnings");
   command.callback(
       [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });
 }

@@ -14,7 +14,7 @@ namespace {
 
 using need = local_call::need;
 
-/// A command whose options go to the program for Node.js under their own names, as they are.
+/// A command whose options are passed unchanged to the program for Node.js.
 class passed_on_command {
  public:
   passed_on_command(CLI::App& local, const command_text& text, need needs, invocation& run)
@@ -22,7 +22,7 @@ class passed_on_command {
     call_->command = text.name;
     call_->needs = needs;
     app_.add_option("--directory", call_->directory,
-                    "Where its state and its logs are\n"
+                    "The folder of its state and logs\n"
                     "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
         ->type_name("DIR")
         ->envname("KCLXX_LOCAL_DIRECTORY");
@@ -71,14 +71,14 @@ class passed_on_command {
   std::shared_ptr<std::list<value>> values_ = std::make_shared<std::list<value>>();
 };
 
-const char* const offline_help = "Take only what npm's cache and Maven's local repository have";
+const char* const offline_help = "Use only what npm's cache and Maven's local repository have";
 
 void add_fetch(CLI::App& local, invocation& run) {
   CLI::App& command = add_command(
       local,
       {"fetch",
-       "Brings what the other commands need, with npm and Maven, into the user's cache, and\n"
-       "prints the folders. They do so themselves when something is missing.",
+       "Downloads what the other commands need, with npm and Maven, into the user's cache, and\n"
+       "prints the folders. The other commands do this when something is missing.",
        "kclxx local fetch"},
       child_use::none, run);
   auto is_offline = std::make_shared<bool>(false);
@@ -92,9 +92,10 @@ void add_start(CLI::App& local, invocation& run) {
   passed_on_command start(
       local,
       {"start",
-       "Starts a local Kinesis and DynamoDB, waits until both answer, and prints the environment\n"
-       "that leads AWS clients and `kclxx daemon run` to them, for a shell to take over. They are\n"
-       "empty, run until `stop`, and keep nothing. Exit status 1: they run already.",
+       "Starts a local Kinesis and DynamoDB, waits until both answer, and prints shell commands\n"
+       "that direct AWS clients and `kclxx daemon run` to them. Both are empty, run until `stop`,\n"
+       "and store nothing on disk. They listen on all addresses of this machine, without\n"
+       "authentication. Exit status 1: they run already.",
        "eval \"$(kclxx local start)\""},
       need::everything, run);
   start.call().changes_state = true;
@@ -108,23 +109,22 @@ void add_start(CLI::App& local, invocation& run) {
 }
 
 void add_rest_of_state(CLI::App& local, invocation& run) {
-  passed_on_command stop(local,
-                         {"stop", "Ends both, with all that is in them.", "kclxx local stop"},
+  passed_on_command stop(local, {"stop", "Ends both and discards their data.", "kclxx local stop"},
                          need::nothing, run);
   stop.call().changes_state = true;
-  passed_on_command(
-      local,
-      {"env", "Prints the environment again, for another shell.", "eval \"$(kclxx local env)\""},
-      need::nothing, run);
   passed_on_command(local,
-                    {"status", "Shows what runs. Exit status 1: not both.",
+                    {"env", "Prints the shell commands of `start` again, for another shell.",
+                     "eval \"$(kclxx local env)\""},
+                    need::nothing, run);
+  passed_on_command(local,
+                    {"status", "Shows what runs. Exit status 1: not both run.",
                      "kclxx local status || kclxx local start"},
                     need::nothing, run);
 }
 
 void add_streams(CLI::App& local, invocation& run) {
   passed_on_command create(local,
-                           {"create-stream", "Makes a stream, and waits until it can be used.",
+                           {"create-stream", "Creates a stream, and waits until it can be used.",
                             "kclxx local create-stream words --shards 4"},
                            need::aws_clients, run);
   create.required("STREAM", "stream", "Its name");
@@ -132,18 +132,18 @@ void add_streams(CLI::App& local, invocation& run) {
       .type_name("N")
       ->check(whole_number_between(1, 1000));
   passed_on_command shards(local,
-                           {"shards", "Shows a stream's shards.", "kclxx local shards words"},
+                           {"shards", "Lists a stream's shards.", "kclxx local shards words"},
                            need::aws_clients, run);
   shards.required("STREAM", "stream", "The stream");
-  shards.flag("--tsv", "tsv", "Without a head, with tabs: for scripts");
+  shards.flag("--tsv", "tsv", "Without a header line, separated by tabs: for scripts");
 }
 
 void add_put(CLI::App& local, invocation& run) {
   passed_on_command put(
       local,
       {"put",
-       "Puts each line of a file on a stream as a record. Blank lines are left out, and counted.\n"
-       "Each line has a partition key of its own, unless said otherwise.",
+       "Puts each line of a file on a stream as a record. Blank lines are left out and counted.\n"
+       "By default each line has a partition key of its own.",
        "kclxx local put words README.md\n"
        "  echo 'user-1:clicked' | kclxx local put words - --key-separator :"},
       need::aws_clients, run);
@@ -151,7 +151,7 @@ void add_put(CLI::App& local, invocation& run) {
   put.app().add_option("FILE", put.call().input, "The file; - is stdin")->required();
   auto& key = put.option("--partition-key", "partition-key", "The key of all records");
   put.option("--key-separator", "key-separator",
-             "What stands between a line's key and its data, which is the record without the key")
+             "The text between a line's key and its data; the record is the data alone")
       .type_name("TEXT")
       ->excludes(&key);
 }
@@ -177,9 +177,11 @@ void add_leases(CLI::App& local, invocation& run) {
   passed_on_command create(
       local,
       {"create-lease-table",
-       "Makes the lease table that the daemon of KCL 3.x makes at its first start, with a lease\n"
-       "that nobody owns for each shard. Saves that start half a minute: having made an empty\n"
-       "table, the KCL waits for other workers that might be doing the same.",
+       "Creates the lease table that the daemon of KCL 3.x creates at its first start, with a "
+       "free\n"
+       "lease for each shard, or fills an empty one. A new application needs this on a stream\n"
+       "that was split or merged. Otherwise it saves half a minute, in which the KCL waits for\n"
+       "other workers that may be filling the table.",
        "kclxx local create-lease-table my-application --stream words"},
       need::aws_clients, run);
   create.required("APPLICATION", "application", "applicationName in the daemon's properties");
@@ -187,9 +189,9 @@ void add_leases(CLI::App& local, invocation& run) {
   passed_on_command leases(
       local,
       {"leases",
-       "Shows the lease table of an application: which worker has which shard, the lease's\n"
-       "counter, the last stored checkpoint, how many records lie behind it (lag), and since when\n"
-       "the oldest of these waits.",
+       "Shows the lease table of an application: which worker owns which shard, the lease's\n"
+       "counter, the last stored checkpoint, how many records come after it (lag), and the age of\n"
+       "the oldest of these.",
        "kclxx local leases my-application --watch"},
       need::aws_clients, run);
   leases.required("APPLICATION", "application", "applicationName in the daemon's properties");
@@ -197,7 +199,7 @@ void add_leases(CLI::App& local, invocation& run) {
       .option("--stream", "stream",
               "The stream it reads  [the one of the same name, or the only one there is]")
       .type_name("NAME");
-  leases.flag("--watch", "watch", "Again each second");
+  leases.flag("--watch", "watch", "Repeat each second");
   leases.flag(
       "--tsv", "tsv",
       "For scripts: shard, sequence and sub-sequence number, owner, counter, lag, milliseconds");

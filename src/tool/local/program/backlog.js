@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many records of a shard lie behind its checkpoint, and since when the oldest of them waits. Counted by reading
-// them: no figure of Kinesis says it. What was read once is not read again while this lives.
+// How many records of a shard come after its checkpoint, and since when the oldest of them waits. They are counted by
+// reading them, since Kinesis has no such figure. What was read once is not read again while this lives.
 'use strict';
 
 class Backlog {
@@ -13,8 +13,8 @@ class Backlog {
     this.#read = read;
   }
 
-  // Reads on to the end of the shard, and drops what the checkpoint has passed.
-  async measure(checkpoint) {
+  // Reads to the end of the shard, or to what arrived after this call began: under load there is no end.
+  async read(checkpoint, now) {
     while (!this.#isBegun || this.#next !== undefined) {
       const { records, next, isAtEnd } = await this.#read(this.#next, checkpoint);
       this.#isBegun = true;
@@ -22,8 +22,12 @@ class Backlog {
       for (const { SequenceNumber, ApproximateArrivalTimestamp } of records) {
         this.#waiting.push({ sequence: BigInt(SequenceNumber), arrived: ApproximateArrivalTimestamp });
       }
-      if (isAtEnd) break;
+      if (isAtEnd || this.#waiting.at(-1)?.arrived >= now) break;
     }
+  }
+
+  // Of what was read, what a checkpoint has not passed. The checkpoint may be a later one than that of the reading.
+  after(checkpoint) {
     if (/^\d+$/.test(checkpoint)) {
       const passed = BigInt(checkpoint);
       const first = this.#waiting.findIndex((one) => one.sequence > passed);
@@ -50,6 +54,9 @@ function readerOf({ sdk, client }, stream, shard) {
   };
 }
 
+// The checkpoint tells where to read.
+const hasRecords = (sequence) => /^(\d+|TRIM_HORIZON)$/.test(sequence);
+
 // The backlogs of a stream's shards.
 class Backlogs {
   #all = new Map();
@@ -61,17 +68,23 @@ class Backlogs {
     this.#stream = stream;
   }
 
-  // Nothing when it cannot be said: LATEST and AT_TIMESTAMP name no record, and a shard may be gone.
-  async of({ shard, sequence }) {
+  // Reads what all leases of a picture need.
+  async read(leases, now) {
+    await Promise.all(leases.filter(({ sequence }) => hasRecords(sequence)).map(async ({ shard, sequence }) => {
+      if (!this.#all.has(shard)) this.#all.set(shard, new Backlog(readerOf(this.#kinesis, this.#stream, shard)));
+      try {
+        await this.#all.get(shard).read(sequence, now);
+      } catch (error) {
+        if (error.name !== 'ResourceNotFoundException') throw error;
+        this.#all.delete(shard);
+      }
+    }));
+  }
+
+  // Nothing when it is not known: LATEST and AT_TIMESTAMP name no record, and a shard may be gone or new.
+  of({ shard, sequence }) {
     if (sequence === 'SHARD_END') return { records: 0 };
-    if (!/^(\d+|TRIM_HORIZON)$/.test(sequence)) return undefined;
-    if (!this.#all.has(shard)) this.#all.set(shard, new Backlog(readerOf(this.#kinesis, this.#stream, shard)));
-    try {
-      return await this.#all.get(shard).measure(sequence);
-    } catch (error) {
-      if (error.name === 'ResourceNotFoundException') return undefined;
-      throw error;
-    }
+    return hasRecords(sequence) ? this.#all.get(shard)?.after(sequence) : undefined;
   }
 }
 

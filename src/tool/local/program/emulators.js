@@ -46,8 +46,8 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
   };
 }
 
-// In a session of its own, so that no signal of a terminal reaches it. It waits for `release`: a shell that becomes
-// the program, with the same process id, when it is told to, and ends when this process does before.
+// In a session of its own, so that no signal of a terminal reaches it. A shell waits for `release` and then becomes the
+// program, with the same process id; it ends if this process ends before that.
 function startDetached({ command, environment }, directory, log) {
   const out = fs.openSync(log, 'w');
   const child = spawn('/bin/sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', ...command], {
@@ -67,7 +67,7 @@ async function awaitPort(name, one, log, signal) {
   const end = Date.now() + most * 1000;
   while (!listens(one.pid, one.port)) {
     signal.throwIfAborted();
-    if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; its log may say why: ${log}`);
+    if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; log: ${log}`);
     if (Date.now() > end) {
       throw new Failure(`the local ${titles[name]} did not open port ${one.port} within ${most} s; log: ${log}`);
     }
@@ -75,7 +75,7 @@ async function awaitPort(name, one, log, signal) {
   }
 }
 
-// Fires when someone wants this process to end.
+// Aborted when a signal asks this process to end.
 function interruption() {
   const controller = new AbortController();
   for (const [name, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) {
@@ -85,17 +85,17 @@ function interruption() {
   return controller.signal;
 }
 
-// All gone, or an error that names who is not.
+// Ends all, or fails with the ids of those that remain.
 async function end(state, directory) {
   const all = Object.values(state);
   all.forEach(kill);
   if (!(await waitUntil(10, () => !all.some(isAlive)))) {
-    throw new Failure(`a process outlives SIGKILL by 10 s: ${all.filter(isAlive).map((one) => one.pid).join(', ')}`);
+    throw new Failure(`still running 10 s after SIGKILL: ${all.filter(isAlive).map((one) => one.pid).join(', ')}`);
   }
   removeState(directory);
 }
 
-// Those that were started are in `state`, also when it fails.
+// Those that were started are in `state`, even if it fails.
 async function startAll(options, state, signal) {
   const { directory } = options;
   const wanted = [options['kinesis-port'], options['dynamodb-port'], undefined];
@@ -121,7 +121,7 @@ function printExports(state, directory) {
 function describe(state, directory) {
   return Object.entries(state).map(([name, one]) =>
     `${titles[name].padEnd(9)} ${addressOf(one)}  process ${one.pid}  ` +
-    `${isAlive(one) ? 'running' : 'ended by itself'}  log ${logOf(directory, name)}`);
+    `${isAlive(one) ? 'running' : 'ended unexpectedly'}  log ${logOf(directory, name)}`);
 }
 
 async function start(options) {
@@ -143,7 +143,7 @@ async function start(options) {
     throw error;
   }
   for (const line of describe(state, directory)) console.error(line);
-  console.error('kclxx local stop ends both; nothing that is in them is kept.');
+  console.error('Both listen on all addresses of this machine. kclxx local stop ends both and discards their data.');
   printExports(state, directory);
   return 0;
 }

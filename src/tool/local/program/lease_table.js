@@ -40,16 +40,24 @@ const unread = (shard) => ({
   endingHashKey: { S: shard.HashKeyRange.EndingHashKey },
 });
 
+// Puts a lease for each shard into the table, which is made unless the daemon has made it. It must hold no leases.
 async function create({ application, stream, ...options }) {
   checkName(application);
   const state = runningState(options);
   const shards = rootsOf(await listShards(kinesisClient(state), stream));
-  const { sdk, client } = dynamodbClient(state);
-  await explained({ ResourceInUseException: `there is a table ${application} already` }, () =>
-    client.send(new sdk.CreateTableCommand(definition(application))));
+  const dynamodb = dynamodbClient(state);
+  const { sdk, client } = dynamodb;
+  const before = await readLeases(dynamodb, application);
+  if (before?.length > 0) throw new Failure(`application ${application} has a lease table already`);
+  if (before === undefined) await explained({}, () => client.send(new sdk.CreateTableCommand(definition(application))));
   await sdk.waitUntilTableExists({ client, minDelay: 1, maxDelay: 1, maxWaitTime: 30 }, { TableName: application });
   for (const shard of shards) {
-    await client.send(new sdk.PutItemCommand({ TableName: application, Item: unread(shard) }));
+    await explained({ ConditionalCheckFailedException: `the daemon has just made the leases of ${application}` }, () =>
+      client.send(new sdk.PutItemCommand({
+        TableName: application,
+        Item: unread(shard),
+        ConditionExpression: 'attribute_not_exists(leaseKey)', // never over a lease that the daemon has made meanwhile
+      })));
   }
 }
 

@@ -15,7 +15,7 @@ async function streamOf(kinesis, application, named) {
   const stream = named ?? (all.includes(application) || all.length !== 1 ? application : all[0]);
   if (all.includes(stream)) return stream;
   const there = all.length > 0 ? `there are ${all.join(', ')}` : 'there is none yet';
-  throw new Failure(named === undefined ? `say with --stream which stream ${application} reads; ${there}`
+  throw new Failure(named === undefined ? `name the stream that ${application} reads with --stream; ${there}`
     : `there is no stream ${named}; ${there}`);
 }
 
@@ -34,14 +34,13 @@ function tsvFor({ shard, owner, counter, sequence, sub }, backlog, now) {
   return [shard, sequence, sub, owner, counter, backlog?.records.toString() ?? '-', oldest];
 }
 
-async function measured(leases, backlogs) {
-  return Promise.all(leases.map(async (lease) => [lease, await explained({}, () => backlogs.of(lease))]));
-}
-
+// The leases are read again after the records: reading these may take a while, during which checkpoints advance.
 async function picture(dynamodb, backlogs, application, tsv) {
-  const leases = await readLeases(dynamodb, application);
-  if (leases === undefined) return undefined;
-  const all = await measured(leases, backlogs);
+  const before = await readLeases(dynamodb, application);
+  if (before === undefined) return undefined;
+  await explained({}, () => backlogs.read(before, Date.now()));
+  const leases = (await readLeases(dynamodb, application)) ?? [];
+  const all = leases.map((lease) => [lease, backlogs.of(lease)]);
   const now = Date.now();
   if (tsv) return formatTsv(all.map(([lease, backlog]) => tsvFor(lease, backlog, now)));
   return formatTable(['shard', 'owner', 'counter', 'checkpoint', 'lag', 'oldest'],
@@ -57,7 +56,7 @@ async function printLeases({ application, stream: named, watch, tsv, ...options 
   const isRedrawn = watch && process.stdout.isTTY;
   for (;;) {
     const text = await picture(dynamodb, backlogs, application, tsv);
-    if (text === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon makes it`);
+    if (text === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon creates it`);
     if (isRedrawn) process.stdout.write('\x1b[H\x1b[J');
     if (!tsv) console.log(`application ${application}, stream ${stream}, ${new Date().toLocaleTimeString('en-GB')}`);
     process.stdout.write(text ?? 'no lease table yet\n');

@@ -7,8 +7,8 @@ const largest = 1024 * 1024; // a record's data and partition key together
 const mostOfOneCall = 500;
 const mostBytesOfOneCall = 4 * 1024 * 1024; // Kinesis takes 5 MiB
 
-// Gives the lines that end in each chunk as soon as it is there, so that what is typed or comes from a pipe does not
-// wait for more. One that is too long is given in parts, which nobody takes for a record.
+// Yields the lines that end in each chunk as soon as it is there, so that what is typed or comes from a pipe does not
+// wait for more. A line that is too long is yielded in parts, of which the first is too long for a record.
 async function* linesOf(chunks) {
   let begun = [];
   let size = 0;
@@ -22,7 +22,10 @@ async function* linesOf(chunks) {
     }
     if (from < chunk.length) begun.push(chunk.subarray(from));
     size += chunk.length - from;
-    if (size > largest) lines.push(Buffer.concat(begun.splice(0)));
+    if (size > largest) {
+      lines.push(Buffer.concat(begun.splice(0)));
+      size = 0;
+    }
     if (lines.length > 0) yield lines;
   }
   if (begun.length > 0) yield [Buffer.concat(begun)];
@@ -37,7 +40,7 @@ function recordOf(line, number, { key, separator }) {
   if (separator !== undefined) {
     const at = line.indexOf(separator);
     const name = JSON.stringify(separator);
-    if (at === -1) throw new Failure(`line ${number} has no ${name} behind its partition key`);
+    if (at === -1) throw new Failure(`line ${number} has no ${name} after its partition key`);
     if (at === 0) throw new Failure(`line ${number} has nothing before ${name}`);
     partitionKey = line.subarray(0, at).toString('utf8');
     data = line.subarray(at + Buffer.byteLength(separator));

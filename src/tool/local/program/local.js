@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What "kclxx local" runs: node local.js COMMAND NAME=VALUE... The tool has parsed the command line, brought the
-// packages and set KCLXX_LOCAL_PACKAGES; a log or a table goes to stdout, a message to stderr.
+// packages and set KCLXX_LOCAL_PACKAGES; results go to stdout, messages to stderr.
 'use strict';
 const commands = {
   start: ['./emulators.js', 'start'],

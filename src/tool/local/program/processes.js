@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that outlive the one who started them. Linux: all is read from /proc.
+// Processes that outlive their parent. Linux: all is read from /proc.
 'use strict';
 const fs = require('node:fs');
 const { setTimeout: sleep } = require('node:timers/promises');
@@ -12,8 +12,8 @@ function textOf(file) {
   }
 }
 
-// When a process was started. An id alone is given to another process one day; the two together, with the boot
-// since which Linux counts, are not. Nothing: there is no such process, or it has ended and nobody took note.
+// When a process was started. An id alone is reused one day; id, start and boot together are not. Undefined: there is
+// no such process, or it has ended and is a zombie.
 function startOf(pid) {
   const stat = textOf(`/proc/${pid}/stat`);
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -33,7 +33,7 @@ async function waitUntil(seconds, condition) {
   return true;
 }
 
-// SIGKILL: the local Kinesis does not leave on SIGTERM while anyone is connected, and there is nothing to save.
+// SIGKILL: the local Kinesis ignores SIGTERM while a client is connected, and there is nothing to save.
 function kill(one) {
   if (!isAlive(one)) return;
   try {
@@ -50,7 +50,7 @@ function listeningOn(port) {
   return rows.filter((row) => row[3] === '0A' && row[1].endsWith(`:${hex}`)).map((row) => `socket:[${row[9]}]`);
 }
 
-// That it is this process, and not another one that was quicker.
+// Whether it is this process that listens, and not another one that took the port before.
 function listens(pid, port) {
   const sockets = listeningOn(port);
   if (sockets.length === 0) return false;

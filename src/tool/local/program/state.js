@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs in a directory: DIR/state.json has a process and a port for each emulator. Who changes it holds a lock
-// on the directory, which the tool took.
+// What runs in a directory: DIR/state.json has a process and a port for each emulator. A process that changes it holds
+// a lock on the directory, which the tool has taken.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
@@ -42,8 +42,8 @@ const removeState = (directory) => fs.rmSync(fileIn(directory), { force: true })
 // The names of those that run, of all that there can be.
 const namesAlive = (state) => Object.keys(titles).filter((name) => state[name] !== undefined && isAlive(state[name]));
 
-// The state, with everything running. No other address is ever talked to: what stands in the environment may be
-// somebody's AWS account.
+// The state, with everything running. No other address is ever used: one in the environment may belong to an AWS
+// account.
 function runningState({ directory }) {
   const state = readState(directory);
   const alive = namesAlive(state);

@@ -23,24 +23,29 @@ class Shard {
   };
 }
 
+const measure = async (backlog, checkpoint) => {
+  await backlog.read(checkpoint, 1_000_000);
+  return backlog.after(checkpoint);
+};
+
 test('the lag is what comes after the checkpoint, and its oldest record shows since when', async () => {
   const shard = new Shard();
   shard.records = [1, 2, 3, 9, 10];
-  assert.deepEqual(await new Backlog(shard.read).measure('TRIM_HORIZON'), { records: 5, oldest: 1001 });
-  assert.deepEqual(await new Backlog(shard.read).measure('2'), { records: 3, oldest: 1003 });
-  assert.deepEqual(await new Backlog(shard.read).measure('10'), { records: 0, oldest: undefined });
+  assert.deepEqual(await measure(new Backlog(shard.read), 'TRIM_HORIZON'), { records: 5, oldest: 1001 });
+  assert.deepEqual(await measure(new Backlog(shard.read), '2'), { records: 3, oldest: 1003 });
+  assert.deepEqual(await measure(new Backlog(shard.read), '10'), { records: 0, oldest: undefined });
 });
 
 test('it follows the checkpoint and the records without reading any of them twice', async () => {
   const shard = new Shard();
   shard.records = [1, 2, 3];
   const backlog = new Backlog(shard.read);
-  await backlog.measure('TRIM_HORIZON');
+  await measure(backlog, 'TRIM_HORIZON');
   const calls = shard.calls;
   shard.records.push(10);
   // 10 is after 9 as a number, and before it as a text.
-  assert.deepEqual(await backlog.measure('9'), { records: 1, oldest: 1010 });
-  assert.deepEqual(await backlog.measure('10'), { records: 0, oldest: undefined });
+  assert.deepEqual(await measure(backlog, '9'), { records: 1, oldest: 1010 });
+  assert.deepEqual(await measure(backlog, '10'), { records: 0, oldest: undefined });
   assert.equal(shard.calls, calls + 3);
 });
 
@@ -49,8 +54,29 @@ test('a closed shard is read to its end, once', async () => {
   shard.records = [1, 2, 3];
   shard.isClosed = true;
   const backlog = new Backlog(shard.read);
-  assert.equal((await backlog.measure('1')).records, 2);
+  assert.equal((await measure(backlog, '1')).records, 2);
   const calls = shard.calls;
-  assert.equal((await backlog.measure('2')).records, 1);
+  assert.equal((await measure(backlog, '2')).records, 1);
   assert.equal(shard.calls, calls);
+});
+
+test('reading ends with what arrived after it began, though more records come for as long as it reads', async () => {
+  const shard = new Shard();
+  shard.records = [1, 2, 3];
+  const endless = async (...position) => {
+    const answer = await shard.read(...position);
+    shard.records.push(shard.records.length + 1);
+    return { ...answer, isAtEnd: false };
+  };
+  const backlog = new Backlog(endless);
+  await backlog.read('TRIM_HORIZON', 1004);
+  assert.equal(backlog.after('TRIM_HORIZON').records, 4);
+});
+
+test('a checkpoint that advanced while the records were read counts', async () => {
+  const shard = new Shard();
+  shard.records = [1, 2, 3];
+  const backlog = new Backlog(shard.read);
+  await backlog.read('TRIM_HORIZON', 1_000_000);
+  assert.deepEqual(backlog.after('2'), { records: 1, oldest: 1003 });
 });

@@ -35,9 +35,15 @@ test('a line without an end is not collected without limit', async () => {
   assert.equal(lines[0][0].length, 1_400_000);
 });
 
+test('after a part of a line that is too long the next ones are collected anew', async () => {
+  assert.deepEqual(await linesIn('x'.repeat(1_100_000), 'y', 'y\n'), [['x'.repeat(1_100_000)], ['yy']]);
+});
+
 test('every byte of a line is kept', async () => {
   const all = Buffer.from([...Array(256).keys()].filter((byte) => byte !== 10));
-  for await (const [line] of linesOf([all])) assert.deepEqual(recordOf(line, 1, {}).Data, all);
+  const given = [];
+  for await (const lines of linesOf([all])) given.push(...lines);
+  assert.deepEqual(given.map((line) => recordOf(line, 1, {}).Data), [all]);
 });
 
 test('a blank line is no record', () => {
@@ -52,7 +58,7 @@ test('the partition key is the line\'s number, what was named, or stands before 
 });
 
 test('a line that cannot be a record is named', () => {
-  assert.equal(messageOf(() => record('data', { separator: ':' })), 'line 7 has no ":" behind its partition key');
+  assert.equal(messageOf(() => record('data', { separator: ':' })), 'line 7 has no ":" after its partition key');
   assert.equal(messageOf(() => record(':data', { separator: ':' })), 'line 7 has nothing before ":"');
   assert.match(messageOf(() => record('x'.repeat(1024 * 1024))), /^line 7 is too long/);
   assert.equal(messageOf(() => record('x'.repeat(1024 * 1024 - 'line 7'.length))), undefined);
