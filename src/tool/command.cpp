@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "tool/process/interruption.hpp"
+#include "tool/process/cancellation.hpp"
 
 namespace kclxx::cli {
 
@@ -142,8 +142,8 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
   } catch (const CLI::ParseError& error) {
     say(app, std::string(error.what()) + " (see --help)");
     return static_cast<int>(exit_status::usage);
-  } catch (const interrupted&) {
-    leave_by_interruption();
+  } catch (const cancelled&) {
+    leave_by_cancellation();
   } catch (const command_error& error) {
     say(app, error.what());
     return static_cast<int>(error.status());

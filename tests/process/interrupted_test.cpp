@@ -37,8 +37,9 @@ struct ending {
   pid_t child = -1;
 };
 
-/// Starts the tool with a child in sh that does this, and signals the tool once the child runs.
-ending interrupt(const words& arguments, const std::string& child, int signal) {
+/// Starts the tool with a script as its child, and signals the tool once a process has written its
+/// number to $0; 0 sends no signal.
+ending end_of(const words& arguments, const std::string& script, int signal) {
   const sandbox place;
   place.write("dialogue.jsonl",
               R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})"
@@ -48,7 +49,7 @@ ending interrupt(const words& arguments, const std::string& child, int signal) {
   words command{KCLXX_TOOL};
   command.insert(command.end(), arguments.begin(), arguments.end());
   if (arguments.front() == "replay") command.push_back((place / "dialogue.jsonl").string());
-  command.insert(command.end(), {"--", "/bin/sh", "-c", "echo $$ > \"$0\"; " + child, started});
+  command.insert(command.end(), {"--", "/bin/sh", "-c", script, started});
   child_process tool(command, child_process::error_output::piped);
   ending came;
   std::ifstream(started) >> came.child;  // waits for the child
@@ -56,6 +57,11 @@ ending interrupt(const words& arguments, const std::string& child, int signal) {
   came.error = rest_of(tool.error.get());
   came.how = tool.wait();
   return came;
+}
+
+/// The same with a child that does this.
+ending interrupt(const words& arguments, const std::string& child, int signal) {
+  return end_of(arguments, "echo $$ > \"$0\"; " + child, signal);
 }
 
 }  // namespace
@@ -67,7 +73,17 @@ TEST_CASE("a child that ignores the end of its input is killed when the tool is 
   const ending came = interrupt(arguments, "exec sleep 1000", signal);
   CHECK(came.how == child_exit{0, signal});
   CHECK(came.error == "kclxx: /bin/sh, process " + std::to_string(came.child) +
-                          ", went on after the end of its input, and is killed\n");
+                          ", did not leave after the end of its input, and is killed\n");
+  CHECK(::kill(came.child, 0) == -1);
+  CHECK(errno == ESRCH);
+}
+
+TEST_CASE("a hanging child is killed with the shell script that started it", "[replay][check]") {
+  const auto arguments = GENERATE(words{"replay", "--timeout", "0.2"},
+                                  words{"check", "--timeout", "0.2", "--only", "initialize"});
+  const ending came =
+      end_of(arguments, "sh -c 'echo $$ > \"$0\"; exec sleep 1000' \"$0\"; exit 0", 0);
+  CHECK(came.how.status != 0);
   CHECK(::kill(came.child, 0) == -1);
   CHECK(errno == ESRCH);
 }

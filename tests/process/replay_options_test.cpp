@@ -2,6 +2,10 @@
 // kclxx replay: comparing, answers, pace, faults.
 #include <chrono>
 #include <string>
+#include <thread>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
@@ -90,12 +94,12 @@ TEST_CASE("a fault at a batch happens there", "[replay][faults]") {
     CHECK(all.status == 0);
     return all.out;
   };
-  CHECK_THAT(with("shutdown-at=3"), Contains("6 in 2 batches") && Contains("behind 112/0"));
+  CHECK_THAT(with("shutdown-at=3"), Contains("6 in 2 batches") && Contains("after 112/0"));
   CHECK_THAT(with("shutdown-at=record:9"), Contains("6 in 2 batches"));
   // The third batch's checkpoint meets a lost lease.
   CHECK_THAT(with("lease-lost-at=3"),
-             Contains("9 in 3 batches") && Contains("1 failed") && Contains("behind 112/0"));
-  CHECK_THAT(with("kill-at=4"), Contains("9 in 3 batches") && Contains("behind 122/0"));
+             Contains("9 in 3 batches") && Contains("1 failed") && Contains("after 112/0"));
+  CHECK_THAT(with("kill-at=4"), Contains("9 in 3 batches") && Contains("after 122/0"));
   CHECK_THAT(with("end-of-input-at=4", {}), Contains("9 in 3 batches"));
   CHECK_THAT(with("kill-at=50"), Contains("kill-at=50 was not reached: 6 batches were sent"));
 }
@@ -132,4 +136,34 @@ TEST_CASE("a time that is not a number is refused", "[replay]") {
     CAPTURE(seconds);
     CHECK(tool.run({"--timeout", seconds, tool.dialogue(1)}, {}).status == 2);
   }
+}
+
+TEST_CASE("the time of a slow source is not the child's", "[replay]") {
+  using namespace std::chrono_literals;
+  kclxx::cli::child_process tool(
+      {KCLXX_TOOL, "replay", "--json", "--timeout", "2", "-", "--", KCLXX_SIMPLE_CHILD});
+  const auto write = [&](const std::string& text) {
+    REQUIRE(::write(tool.input.get(), text.data(), text.size()) ==
+            static_cast<ssize_t>(text.size()));
+  };
+  write(initialize + "\n" + replayed::batch(0) + "\n");
+  std::this_thread::sleep_for(
+      3s);  // the batch has its status, and the tool cannot know the next line
+  write(replayed::batch(1) + "\n" + lease_lost + "\n");
+  tool.input.close();
+  const auto result = nlohmann::json::parse(read_all(tool.output.get()));
+  CHECK(tool.wait() == kclxx::cli::child_exit{0, 0});
+  CHECK(result["total"]["batches"] == 2);
+  CHECK(result["total"]["callback_microseconds"]["max"] < 2e6);
+}
+
+TEST_CASE("a child that hangs is noticed while the source has nothing", "[replay]") {
+  using namespace std::chrono_literals;
+  kclxx::cli::child_process tool(
+      {KCLXX_TOOL, "replay", "--timeout", "0.2", "-", "--", KCLXX_SIMPLE_CHILD, "1:hang"});
+  const std::string text = initialize + "\n" + replayed::batch(0) + "\n";
+  REQUIRE(::write(tool.input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  // Its input stays open.
+  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 20s) == kclxx::cli::child_exit{3, 0});
+  CHECK_THAT(read_all(tool.output.get()), Contains("-:2: no status for processRecords within"));
 }

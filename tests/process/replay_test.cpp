@@ -15,7 +15,7 @@ TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
   CHECK_THAT(all.out, Contains("shardId-000000000007"));
   CHECK_THAT(all.out, Contains("15 in 5 batches, 55 B of data"));
   CHECK_THAT(all.out, Contains("6 asked, 6 answered, 0 failed"));
-  CHECK_THAT(all.out, Contains("behind SHARD_END/0"));
+  CHECK_THAT(all.out, Contains("after SHARD_END/0"));
   CHECK_THAT(all.out, Contains("\nfine\n"));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("a status that is there before its action is a breach where it does ha
                                       "processRecords was sent, for the answer to it"));
 }
 
-TEST_CASE("a checkpoint behind the last status is read by nobody", "[replay]") {
+TEST_CASE("a checkpoint after the last status is read by nobody", "[replay]") {
   replayed tool;
   const auto all = tool.run({tool.dialogue(1)}, {"late"});
   CHECK(all.status == 1);
@@ -139,7 +139,7 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
   CHECK(all.status == 4);
   CHECK_THAT(all.out, Contains("damaged.jsonl" + one.message));
   CHECK_THAT(all.out, Contains("3 in 1 batches"));
-  CHECK_THAT(all.out, Contains("behind 102/0"));
+  CHECK_THAT(all.out, Contains("after 102/0"));
 }
 
 TEST_CASE("what is no transcript starts no child", "[replay]") {
@@ -153,11 +153,11 @@ TEST_CASE("what is no transcript starts no child", "[replay]") {
   CHECK(tool.run({"/there/is/no/such/file"}, {}).status == 5);
 }
 
-TEST_CASE("something behind the ending is the transcript's mistake", "[replay]") {
+TEST_CASE("something after the ending is the transcript's mistake", "[replay]") {
   replayed tool;
   const auto all = tool.run({tool.dialogue(1, lease_lost + "\n" + tool.batch(5))}, {});
   CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains(":4: a daemon sends no processRecords behind leaseLost"));
+  CHECK_THAT(all.out, Contains(":4: a daemon sends no processRecords after leaseLost"));
 }
 
 TEST_CASE("several shards are played at once, and the worst of them is the exit status",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON values as the wire has them, with errors that name the field. With decoder.cpp and
-// decoder_outline.cpp, which alone include it, the only place that knows simdjson.
+// the tool's line_summary.cpp, which alone include it, the only place that knows simdjson.
 #pragma once
 
 #include <chrono>

@@ -13,7 +13,7 @@
 #include "tool/check/checked_child.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
-#include "tool/process/interruption.hpp"
+#include "tool/process/cancellation.hpp"
 #include "tool/result_file.hpp"
 
 namespace kclxx::cli {
@@ -79,7 +79,7 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
                                             const check::settings& with, const names& command) {
   // In the background of a shell SIGINT is ignored. The children would inherit that and seem to
   // survive it.
-  take_interruptions(ignored_signals::are_taken);
+  install_signal_handlers(ignored_signals::are_taken);
   const check::child_starter start = [&] {
     return std::make_unique<checked_child>(command, with.limit);
   };

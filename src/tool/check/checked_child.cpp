@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/check/checked_child.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 
-#include "tool/process/interruption.hpp"
-#include "tool/process/poll.hpp"
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 
 namespace kclxx::cli {
 
 namespace {
 
-using namespace std::chrono_literals;
 using event_kind = child_dialogue::event_kind;
 
-/// How often stderr is looked at while the dialogue waits: far less than what fills its pipe.
-constexpr auto turn = 20ms;
 constexpr std::size_t kept_of_stderr = 2000;
 constexpr std::size_t most_ahead = 100'000;
 
@@ -42,32 +33,38 @@ int signal_number(check::signal_name name) {
 
 checked_child::checked_child(const std::vector<std::string>& command,
                              std::chrono::milliseconds limit)
-    : dialogue_(command, child_process::error_output::piped), limit_(limit) {
-  const int error = dialogue_.process().error.get();
-  ::fcntl(error, F_SETFL, ::fcntl(error, F_GETFL) | O_NONBLOCK);
+    : dialogue_(command, child_process::error_output::piped),
+      error_(dialogue_.loop().context(), dialogue_.take_error().release()),
+      limit_(limit) {
+  read_error();
 }
 
-child_dialogue::event checked_child::next(clock::time_point deadline) {
-  for (;;) {
-    const auto end = std::min(deadline, clock::now() + turn);
-    const child_dialogue::event came = dialogue_.next(end);
-    drain_error();
-    if (came.what != event_kind::timed_out || end == deadline) return came;
-  }
+// All the time: the daemon does, and a child must not wait for room in the pipe.
+void checked_child::read_error() {
+  error_.async_read_some(boost::asio::buffer(error_chunk_),
+                         [this](boost::system::error_code error, std::size_t size) {
+                           if (error == boost::asio::error::operation_aborted) return;
+                           if (error) return error_.close();
+                           error_text_.append(error_chunk_.data(), size);
+                           if (error_text_.size() > 2 * kept_of_stderr) {
+                             error_text_.erase(0, error_text_.size() - kept_of_stderr);
+                           }
+                           read_error();
+                         });
 }
 
 bool checked_child::send(std::string_view bytes) {
   dialogue_.send_bytes(std::string(bytes));
   const auto deadline = clock::now() + limit_;
   while (dialogue_.is_sending()) {
-    const child_dialogue::event came = next(deadline);
+    const child_dialogue::event came = dialogue_.next(deadline);
     if (came.what == event_kind::sent) break;
     // One that floods us, and does not read, must not fill our memory.
     const bool floods = ahead_.size() >= most_ahead || clock::now() >= deadline;
     if (came.what != event_kind::line || floods) return false;
     ahead_.emplace_back(came.line);
   }
-  return dialogue_.process().input.is_open();
+  return dialogue_.is_input_open();
 }
 
 check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
@@ -79,7 +76,7 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
   }
   const auto deadline = clock::now() + limit;
   for (;;) {
-    const child_dialogue::event came = next(deadline);
+    const child_dialogue::event came = dialogue_.next(deadline);
     switch (came.what) {
       case event_kind::line:
         return {kind::line, std::string(came.line)};
@@ -90,6 +87,7 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
         return {kind::timed_out, std::string(dialogue_.unread())};
       case event_kind::sent:
       case event_kind::input_broken:  // its output tells more
+      case event_kind::woken:
         break;
     }
   }
@@ -97,57 +95,34 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
 
 void checked_child::abandon() {
   dialogue_.close_input();
-  dialogue_.process().output.close();
-  dialogue_.process().error.close();
+  dialogue_.close_output();
+  if (error_.is_open()) error_.close();
   output_ended_ = true;
 }
 
-void checked_child::signal(check::signal_name which) {
-  dialogue_.process().kill(signal_number(which));
-}
+void checked_child::signal(check::signal_name which) { dialogue_.kill(signal_number(which)); }
 
 std::optional<check::child_end> checked_child::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
-    const auto came = next(deadline).what;
+    const auto came = dialogue_.next(deadline).what;
     output_ended_ = came == event_kind::end_of_output;
     if (!output_ended_ && (came == event_kind::timed_out || clock::now() >= deadline)) {
       return std::nullopt;
     }
   }
-  child_process& process = dialogue_.process();
   // Whoever holds stderr keeps the daemon waiting, also when the child itself has ended.
-  while (process.error.is_open()) {
-    pollfd readable[] = {{process.error.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
-    if (!poll_until(readable, deadline)) return std::nullopt;
-    throw_if_interrupted();
-    drain_error();
+  while (error_.is_open()) {
+    if (!dialogue_.loop().run_one(deadline)) return std::nullopt;
   }
-  const auto how = process.wait_until(deadline);
+  const auto how = dialogue_.wait_exit(deadline);
   if (!how) return std::nullopt;
   return check::child_end{how->status, how->signal};
 }
 
-void checked_child::drain_error() {
-  descriptor& error = dialogue_.process().error;
-  std::array<char, 4096> bytes;
-  while (error.is_open()) {
-    const ssize_t n = ::read(error.get(), bytes.data(), bytes.size());
-    if (n > 0) {
-      error_text_.append(bytes.data(), static_cast<std::size_t>(n));
-      if (error_text_.size() > 2 * kept_of_stderr) {
-        error_text_.erase(0, error_text_.size() - kept_of_stderr);
-      }
-    } else if (n == 0) {
-      error.close();
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
-
 std::string checked_child::error_text() {
-  drain_error();
+  while (dialogue_.loop().run_one({})) {
+  }
   if (error_text_.size() <= kept_of_stderr) return error_text_;
   // From the beginning of a line, if there is one.
   std::string text = error_text_.substr(error_text_.size() - kept_of_stderr);

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <boost/asio/posix/stream_descriptor.hpp>
+
 #include "tool/check/child.hpp"
 #include "tool/process/child_dialogue.hpp"
 
 namespace kclxx::cli {
 
-/// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and its
-/// end is kept.
+/// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and the
+/// last part is kept.
 class checked_child final : public check::child {
  public:
   /// Errors: start_error.
@@ -28,17 +31,17 @@ class checked_child final : public check::child {
   std::string error_text() override;
 
  private:
-  using clock = child_process::clock;
+  using clock = child_dialogue::clock;
 
-  /// As child_dialogue::next(), with an eye on stderr.
-  child_dialogue::event next(clock::time_point deadline);
-  void drain_error();
+  void read_error();
 
   child_dialogue dialogue_;
+  boost::asio::posix::stream_descriptor error_;
+  std::array<char, 4096> error_chunk_{};
+  std::string error_text_;
   std::chrono::milliseconds limit_;
   std::deque<std::string> ahead_;  // lines that came while a line was sent
   bool output_ended_ = false;
-  std::string error_text_;
 };
 
 }  // namespace kclxx::cli

@@ -3,21 +3,19 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <iostream>
-#include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "tool/command.hpp"
 #include "tool/daemon/jar_checksums.hpp"
 #include "tool/daemon/package_cache.hpp"
-#include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
+#include "tool/process/spawn.hpp"
 
 namespace kclxx::cli {
 
@@ -38,21 +36,17 @@ std::string program_of(const std::string& name, const std::string& package) {
 }
 
 /// The exit status, or 128 and the signal's number.
-int run(std::vector<std::string> command) {
+int run(const std::vector<std::string>& command) {
   // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
   std::vector<std::string> environment;
   for (char** one = environ; *one != nullptr; ++one) {
     if (!std::string_view(*one).starts_with("MAVEN_ARGS=")) environment.emplace_back(*one);
   }
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, command.front().c_str(), &actions, nullptr,
-                                  pointers_to(command).data(), pointers_to(environment).data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) cannot_set_up(command.front() + " cannot be started: " + std::strerror(error));
+  spawner starts;
+  starts.put_null_device(STDIN_FILENO);
+  starts.put(STDERR_FILENO, STDOUT_FILENO);
+  starts.set_environment(std::move(environment));
+  const pid_t pid = starts.start(command);
   int status = 0;
   while (::waitpid(pid, &status, 0) == -1) {
     if (errno != EINTR) cannot_set_up(command.front(), "waited for");

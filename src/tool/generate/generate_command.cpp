@@ -15,7 +15,7 @@
 #include "daemon_model/lines.hpp"
 #include "tool/generate/generated_records.hpp"
 #include "tool/generate/generated_shards.hpp"
-#include "tool/process/interruption.hpp"
+#include "tool/process/cancellation.hpp"
 #include "tool/replay/random_numbers.hpp"
 #include "tool/transcript/header.hpp"
 #include "tool/transcript/reader.hpp"
@@ -113,7 +113,7 @@ class shard_writer {
     const std::uint64_t batch = whole_batch(options_);
     const std::uint64_t batches = (shard_.records + batch - 1) / batch;
     for (std::uint64_t i = 0; i < batches; ++i) {
-      throw_if_interrupted();
+      throw_if_cancelled();
       at_ += batch_interval;
       write_batch(records, std::min(batch, shard_.records - i * batch), batches - 1 - i);
     }
@@ -193,7 +193,7 @@ void write_files(const generate_options& options, const std::vector<generated_sh
 
 void generate(const generate_options& options) {
   check_line_length(options);
-  take_interruptions(ignored_signals::stay_ignored);
+  install_signal_handlers(ignored_signals::stay_ignored);
   replay::random_numbers random(options.seed);
   std::vector<generated_shard> shards;
   try {

@@ -4,16 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstring>
-#include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
-
-#include "tool/process/interruption.hpp"
-#include "tool/process/poll.hpp"
 
 namespace kclxx::cli {
 
@@ -37,17 +31,20 @@ void survive_broken_pipes() {
 
 child_dialogue::child_dialogue(const std::vector<std::string>& command,
                                child_process::error_output error)
-    : process_(command, error) {
+    : process_(command, error, child_process::process_group::own) {
   survive_broken_pipes();
-  set_non_blocking(process_.input);
-  set_non_blocking(process_.output);
+  input_.assign(process_.input.release());
+  output_.assign(process_.output.release());
+  ended_.assign(process_.ended().release());
+  input_.native_non_blocking(true);
+  output_.native_non_blocking(true);
 }
 
-void child_dialogue::queue(piece one) {
-  if (!process_.input.is_open() || one.text().empty()) return;
-  unsent_copies_ += one.own.size();
-  unsent_.push_back(std::move(one));
-  say_sent_ = false;
+void child_dialogue::queue(chunk bytes) {
+  if (!input_.is_open() || bytes.text().empty()) return;
+  unsent_copies_ += bytes.own.size();
+  unsent_.push_back(std::move(bytes));
+  is_sent_ = false;
 }
 
 void child_dialogue::send(std::string_view line) {
@@ -64,72 +61,81 @@ void child_dialogue::send_bytes(std::string bytes) { queue({std::move(bytes), {}
 
 void child_dialogue::close_input() noexcept {
   drop_unsent();
-  process_.input.close();
+  boost::system::error_code ignored;
+  input_.close(ignored);
+}
+
+void child_dialogue::close_output() noexcept {
+  boost::system::error_code ignored;
+  output_.close(ignored);
 }
 
 void child_dialogue::drop_unsent() {
   unsent_.clear();
   first_done_ = unsent_copies_ = 0;
-  say_sent_ = false;
+  is_sent_ = false;
 }
 
-child_dialogue::event child_dialogue::next(clock::time_point deadline) {
+void child_dialogue::wake() {
+  boost::asio::post(loop_.context(), [this] { is_woken_ = true; });
+}
+
+child_dialogue::event child_dialogue::next(clock::time_point deadline, output how) {
   for (;;) {
-    if (!unsent_.empty()) write_some();
-    // First: the time of a callback begins here.
-    if (std::exchange(say_sent_, false)) return {event_kind::sent};
-    if (std::exchange(say_broken_, false)) return {event_kind::input_broken};
-    if (may_read()) {
-      if (auto line = take_line()) return *line;
-      if (output_ended_) {
-        if (auto rest = take_rest()) return *rest;
-        return {event_kind::end_of_output};
-      }
-    }
-    if (!wait(deadline, true)) return {event_kind::timed_out};
-  }
-}
-
-child_dialogue::event child_dialogue::next_sent(clock::time_point deadline) {
-  while (!unsent_.empty()) {
     write_some();
-    if (!unsent_.empty() && !wait(deadline, false)) return {event_kind::timed_out};
+    // First: the time of a callback begins here.
+    if (std::exchange(is_sent_, false)) return {event_kind::sent};
+    if (std::exchange(is_broken_, false)) return {event_kind::input_broken};
+    if (std::exchange(is_woken_, false)) return {event_kind::woken};
+    const bool reads = how == output::is_read && may_read();
+    if (reads) {
+      if (auto line = take_line()) return *line;
+      if (!output_.is_open()) return {event_kind::end_of_output};
+    }
+    await_readiness(reads);
+    if (!loop_.run_one(deadline)) return {event_kind::timed_out};
   }
-  say_sent_ = false;
-  return {std::exchange(say_broken_, false) ? event_kind::input_broken : event_kind::sent};
 }
 
-bool child_dialogue::may_read() const noexcept { return unsent_copies_ <= max_unsent; }
+void child_dialogue::await_readiness(bool reads) {
+  using boost::system::error_code;
+  if (!unsent_.empty() && !std::exchange(awaits_input_, true)) {
+    input_.async_wait(stream::wait_write, [this](error_code) { awaits_input_ = false; });
+  }
+  if (reads && !std::exchange(awaits_output_, true)) {
+    output_.async_wait(stream::wait_read, [this](error_code error) {
+      awaits_output_ = false;
+      if (!error) read_some();
+    });
+  }
+}
 
-// True when there is something to do.
-bool child_dialogue::wait(clock::time_point deadline, bool reads) {
-  std::array<pollfd, 3> ends{};
-  // poll() passes over negative descriptors.
-  reads = reads && may_read() && !output_ended_;
-  ends[0] = {reads ? process_.output.get() : -1, POLLIN, 0};
-  ends[1] = {unsent_.empty() ? -1 : process_.input.get(), POLLOUT, 0};
-  ends[2] = {interruption_descriptor(), POLLIN, 0};
-  if (!poll_until(ends, deadline)) return false;
-  throw_if_interrupted();
-  if (ends[0].revents != 0) read_some();
-  return true;
+std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) {
+  if (!ended_.is_open()) return process_.wait();
+  ended_.async_wait(stream::wait_read, [this](boost::system::error_code error) {
+    if (!error) ended_.close();
+  });
+  while (ended_.is_open()) {
+    if (!loop_.run_one(deadline)) return std::nullopt;
+  }
+  return process_.wait();
 }
 
 void child_dialogue::write_some() {
-  std::array<iovec, 16> pieces{};
-  while (!unsent_.empty()) {
-    const std::size_t count = std::min(unsent_.size(), pieces.size());
+  std::array<iovec, 16> parts{};
+  while (!unsent_.empty() && !awaits_input_) {
+    const std::size_t count = std::min(unsent_.size(), parts.size());
     for (std::size_t i = 0; i < count; ++i) {
       std::string_view text = unsent_[i].text();
       if (i == 0) text.remove_prefix(first_done_);
-      pieces[i] = {const_cast<char*>(text.data()), text.size()};
+      parts[i] = {const_cast<char*>(text.data()), text.size()};
     }
-    const ssize_t n = ::writev(process_.input.get(), pieces.data(), static_cast<int>(count));
+    const ssize_t n = ::writev(input_.native_handle(), parts.data(), static_cast<int>(count));
     if (n == -1) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
       close_input();  // EPIPE
-      say_broken_ = true;
+      is_broken_ = true;
       return;
     }
     first_done_ += static_cast<std::size_t>(n);
@@ -138,50 +144,33 @@ void child_dialogue::write_some() {
       unsent_copies_ -= unsent_.front().own.size();
       unsent_.pop_front();
     }
+    is_sent_ = unsent_.empty();
   }
-  say_sent_ = true;
 }
 
 void child_dialogue::read_some() {
-  std::copy(at(begin_), at(end_), buffer_.begin());
-  end_ -= begin_;
-  scanned_ -= begin_;
-  begin_ = 0;
-  if (buffer_.size() < end_ + read_size) buffer_.resize(end_ + read_size);
+  read_at_ = clock::now();
+  char* const to = lines_.prepare(read_size);
   ssize_t n = 0;
   do {
-    n = ::read(process_.output.get(), buffer_.data() + end_, read_size);
+    n = ::read(output_.native_handle(), to, read_size);
   } while (n == -1 && errno == EINTR);
-  if (n == 0 || (n == -1 && errno != EAGAIN)) output_ended_ = true;
-  end_ += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+  if (n > 0) {
+    lines_.commit(static_cast<std::size_t>(n));
+  } else if (n == 0 || errno != EAGAIN) {
+    close_output();
+  }
 }
 
-std::vector<char>::iterator child_dialogue::at(std::size_t offset) {
-  return buffer_.begin() + static_cast<std::ptrdiff_t>(offset);
-}
-
+// The daemon's reader takes what stands before the end of the output for a line, too.
 std::optional<child_dialogue::event> child_dialogue::take_line() {
-  const auto newline_at = std::find(at(scanned_), at(end_), '\n');
-  if (newline_at != at(end_)) {
-    const auto end = static_cast<std::size_t>(newline_at - buffer_.begin());
-    const std::string_view line(buffer_.data() + begin_, end - begin_);
-    begin_ = scanned_ = end + 1;
-    return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0)};
+  std::string_view line;
+  if (!lines_.next(line)) {
+    dropped_ += lines_.cut_rest(max_line);
+    if (output_.is_open() || lines_.rest().empty()) return std::nullopt;
+    line = lines_.take_rest();
   }
-  if (end_ - begin_ > max_line) {
-    dropped_ += end_ - begin_ - max_line;
-    end_ = begin_ + max_line;
-  }
-  scanned_ = end_;
-  return std::nullopt;
-}
-
-// The daemon's reader takes what stands before the end for a line, too.
-std::optional<child_dialogue::event> child_dialogue::take_rest() {
-  if (begin_ == end_) return std::nullopt;
-  const std::string_view line(buffer_.data() + begin_, end_ - begin_);
-  begin_ = scanned_ = end_;
-  return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0)};
+  return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0), read_at_};
 }
 
 }  // namespace kclxx::cli

@@ -6,16 +6,16 @@
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
-#include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
 
-#include "tool/process/exec.hpp"
-#include "tool/process/interruption.hpp"
-#include "tool/process/poll.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "tool/process/cancellation.hpp"
 
 namespace kclxx::cli {
 
@@ -25,12 +25,11 @@ namespace {
 // user has 8 KiB.
 constexpr int pipe_size = 1 << 18;
 
-// For a child whose input ended because this process was interrupted.
+// For a child whose input ended because the command was cancelled.
 constexpr std::chrono::seconds grace_time(3);
 
 [[noreturn]] void fail(const std::string& program, int error) {
-  throw start_error((program.empty() ? "''" : program) +
-                    " cannot be started: " + std::strerror(error));
+  throw start_error(program + " cannot be started: " + std::strerror(error));
 }
 
 struct pipe_ends {
@@ -53,27 +52,6 @@ pipe_ends make_pipe(const std::string& program) {
   return made;
 }
 
-class spawn_actions {
- public:
-  spawn_actions() { ::posix_spawn_file_actions_init(&actions_); }
-  ~spawn_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
-  spawn_actions(const spawn_actions&) = delete;
-  spawn_actions& operator=(const spawn_actions&) = delete;
-
-  void put(const descriptor& from, int to) {
-    ::posix_spawn_file_actions_adddup2(&actions_, from.get(), to);
-  }
-  [[nodiscard]] const posix_spawn_file_actions_t* get() const { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-};
-
-int spawn(pid_t& pid, std::vector<std::string> command, const spawn_actions& actions) {
-  const std::vector<char*> arguments = pointers_to(command);
-  return ::posix_spawnp(&pid, arguments[0], actions.get(), nullptr, arguments.data(), environ);
-}
-
 }  // namespace
 
 std::string to_string(const child_exit& how) {
@@ -82,34 +60,33 @@ std::string to_string(const child_exit& how) {
   return "signal " + std::to_string(how.signal) + " (" + (name != nullptr ? name : "unknown") + ")";
 }
 
-child_process::child_process(const std::vector<std::string>& command, error_output error_goes) {
-  if (command.empty()) throw start_error("no program was named");
-  program_ = command.front();
-  const std::string& program = program_;
-  spawn_actions actions;
-  pipe_ends in = make_pipe(program);
-  pipe_ends out = make_pipe(program);
+child_process::child_process(const std::vector<std::string>& command, error_output error_goes,
+                             process_group group)
+    : program_(command.empty() ? "" : command.front()),
+      has_own_group_(group == process_group::own) {
+  spawner starts;
+  pipe_ends in = make_pipe(program_);
+  pipe_ends out = make_pipe(program_);
   pipe_ends err;
-  actions.put(in.read, STDIN_FILENO);
-  actions.put(out.write, STDOUT_FILENO);
+  starts.put(in.read.get(), STDIN_FILENO);
+  starts.put(out.write.get(), STDOUT_FILENO);
   if (error_goes == error_output::piped) {
-    err = make_pipe(program);
-    actions.put(err.write, STDERR_FILENO);
+    err = make_pipe(program_);
+    starts.put(err.write.get(), STDERR_FILENO);
   }
-  int result = spawn(pid_, command, actions);
-  if (result == ENOEXEC) {  // a script without its first line; Java's ProcessBuilder does the same
-    std::vector<std::string> by_shell = command;
-    by_shell.insert(by_shell.begin(), "/bin/sh");
-    result = spawn(pid_, by_shell, actions);
+  if (has_own_group_) {
+    starts.give_own_group();
+    // What a child started and left behind becomes ours, to be reaped.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
-  if (result != 0) fail(program, result);
+  pid_ = starts.start(command);
   // By its number: <sys/pidfd.h> is not there before glibc 2.36.
   pidfd_ = descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!pidfd_.is_open()) {
     const int error_number = errno;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    fail(program, error_number);
+    kill(SIGKILL);
+    wait();
+    fail(program_, error_number);
   }
   input = std::move(in.write);
   output = std::move(out.read);
@@ -118,52 +95,58 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
 
 child_process::~child_process() {
   if (exit_) return;
-  if (interruption() != 0 && leaves_by_itself()) return;
+  if (cancellation_signal() != 0 && leaves_in_time()) return;
   kill(SIGKILL);
   wait();
 }
 
 // As if this process had ended by the signal.
-bool child_process::leaves_by_itself() {
+bool child_process::leaves_in_time() {
   input.close();
   output.close();
   error.close();
-  if (wait_until(clock::now() + grace_time, -1)) return true;
+  if (wait_until(clock::now() + grace_time)) return true;
   std::cerr << "kclxx: " + program_ + ", process " + std::to_string(pid_) +
-                   ", went on after the end of its input, and is killed\n"
+                   ", did not leave after the end of its input, and is killed\n"
             << std::flush;
   return false;
 }
 
+descriptor child_process::ended() const {
+  return descriptor(::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 3));
+}
+
 void child_process::kill(int signal) const noexcept {
-  if (!exit_) ::kill(pid_, signal);
+  if (!exit_) ::kill(has_own_group_ ? -pid_ : pid_, signal);
 }
 
 child_exit child_process::wait() {
-  if (!exit_) {
-    siginfo_t info{};
-    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) == -1) {
-      if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
-    }
-    exit_ =
-        info.si_code == CLD_EXITED ? child_exit{info.si_status, 0} : child_exit{0, info.si_status};
+  // Until it is reaped, its number and its group's are nobody else's.
+  siginfo_t of_child{};
+  while (!exit_ && ::waitid(P_PID, static_cast<id_t>(pid_), &of_child, WEXITED | WNOWAIT) == -1) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitid");
   }
+  if (exit_) return *exit_;
+  if (has_own_group_) kill(SIGKILL);
+  siginfo_t reaped{};
+  const idtype_t whom = has_own_group_ ? P_PGID : P_PID;
+  while (::waitid(whom, static_cast<id_t>(pid_), &reaped, WEXITED) == 0 || errno == EINTR) {
+  }
+  exit_ = of_child.si_code == CLD_EXITED ? child_exit{of_child.si_status, 0}
+                                         : child_exit{0, of_child.si_status};
   return *exit_;
 }
 
 std::optional<child_exit> child_process::wait_until(clock::time_point deadline) {
-  return wait_until(deadline, interruption_descriptor());
-}
-
-// `other`: a descriptor that ends the waiting, too.
-std::optional<child_exit> child_process::wait_until(clock::time_point deadline, int other) {
-  while (!exit_) {
-    pollfd ended[] = {{pidfd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
-    if (!poll_until(ended, deadline)) return std::nullopt;
-    if (ended[0].revents != 0) return wait();
-    throw_if_interrupted();
-  }
-  return exit_;
+  if (exit_) return exit_;
+  boost::asio::io_context loop(1);
+  boost::asio::posix::stream_descriptor end(loop, ended().release());
+  bool has_ended = false;
+  end.async_wait(end.wait_read, [&](boost::system::error_code) { has_ended = true; });
+  loop.run_until(deadline);
+  loop.poll();
+  if (!has_ended) return std::nullopt;
+  return wait();
 }
 
 }  // namespace kclxx::cli

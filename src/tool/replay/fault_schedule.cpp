@@ -7,60 +7,60 @@ namespace kclxx::replay {
 
 void fault_schedule::begin_shard(std::string_view id) {
   const auto for_fault = [&](const char* name) {
-    return dice(what_.seed, std::string(id) + "/" + name);
+    return bernoulli(what_.seed, std::string(id) + "/" + name);
   };
-  dice_.emplace(
-      shard_dice{for_fault("throttle"), for_fault("dependency"), for_fault("unknown-action")});
+  draws_.emplace(
+      shard_draws{for_fault("throttle"), for_fault("dependency"), for_fault("unknown-action")});
 }
 
-// Whether the place lies in a batch of so many records, when that comes next.
-bool fault_schedule::is_next(const std::optional<place>& where,
+// Whether the trigger is in a batch of so many records, when that comes next.
+bool fault_schedule::is_next(const std::optional<trigger>& where,
                              std::uint64_t records) const noexcept {
   if (!where) return false;
-  if (where->in == place::unit::batch) return where->number == batches_ + 1;
+  if (where->in == trigger::unit::batch) return where->number == batches_ + 1;
   return where->number > records_ && where->number <= records_ + records;
 }
 
-bool fault_schedule::shutdown_takes_the_place(std::uint64_t records) noexcept {
+bool fault_schedule::shutdown_replaces_it(std::uint64_t records) noexcept {
   return shutdown_was_met_ = is_next(what_.shutdown_at, records);
 }
 
 bool fault_schedule::unknown_action_comes_first() noexcept {
   if (std::exchange(asked_for_unknown_, true)) return false;
-  return dice_ && dice_->unknown_action.says(what_.unknown_action);
+  return draws_ && draws_->unknown_action.draw(what_.unknown_action);
 }
 
 void fault_schedule::begin_batch(std::uint64_t records) noexcept {
   lease_loss_was_met_ = is_next(what_.lease_lost_at, records);
   if (is_next(what_.kill_at, records)) {
-    behind_line_ = behind_line::kill;
+    after_line_ = after_line::kill;
   } else if (is_next(what_.end_of_input_at, records)) {
-    behind_line_ = behind_line::end_of_input;
+    after_line_ = after_line::end_of_input;
   }
   asked_for_unknown_ = false;
   ++batches_;
   records_ += records;
 }
 
-fault_schedule::behind_line fault_schedule::take_what_follows_line() noexcept {
-  const behind_line taken = std::exchange(behind_line_, behind_line::nothing);
-  kill_was_met_ |= taken == behind_line::kill;
-  end_of_input_was_met_ |= taken == behind_line::end_of_input;
+fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
+  const after_line taken = std::exchange(after_line_, after_line::nothing);
+  kill_was_met_ |= taken == after_line::kill;
+  end_of_input_was_met_ |= taken == after_line::end_of_input;
   return taken;
 }
 
 std::optional<std::string> fault_schedule::checkpoint_failure() {
-  if (!dice_) return std::nullopt;
-  if (dice_->throttle.says(what_.throttle)) return "ThrottlingException";
-  if (dice_->dependency.says(what_.dependency)) return "KinesisClientLibDependencyException";
+  if (!draws_) return std::nullopt;
+  if (draws_->throttle.draw(what_.throttle)) return "ThrottlingException";
+  if (draws_->dependency.draw(what_.dependency)) return "KinesisClientLibDependencyException";
   return std::nullopt;
 }
 
 std::vector<std::string> fault_schedule::unmet() const {
   std::vector<std::string> notes;
-  const auto note = [&](const char* name, const std::optional<place>& where, bool was_met) {
+  const auto note = [&](const char* name, const std::optional<trigger>& where, bool was_met) {
     if (!where || was_met) return;
-    const bool is_record = where->in == place::unit::record;
+    const bool is_record = where->in == trigger::unit::record;
     notes.push_back(std::string(name) + "=" + (is_record ? "record:" : "") +
                     std::to_string(where->number) +
                     " was not reached: " + std::to_string(is_record ? records_ : batches_) +

@@ -11,28 +11,28 @@
 
 namespace kclxx::replay {
 
-/// What goes wrong for one shard, and when: it counts the batches and throws the dice.
+/// What goes wrong for one shard, and when: it counts the batches and draws.
 ///
 /// Pure. Thread safety: none.
 class fault_schedule {
  public:
   explicit fault_schedule(const faults& what) : what_(what) {}
 
-  /// The dice are the shard's own. Before this nothing that they decide goes wrong.
+  /// The bernoulli are the shard's own. Before this nothing that they decide goes wrong.
   void begin_shard(std::string_view id);
 
   // Before a batch of so many records is sent, in this order. Each may be asked again.
   /// The daemon asks the child to shut down instead, and the dialogue ends.
-  [[nodiscard]] bool shutdown_takes_the_place(std::uint64_t records) noexcept;
+  [[nodiscard]] bool shutdown_replaces_it(std::uint64_t records) noexcept;
   /// True once for a batch at most.
   [[nodiscard]] bool unknown_action_comes_first() noexcept;
 
   void begin_batch(std::uint64_t records) noexcept;
   /// Since the batch that was begun last: its checkpoints fail, and no batch follows.
   [[nodiscard]] bool is_lease_lost() const noexcept { return lease_loss_was_met_; }
-  enum class behind_line { nothing, kill, end_of_input };
+  enum class after_line { nothing, kill, end_of_input };
   /// What happens as soon as the batch's line is written; the second time it is nothing.
-  [[nodiscard]] behind_line take_what_follows_line() noexcept;
+  [[nodiscard]] after_line take_what_follows_line() noexcept;
 
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();
@@ -43,19 +43,19 @@ class fault_schedule {
   [[nodiscard]] std::vector<std::string> unmet() const;
 
  private:
-  struct shard_dice {
-    dice throttle, dependency, unknown_action;
+  struct shard_draws {
+    bernoulli throttle, dependency, unknown_action;
   };
 
-  [[nodiscard]] bool is_next(const std::optional<place>& where,
+  [[nodiscard]] bool is_next(const std::optional<trigger>& where,
                              std::uint64_t records) const noexcept;
 
   faults what_;
-  std::optional<shard_dice> dice_;
+  std::optional<shard_draws> draws_;
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;
-  bool asked_for_unknown_ = false;  // the dice, before the batch that comes next
-  behind_line behind_line_ = behind_line::nothing;
+  bool asked_for_unknown_ = false;  // the bernoulli, before the batch that comes next
+  after_line after_line_ = after_line::nothing;
   bool shutdown_was_met_ = false;
   bool lease_loss_was_met_ = false;
   bool end_of_input_was_met_ = false;

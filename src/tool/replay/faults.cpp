@@ -28,12 +28,12 @@ double probability(std::string_view name, std::string_view value) {
   return result;
 }
 
-place a_place(std::string_view name, std::string_view value) {
+trigger parse_trigger(std::string_view name, std::string_view value) {
   constexpr std::string_view record = "record:";
-  place result;
+  trigger result;
   std::string_view digits = value;
   if (value.starts_with(record)) {
-    result.in = place::unit::record;
+    result.in = trigger::unit::record;
     digits.remove_prefix(record.size());
   }
   if (!read_number(digits, result.number) || result.number == 0) {
@@ -50,13 +50,13 @@ void set(faults& to, std::string_view name, std::string_view value) {
   } else if (name == "unknown-action") {
     to.unknown_action = probability(name, value);
   } else if (name == "shutdown-at") {
-    to.shutdown_at = a_place(name, value);
+    to.shutdown_at = parse_trigger(name, value);
   } else if (name == "lease-lost-at") {
-    to.lease_lost_at = a_place(name, value);
+    to.lease_lost_at = parse_trigger(name, value);
   } else if (name == "end-of-input-at") {
-    to.end_of_input_at = a_place(name, value);
+    to.end_of_input_at = parse_trigger(name, value);
   } else if (name == "kill-at") {
-    to.kill_at = a_place(name, value);
+    to.kill_at = parse_trigger(name, value);
   } else if (name == "seed") {
     if (!read_number(value, to.seed)) fail(name, value, "a number from 0 on");
   } else {
@@ -96,8 +96,9 @@ faults parse_faults(std::string_view text) {
   }
 }
 
-dice::dice(std::uint64_t seed, std::string_view shard) noexcept : random_(seed_of(seed, shard)) {}
+bernoulli::bernoulli(std::uint64_t seed, std::string_view shard) noexcept
+    : random_(seed_of(seed, shard)) {}
 
-bool dice::says(double probability) noexcept { return random_.fraction() < probability; }
+bool bernoulli::draw(double probability) noexcept { return random_.fraction() < probability; }
 
 }  // namespace kclxx::replay

@@ -12,10 +12,10 @@
 namespace kclxx::replay {
 
 /// A batch of a shard, by its number or by the number of a record in it. Both count from 1.
-struct place {
+struct trigger {
   enum class unit { batch, record } in = unit::batch;
   std::uint64_t number = 1;
-  bool operator==(const place&) const = default;
+  bool operator==(const trigger&) const = default;
 };
 
 /// What is to go wrong; docs/replay.md says what each does.
@@ -24,10 +24,10 @@ struct faults {
   double throttle = 0;
   double dependency = 0;
   double unknown_action = 0;
-  std::optional<place> shutdown_at{};
-  std::optional<place> lease_lost_at{};
-  std::optional<place> end_of_input_at{};
-  std::optional<place> kill_at{};
+  std::optional<trigger> shutdown_at{};
+  std::optional<trigger> lease_lost_at{};
+  std::optional<trigger> end_of_input_at{};
+  std::optional<trigger> kill_at{};
   std::uint64_t seed = 1;
 
   bool operator==(const faults&) const = default;
@@ -37,13 +37,14 @@ struct faults {
 /// Errors: std::invalid_argument, which names what is wrong.
 faults parse_faults(std::string_view text);
 
-/// Decides for one shard. It depends on the seed, the shard's id and the number of the question,
-/// and on nothing else: the same child meets the same faults, also when other shards are there.
-class dice {
+/// A series of yes and no for one shard. It depends on the seed, the shard's id and the number of
+/// the question, and on nothing else: the same child meets the same faults, also when other shards
+/// are there.
+class bernoulli {
  public:
-  dice(std::uint64_t seed, std::string_view shard) noexcept;
-  /// True with this probability; the next question to the same dice.
-  bool says(double probability) noexcept;
+  bernoulli(std::uint64_t seed, std::string_view shard) noexcept;
+  /// True with this probability; the next question of the same series.
+  bool draw(double probability) noexcept;
 
  private:
   random_numbers random_;

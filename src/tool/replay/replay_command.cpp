@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "tool/process/interruption.hpp"
+#include "tool/process/cancellation.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/replay_progress.hpp"
 #include "tool/replay/replay_report.hpp"
@@ -67,7 +67,6 @@ class replay_of_files {
 };
 
 replay_result replay_of_files::run() {
-  const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> threads;
   const std::size_t count = std::min<std::size_t>(what_.parallel, what_.files.size());
   try {
@@ -77,14 +76,13 @@ replay_result replay_of_files::run() {
   }
   watch();
   for (std::thread& one : threads) one.join();
-  throw_if_interrupted();
-  result_.took = std::chrono::steady_clock::now() - begin;
+  throw_if_cancelled();
   return std::move(result_);
 }
 
 void replay_of_files::work() {
   for (std::size_t i = next_++; i < what_.files.size(); i = next_++) {
-    if (interruption() == 0) play(i);
+    if (cancellation_signal() == 0) play(i);
     const std::lock_guard lock(mutex_);
     ++done_;
     all_done_.notify_one();
@@ -95,7 +93,7 @@ void replay_of_files::play(std::size_t number) {
   replayed_shard& one = result_.shards[number];
   try {
     one.summary = replay_shard(one.file, child_, what_.how, progress_[number]);
-  } catch (const interrupted&) {  // of no use to anybody, and said in the end
+  } catch (const cancelled&) {  // reported for all shards together
   } catch (const std::exception& error) {
     one.setup_error = error.what();
   }
@@ -138,7 +136,7 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
     what.how.keeps_timeline = true;
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
-  take_interruptions(ignored_signals::stay_ignored);
+  install_signal_handlers(ignored_signals::stay_ignored);
   const replay_result result = replay_of_files(what, child).run();
   if (report) {
     print_report(report->stream(), result);
@@ -171,22 +169,23 @@ void add_options(CLI::App& command, replay_arguments& to) {
       ->required()
       ->type_name("");
   add_choice(command, "--answers",
-             "Checkpoints fail where the recorded ones did, or only where the child is wrong",
+             "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
              "recorded", "model", [&to](bool is_model) {
                to.how.answers = is_model ? answers_from::model : answers_from::recorded;
              });
-  add_choice(command, "--pace", "As fast as the child goes, or no faster than it was recorded",
-             "full", "recorded", [&to](bool is_recorded) { to.how.recorded_pace = is_recorded; });
+  add_choice(command, "--pace", "As fast as the child allows, or no faster than recorded", "full",
+             "recorded", [&to](bool is_recorded) { to.how.recorded_pace = is_recorded; });
   command
       .add_option("--faults", to.faults,
-                  "What is to go wrong, NAME=VALUE with commas between:\n"
+                  "Faults to inject, NAME=VALUE separated by commas:\n"
                   "throttle=P, dependency=P: checkpoints fail with this probability;\n"
                   "unknown-action=P: an action of an unknown name before a batch;\n"
                   "shutdown-at=N: shutdownRequested in place of batch N;\n"
                   "lease-lost-at=N: the lease is lost while batch N is processed;\n"
-                  "end-of-input-at=N: the daemon dies once batch N is written;\n"
-                  "kill-at=N: so does the child;\n"
-                  "seed=S (1). N may also be record:R, the batch that has record R")
+                  "end-of-input-at=N: the daemon dies when batch N is written;\n"
+                  "kill-at=N: the child is killed when batch N is written;\n"
+                  "seed=S (1): the same seed injects the same faults.\n"
+                  "N may also be record:R, the batch that has record R")
       ->type_name("FAULTS");
   auto* all = command.add_flag_callback(
       "--expect", [&to] { to.how.expected = expectation::answers; },
@@ -198,15 +197,15 @@ void add_options(CLI::App& command, replay_arguments& to) {
       ->excludes(all);
   command
       .add_option("--timeout", to.timeout_seconds,
-                  "An action without its status for so long is a hanging child")
+                  "How long a child may take for an action before it counts as hung")
       ->check(seconds_between(0.001, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
-  command.add_option("--parallel", to.parallel, "So many shards at the same time")
+  command.add_option("--parallel", to.parallel, "How many shards are played in parallel")
       ->check(whole_number_between(1, 1000))
       ->type_name("N")
       ->capture_default_str();
-  command.add_option("--report", to.report, "Write a page with plots of each shard's course")
+  command.add_option("--report", to.report, "Write a page with plots of each shard over time")
       ->type_name("FILE.html");
   command.add_flag("--json", to.prints_json, "Print the summary as JSON");
 }
@@ -217,8 +216,8 @@ void add_replay_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"replay",
-       "Plays the daemon's side of transcripts against a child, and says what the child did.\n"
-       "Exit status: 0 fine, 1 a breach or a difference, 3 the child failed, 4 bad transcript.",
+       "Plays the daemon's side of transcripts against a child, and reports what the child did.\n"
+       "Exit status: 0 no fault, 1 a breach or a difference, 3 the child failed, 4 bad transcript.",
        "kclxx replay captured/*.jsonl -- ./word_count counts\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
        "counts"},

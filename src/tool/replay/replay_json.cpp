@@ -33,19 +33,19 @@ json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
   };
 }
 
-json object_of(const replay::remark& one) {
+json object_of(const replay::diagnostic& one) {
   json result{{"line", one.transcript_line}, {"what", one.what}};
   if (!one.child_line.empty()) result["child"] = one.child_line;
   return result;
 }
 
-json list_of(const replay::remarks& all) {
+json list_of(const replay::diagnostics& all) {
   json first = json::array();
-  for (const replay::remark& one : all.first()) first.push_back(object_of(one));
+  for (const replay::diagnostic& one : all.first()) first.push_back(object_of(one));
   return {{"count", all.count()}, {"first", first}};
 }
 
-json object_or_null(const std::optional<replay::remark>& one) {
+json object_or_null(const std::optional<replay::diagnostic>& one) {
   return one ? object_of(*one) : json(nullptr);
 }
 
@@ -57,7 +57,7 @@ json object_of(const replayed_shard& one) {
     return result;
   }
   result["shard"] = what.shard;
-  result.update(object_of(what.counts, what.took));
+  result.update(object_of(what.counts, what.took()));
   result["resume"] = nullptr;
   if (what.resume) {
     result["resume"] = {{"sequenceNumber", what.resume->sequence_number()},
@@ -77,7 +77,7 @@ void print_json(std::ostream& out, const replay_result& result) {
   json shards = json::array();
   for (const replayed_shard& one : result.shards) shards.push_back(object_of(one));
   const json all{{"status", static_cast<int>(result.status())},
-                 {"total", object_of(result.total(), result.took)},
+                 {"total", object_of(result.total(), result.took())},
                  {"shards", shards}};
   // What a child wrote need not be UTF-8.
   out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";

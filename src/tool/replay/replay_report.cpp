@@ -13,7 +13,7 @@ namespace kclxx::cli {
 
 namespace {
 
-using replay::moment;
+using replay::span;
 
 constexpr std::string_view page_begin = R"(<!DOCTYPE html>
 <html lang="en">
@@ -107,11 +107,11 @@ void print_table(std::ostream& out, const replay_result& result) {
 }
 
 plot_axis time_axis(const replay::summary& what) {
-  const auto& moments = what.timeline.moments();
-  return {0, std::max(seconds(moments.back().end), 1e-6), false, duration_label};
+  const auto& spans = what.timeline.spans();
+  return {0, std::max(seconds(spans.back().end), 1e-6), false, duration_label};
 }
 
-std::string color_of(const moment& one) {
+std::string color_of(const span& one) {
   if (one.action == "processRecords") return "blue";
   return one.action == "initialize" ? "green" : "orange";
 }
@@ -123,7 +123,7 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
       time_axis(what),
       {},
       {}};
-  for (const moment& one : what.timeline.moments()) {
+  for (const span& one : what.timeline.spans()) {
     picture.bars.push_back(
         {seconds(one.begin), seconds(one.end), color_of(one),
          (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
@@ -141,7 +141,7 @@ void print_latency(std::ostream& out, const replay::summary& what) {
   plot_series dots{"callback", "blue", plot_style::dots, {}};
   double least = 1;
   double most = 1e-6;
-  for (const moment& one : what.timeline.moments()) {
+  for (const span& one : what.timeline.spans()) {
     if (!one.repeats) continue;
     const double value = std::max(seconds(one.callback), 1e-7);
     dots.points.push_back({seconds(one.end), value});
@@ -160,7 +160,7 @@ void print_latency(std::ostream& out, const replay::summary& what) {
 void print_lag(std::ostream& out, const replay::summary& what) {
   plot_series lag{"millisBehindLatest", "orange", plot_style::steps, {}};
   double most = 0.001;
-  for (const moment& one : what.timeline.moments()) {
+  for (const span& one : what.timeline.spans()) {
     if (!one.behind) continue;
     lag.points.push_back({seconds(one.end), std::max(seconds(*one.behind), 0.0)});
     most = std::max(most, lag.points.back().y);
@@ -175,7 +175,7 @@ void print_lag(std::ostream& out, const replay::summary& what) {
 void print_positions(std::ostream& out, const replay::summary& what) {
   plot_series delivered{"delivered", "grey", plot_style::steps, {{0, 0}}};
   plot_series persisted{"checkpointed", "green", plot_style::steps, {{0, 0}}};
-  for (const moment& one : what.timeline.moments()) {
+  for (const span& one : what.timeline.spans()) {
     delivered.points.push_back({seconds(one.end), static_cast<double>(one.delivered)});
     persisted.points.push_back({seconds(one.end), static_cast<double>(one.persisted)});
   }
@@ -186,8 +186,8 @@ void print_positions(std::ostream& out, const replay::summary& what) {
                    {std::move(delivered), std::move(persisted)}});
 }
 
-void print_remark(std::ostream& out, const char* kind, const replayed_shard& of,
-                  const replay::remark& one) {
+void print_diagnostic(std::ostream& out, const char* kind, const replayed_shard& of,
+                      const replay::diagnostic& one) {
   const auto text = [](const std::string& any) {
     return escaped(protocol::replace_invalid_utf8(any));
   };
@@ -198,14 +198,14 @@ void print_remark(std::ostream& out, const char* kind, const replayed_shard& of,
 }
 
 void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
-                 const replay::remarks& all) {
-  for (const auto& one : all.first()) print_remark(out, kind, of, one);
+                 const replay::diagnostics& all) {
+  for (const auto& one : all.first()) print_diagnostic(out, kind, of, one);
   if (const auto more = all.count() - all.first().size(); more > 0) {
     out << "<li><span class=\"bad\">" << kind << "</span> and " << more << " more</li>\n";
   }
 }
 
-void print_remarks(std::ostream& out, const replayed_shard& of) {
+void print_diagnostics(std::ostream& out, const replayed_shard& of) {
   const replay::summary& what = of.summary;
   if (status_of(of) == exit_status::fine && what.notes.empty()) return;
   out << "<ul>\n";
@@ -213,8 +213,8 @@ void print_remarks(std::ostream& out, const replayed_shard& of) {
   for (const std::string& note : what.notes) out << "<li>" << escaped(note) << "</li>\n";
   print_first(out, "breach", of, what.breaches);
   print_first(out, "difference", of, what.differences);
-  if (what.failure) print_remark(out, "child failed", of, *what.failure);
-  if (what.damage) print_remark(out, "transcript", of, *what.damage);
+  if (what.failure) print_diagnostic(out, "child failed", of, *what.failure);
+  if (what.damage) print_diagnostic(out, "transcript", of, *what.damage);
   out << "</ul>\n";
 }
 
@@ -224,10 +224,10 @@ void print_section(std::ostream& out, const replayed_shard& one) {
       << escaped(protocol::replace_invalid_utf8(what.shard.empty() ? one.file : what.shard))
       << "</h2>\n";
   out << "<div class=\"resume\">" << escaped(protocol::replace_invalid_utf8(one.file));
-  if (what.resume) out << "; resumes behind " << escaped(to_string(*what.resume));
+  if (what.resume) out << "; resumes after " << escaped(to_string(*what.resume));
   out << "</div>\n";
-  print_remarks(out, one);
-  if (!what.timeline.moments().empty()) {
+  print_diagnostics(out, one);
+  if (!what.timeline.spans().empty()) {
     print_dialogue(out, what);
     print_latency(out, what);
     print_lag(out, what);
@@ -241,7 +241,7 @@ void print_section(std::ostream& out, const replayed_shard& one) {
 void print_report(std::ostream& out, const replay_result& result) {
   out << page_begin << "<h1>kclxx replay</h1>\n<div>" << result.shards.size()
       << (result.shards.size() == 1 ? " shard, " : " shards, ")
-      << duration_label(seconds(result.took))
+      << duration_label(seconds(result.took()))
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
   for (const replayed_shard& one : result.shards) print_section(out, one);

@@ -11,6 +11,17 @@ replay::totals replay_result::total() const noexcept {
   return all;
 }
 
+std::chrono::nanoseconds replay_result::took() const noexcept {
+  replay::summary all;
+  for (const replayed_shard& one : shards) {
+    const replay::summary& of = one.summary;
+    if (!of.first_status) continue;
+    all.first_status = std::min(all.first_status.value_or(*of.first_status), *of.first_status);
+    all.last_status = std::max(all.last_status, of.last_status);
+  }
+  return all.took();
+}
+
 exit_status status_of(const replayed_shard& one) noexcept {
   if (!one.setup_error.empty()) return exit_status::cannot_be_set_up;
   if (one.summary.damage) return exit_status::bad_transcript;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kclxx replay` says at its end.
+// What `kclxx replay` prints at its end.
 #pragma once
 
 #include <chrono>
@@ -21,9 +21,10 @@ struct replayed_shard {
 
 struct replay_result {
   std::vector<replayed_shard> shards;
-  std::chrono::nanoseconds took{};
 
   [[nodiscard]] replay::totals total() const noexcept;
+  /// From the first status of all shards to the last.
+  [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
   /// The worst of all shards: what stands last in exit_status.
   [[nodiscard]] exit_status status() const noexcept;
 };

@@ -3,13 +3,14 @@
 
 #include <csignal>
 #include <optional>
-#include <poll.h>
+#include <stop_token>
+#include <utility>
 #include <variant>
 
+#include "tool/process/cancellation.hpp"
 #include "tool/process/child_dialogue.hpp"
-#include "tool/process/interruption.hpp"
-#include "tool/process/poll.hpp"
-#include "tool/replay/shard_replay.hpp"
+#include "tool/replay/replay_plan.hpp"
+#include "tool/transcript/read_ahead.hpp"
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
@@ -20,11 +21,11 @@ namespace {
 using event_kind = child_dialogue::event_kind;
 using clock = child_dialogue::clock;
 
-/// A file that says how far it was read.
+/// A file that reports how far it was read.
 class watched_file : public transcript::byte_source {
  public:
-  watched_file(const std::string& name, shard_progress& progress)
-      : file_(name), progress_(progress) {}
+  watched_file(const std::string& name, std::stop_token stop, shard_progress& progress)
+      : file_(name, std::move(stop)), progress_(progress) {}
   std::size_t read(char* to, std::size_t size) override {
     const std::size_t n = file_.read(to, size);
     progress_.read_bytes.fetch_add(n, std::memory_order_relaxed);
@@ -36,41 +37,44 @@ class watched_file : public transcript::byte_source {
   shard_progress& progress_;
 };
 
-/// Errors: interrupted.
-void sleep_until(clock::time_point deadline) {
-  pollfd interruption[] = {{interruption_descriptor(), POLLIN, 0}};
-  if (poll_until(interruption, deadline)) throw_if_interrupted();
-}
-
 /// The effects of one shard's replay.
 class shard_run {
  public:
-  shard_run(transcript::reader& from, const std::vector<std::string>& command,
-            const replay::options& how, shard_progress& progress)
-      : reader_(from), plan_(how), dialogue_(command), progress_(progress) {}
+  /// `stop` ends the reading of the transcript.
+  shard_run(transcript::reader& from, std::stop_source stop,
+            const std::vector<std::string>& command, const replay::options& how,
+            shard_progress& progress)
+      : stop_(std::move(stop)),
+        plan_(how),
+        dialogue_(command),
+        progress_(progress),
+        transcript_(from, [this] { dialogue_.wake(); }) {}
+  ~shard_run() { stop_.request_stop(); }
+  shard_run(const shard_run&) = delete;
+  shard_run& operator=(const shard_run&) = delete;
 
   replay::summary run();
 
  private:
-  void step(replay::shard_replay::want what);
-  void read_entry();
-  bool take_what_is_there();
-  void take(const child_dialogue::event& event);
+  void step(replay::replay_plan::want what);
+  void take_entry();
+  void await_event(child_dialogue::output how);
+  void await_time();
   void await_exit();
   void carry_out();
 
-  transcript::reader& reader_;
-  replay::shard_replay plan_;
+  std::stop_source stop_;
+  replay::replay_plan plan_;
   child_dialogue dialogue_;
   shard_progress& progress_;
-  transcript::entry entry_;
-  std::size_t entry_size_ = 0;
+  transcript::read_ahead transcript_;
+  const transcript::summarized_entry* entry_ = nullptr;  // the last one
   replay::effects effects_;
   bool output_ended_ = false;
 };
 
 replay::summary shard_run::run() {
-  using want = replay::shard_replay::want;
+  using want = replay::replay_plan::want;
   for (want next = plan_.wants(); next != want::nothing; next = plan_.wants()) {
     step(next);
     carry_out();
@@ -79,85 +83,72 @@ replay::summary shard_run::run() {
   return plan_.result();
 }
 
-void shard_run::step(replay::shard_replay::want what) {
-  using want = replay::shard_replay::want;
+void shard_run::step(replay::replay_plan::want what) {
+  using want = replay::replay_plan::want;
   switch (what) {
     case want::entry:
-      if (!take_what_is_there()) read_entry();
-      break;
-    case want::child: {
-      const auto event = dialogue_.next(plan_.deadline());
-      // A child that goes on printing has not answered either.
-      const bool is_late = event.what == event_kind::line && clock::now() >= plan_.deadline();
-      is_late ? plan_.on_timeout(clock::now(), effects_) : take(event);
-      break;
-    }
+      return take_entry();
+    case want::child:
+      return await_event(child_dialogue::output::is_read);
     case want::sent:
-      take(dialogue_.next_sent(plan_.deadline()));
-      break;
+      return await_event(child_dialogue::output::stays_unread);
     case want::pause:
-      sleep_until(plan_.deadline());
-      plan_.on_time(clock::now(), effects_);
-      break;
+      return await_time();
     case want::child_exit:
-      await_exit();
-      break;
+      return await_exit();
     case want::nothing:
-      break;
+      return;
   }
 }
 
-void shard_run::read_entry() {
+// While the transcript is read the child is listened to, so the source's time is not the child's.
+void shard_run::take_entry() {
+  using state = transcript::read_ahead::state;
   try {
-    const bool has_more = reader_.next(entry_);
-    entry_size_ = entry_.line.size();
-    const auto now = clock::now();
-    if (has_more) {
-      plan_.on_entry(entry_, now, effects_);
-    } else {
-      plan_.on_end_of_transcript(now, effects_);
+    switch (transcript_.next(entry_)) {
+      case state::has_entry:
+        return plan_.on_entry(*entry_, clock::now(), effects_);
+      case state::has_ended:
+        return plan_.on_end_of_transcript(clock::now(), effects_);
+      case state::is_reading: {
+        const bool reads = plan_.can_take_line() && !output_ended_;
+        return await_event(reads ? child_dialogue::output::is_read
+                                 : child_dialogue::output::stays_unread);
+      }
     }
   } catch (const transcript::transcript_error& error) {
     plan_.on_damage(error.line_number(), error.problem(), clock::now(), effects_);
   }
 }
 
-// While the transcript is read ahead the child's status may come: its time counts, not the
-// reading's. Never waits. Reading ahead of short lines takes less time than to ask.
-bool shard_run::take_what_is_there() {
-  constexpr std::size_t short_line = std::size_t{64} << 10;
-  if (output_ended_ || !plan_.can_take_line() || entry_size_ < short_line) return false;
-  const auto event = dialogue_.next(clock::time_point());
-  if (event.what == event_kind::timed_out) return false;
-  take(event);
-  return true;
-}
-
-void shard_run::take(const child_dialogue::event& event) {
-  const auto now = clock::now();
+void shard_run::await_event(child_dialogue::output how) {
+  const auto event = dialogue_.next(plan_.deadline(), how);
   switch (event.what) {
     case event_kind::line:
-      plan_.on_child_line(event.line, now, effects_);
-      break;
+      // A child that keeps printing has not answered either.
+      if (event.at >= plan_.deadline()) return plan_.on_timeout(event.at, effects_);
+      return plan_.on_child_line(event.line, event.at, effects_);
     case event_kind::sent:
-      plan_.on_sent(now, effects_);
-      break;
+      return plan_.on_sent(event.at, effects_);
     case event_kind::input_broken:
-      plan_.on_input_broken(now, effects_);
-      break;
+      return plan_.on_input_broken(event.at, effects_);
     case event_kind::end_of_output:
       output_ended_ = true;
-      plan_.on_end_of_output(now, effects_);
-      break;
+      return plan_.on_end_of_output(event.at, effects_);
+    case event_kind::woken:
+      return;  // the transcript can be read on
     case event_kind::timed_out:
-      plan_.on_timeout(now, effects_);
-      break;
+      return plan_.on_timeout(event.at, effects_);
   }
 }
 
+void shard_run::await_time() {
+  const auto event = dialogue_.next(plan_.deadline(), child_dialogue::output::stays_unread);
+  if (event.what == event_kind::timed_out) plan_.on_time(event.at, effects_);
+}
+
 void shard_run::await_exit() {
-  const auto how = dialogue_.process().wait_until(plan_.deadline());
-  if (how) {
+  if (const auto how = dialogue_.wait_exit(plan_.deadline())) {
     plan_.on_exit(how->status, how->signal);
   } else {
     plan_.on_timeout(clock::now(), effects_);
@@ -168,13 +159,13 @@ void shard_run::carry_out() {
   for (replay::effect& one : effects_) {
     if (std::holds_alternative<replay::write_entry>(one)) {
       plan_.on_early_output(dialogue_.unread());
-      dialogue_.send(entry_.line);
+      dialogue_.send(entry_->content.line);
     } else if (auto* own = std::get_if<replay::write_line>(&one)) {
       dialogue_.send_copy(std::move(own->line));
     } else if (std::holds_alternative<replay::close_input>(one)) {
       dialogue_.close_input();
     } else {
-      dialogue_.process().kill(SIGKILL);
+      dialogue_.kill(SIGKILL);
     }
   }
   effects_.clear();
@@ -184,10 +175,12 @@ void shard_run::carry_out() {
 
 replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
                              const replay::options& how, shard_progress& progress) {
-  watched_file source(file, progress);
+  std::stop_source stop;
+  const std::stop_callback on_cancelled(cancellation_token(), [&] { stop.request_stop(); });
+  watched_file source(file, stop.get_token(), progress);
   const auto damaged = [](std::size_t line_number, std::string what) {
     replay::summary nothing;
-    nothing.damage = replay::remark{line_number, std::move(what), {}};
+    nothing.damage = replay::diagnostic{line_number, std::move(what), {}};
     return nothing;
   };
   std::optional<transcript::reader> reader;
@@ -205,7 +198,7 @@ replay::summary replay_shard(const std::string& file, const std::vector<std::str
       reader->head()->command.empty()) {
     return damaged(1, "it was made without a child, so there is nothing to compare with");
   }
-  return shard_run(*reader, command, how, progress).run();
+  return shard_run(*reader, stop, command, how, progress).run();
 }
 
 }  // namespace kclxx::cli

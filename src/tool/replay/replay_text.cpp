@@ -79,16 +79,16 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
                 " answered, " + grouped(counts.checkpoints_failed) + " failed");
 }
 
-void print_remark(std::ostream& out, std::string_view kind, const std::string& file,
-                  const replay::remark& one) {
+void print_diagnostic(std::ostream& out, std::string_view kind, const std::string& file,
+                      const replay::diagnostic& one) {
   print_row(out, kind,
             file + ":" + std::to_string(one.transcript_line) + ": " + printable(one.what));
   if (!one.child_line.empty()) print_row(out, "", "child: " + printable(one.child_line));
 }
 
-void print_remarks(std::ostream& out, std::string_view kind, const std::string& file,
-                   const replay::remarks& all) {
-  for (const replay::remark& one : all.first()) print_remark(out, kind, file, one);
+void print_diagnostics(std::ostream& out, std::string_view kind, const std::string& file,
+                       const replay::diagnostics& all) {
+  for (const replay::diagnostic& one : all.first()) print_diagnostic(out, kind, file, one);
   const std::uint64_t more = all.count() - all.first().size();
   if (more > 0) print_row(out, kind, "... and " + grouped(more) + " more");
 }
@@ -98,14 +98,14 @@ void print_shard(std::ostream& out, const replayed_shard& one) {
   out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  " << one.file << "\n";
   if (!one.setup_error.empty()) return print_row(out, "not played", one.setup_error);
   if (what.resume) {
-    print_counts(out, what.counts, what.took);
-    print_row(out, "resumes", "behind " + to_string(*what.resume));
+    print_counts(out, what.counts, what.took());
+    print_row(out, "resumes", "after " + to_string(*what.resume));
   }
   for (const std::string& note : what.notes) print_row(out, "note", printable(note));
-  print_remarks(out, "breach", one.file, what.breaches);
-  print_remarks(out, "difference", one.file, what.differences);
-  if (what.failure) print_remark(out, "child failed", one.file, *what.failure);
-  if (what.damage) print_remark(out, "transcript", one.file, *what.damage);
+  print_diagnostics(out, "breach", one.file, what.breaches);
+  print_diagnostics(out, "difference", one.file, what.differences);
+  if (what.failure) print_diagnostic(out, "child failed", one.file, *what.failure);
+  if (what.damage) print_diagnostic(out, "transcript", one.file, *what.damage);
 }
 
 std::string_view verdict(exit_status status) {
@@ -131,7 +131,7 @@ void print_text(std::ostream& out, const replay_result& result) {
   for (const replayed_shard& one : result.shards) print_shard(out, one);
   if (result.shards.size() > 1) {
     out << "total  " << result.shards.size() << " shards\n";
-    print_counts(out, result.total(), result.took);
+    print_counts(out, result.total(), result.took());
   }
   out << verdict(result.status()) << "\n";
 }

@@ -5,7 +5,7 @@
 
 namespace kclxx::replay {
 
-void remarks::add(std::size_t transcript_line, std::string what, std::string_view child_line) {
+void diagnostics::add(std::size_t transcript_line, std::string what, std::string_view child_line) {
   constexpr std::size_t most_shown = 200;
   ++count_;
   if (first_.size() == most_kept) return;

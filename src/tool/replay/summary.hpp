@@ -18,24 +18,24 @@
 namespace kclxx::replay {
 
 /// A breach or a difference: where in the transcript, and what the child had written.
-struct remark {
+struct diagnostic {
   std::size_t transcript_line = 0;
   std::string what;
   std::string child_line;  ///< cut short; empty when it is not about a line
 };
 
 /// All are counted, the first ones are kept.
-class remarks {
+class diagnostics {
  public:
   static constexpr std::size_t most_kept = 100;
 
   void add(std::size_t transcript_line, std::string what, std::string_view child_line = {});
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  [[nodiscard]] const std::vector<remark>& first() const noexcept { return first_; }
+  [[nodiscard]] const std::vector<diagnostic>& first() const noexcept { return first_; }
 
  private:
   std::uint64_t count_ = 0;
-  std::vector<remark> first_;
+  std::vector<diagnostic> first_;
 };
 
 /// The counts, of one shard or of several.
@@ -56,19 +56,24 @@ struct totals {
 struct summary {
   std::string shard;  ///< empty when nothing was played
   totals counts;
-  /// From the first line to the last status.
-  std::chrono::nanoseconds took{};
-  /// Where a successor would begin, behind this one; std::nullopt before initialize.
+  /// The one for initialize, with which the child has started, and the last one.
+  std::optional<std::chrono::steady_clock::time_point> first_status{};
+  std::chrono::steady_clock::time_point last_status{};
+  /// Between the two: the time for the records.
+  [[nodiscard]] std::chrono::nanoseconds took() const noexcept {
+    return first_status ? last_status - *first_status : std::chrono::nanoseconds(0);
+  }
+  /// Where a successor would begin, after this one; std::nullopt before initialize.
   std::optional<sequence_position> resume;
   replay::timeline timeline;  ///< only when options asked for it
-  remarks breaches;
-  remarks differences;
+  diagnostics breaches;
+  diagnostics differences;
   /// Faults that were asked for and found no place, and the like.
   std::vector<std::string> notes;
   /// Why the child failed, if it did: it died, hung, or left with a status.
-  std::optional<remark> failure;
+  std::optional<diagnostic> failure;
   /// What is wrong with the transcript, if anything.
-  std::optional<remark> damage;
+  std::optional<diagnostic> damage;
 };
 
 }  // namespace kclxx::replay

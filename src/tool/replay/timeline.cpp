@@ -15,7 +15,7 @@ void timeline::deliver(const sequence_position& largest, std::uint64_t records) 
     return;
   }
   unpersisted_.push_back({largest, records, 1});
-  if (unpersisted_.size() <= most_moments) return;
+  if (unpersisted_.size() <= most_spans) return;
   group_size_ *= 2;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < unpersisted_.size(); ++i) {
@@ -42,24 +42,24 @@ void timeline::add_checkpoint(bool failed) noexcept {
   if (failed) ++failed_;
 }
 
-void timeline::add(moment one) {
+void timeline::add(span one) {
   one.delivered = delivered_;
   one.persisted = persisted_;
   one.checkpoints = std::exchange(checkpoints_, 0);
   one.failed_checkpoints = std::exchange(failed_, 0);
-  if (can_join(one) && moments_.back().batches < batches_each_) {
-    join(moments_.back(), one);
+  if (can_join(one) && spans_.back().batches < batches_each_) {
+    join(spans_.back(), one);
     return;
   }
-  moments_.push_back(std::move(one));
-  if (moments_.size() > most_moments) thin_out();
+  spans_.push_back(std::move(one));
+  if (spans_.size() > most_spans) downsample();
 }
 
-bool timeline::can_join(const moment& one) const noexcept {
-  return one.repeats && !moments_.empty() && moments_.back().repeats;
+bool timeline::can_join(const span& one) const noexcept {
+  return one.repeats && !spans_.empty() && spans_.back().repeats;
 }
 
-void timeline::join(moment& first, const moment& next) {
+void timeline::join(span& first, const span& next) {
   first.end = next.end;
   first.batches += next.batches;
   first.callback = std::max(first.callback, next.callback);
@@ -72,14 +72,14 @@ void timeline::join(moment& first, const moment& next) {
 
 // Each two neighbours that can come any number of times become one, and so do those to come: all
 // parts of the course are kept with the same care.
-void timeline::thin_out() {
+void timeline::downsample() {
   batches_each_ *= 2;
-  const std::vector<moment> all = std::exchange(moments_, {});
-  for (const moment& one : all) {
-    if (can_join(one) && moments_.back().batches + one.batches <= batches_each_) {
-      join(moments_.back(), one);
+  const std::vector<span> all = std::exchange(spans_, {});
+  for (const span& one : all) {
+    if (can_join(one) && spans_.back().batches + one.batches <= batches_each_) {
+      join(spans_.back(), one);
     } else {
-      moments_.push_back(one);
+      spans_.push_back(one);
     }
   }
 }

@@ -45,7 +45,12 @@ class reader {
 
   /// False at the end. What was read before an error has been delivered.
   /// Errors: as the constructor.
-  bool next(entry& out);
+  bool next(entry& out) { return next(out, text_); }
+  /// The same, with the memory for a line that was escaped: entries with a memory each stay valid
+  /// together, as long as has_buffered().
+  bool next(entry& out, std::string& text);
+  /// Another entry can be read without the source. The entries before it stay valid then.
+  [[nodiscard]] bool has_buffered() noexcept { return lines_.has_line(); }
 
  private:
   bool next_line(std::string_view& line);

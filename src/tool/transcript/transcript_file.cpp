@@ -6,14 +6,19 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <poll.h>
+#include <functional>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
-#include "tool/process/interruption.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+
+#include "tool/process/cancellation.hpp"
 
 namespace kclxx::cli {
 
@@ -27,6 +32,29 @@ constexpr std::size_t max_pieces = 4;
 
 }  // namespace
 
+/// A pipe or a terminal may have nothing for any time.
+struct input_file::readiness {
+  readiness(const descriptor& of, std::stop_token until)
+      : stop(std::move(until)),
+        on_stop(stop, [this] { boost::asio::post(loop, [this] { source.cancel(); }); }) {
+    source.assign(::fcntl(of.get(), F_DUPFD_CLOEXEC, 3));
+  }
+
+  void wait() {
+    // An error, as for /dev/null, which epoll(7) does not take: it is ready.
+    source.async_wait(source.wait_read, [](boost::system::error_code) {});
+    if (stop.stop_requested()) throw cancelled();
+    loop.restart();
+    loop.run();
+    if (stop.stop_requested()) throw cancelled();
+  }
+
+  boost::asio::io_context loop{1};
+  boost::asio::posix::stream_descriptor source{loop};
+  std::stop_token stop;
+  std::stop_callback<std::function<void()>> on_stop;
+};
+
 bool make_directory(const std::string& name) {
   // filesystem_error's own words would name the library's function.
   std::error_code error;
@@ -35,19 +63,21 @@ bool make_directory(const std::string& name) {
   return is_new;
 }
 
-input_file::input_file(std::string name)
+input_file::input_file(std::string name, std::stop_token stop)
     : name_(std::move(name)),
       file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                          : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (!file_.is_open()) fail(name_, "read");
+  struct stat status {};
+  const bool is_file = ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
+  if (!is_file) readiness_ = std::make_unique<readiness>(file_, std::move(stop));
 }
+
+input_file::~input_file() = default;
 
 std::size_t input_file::read(char* to, std::size_t size) {
   for (;;) {
-    // A pipe may block indefinitely; a file is always ready.
-    pollfd either[] = {{file_.get(), POLLIN, 0}, {interruption_descriptor(), POLLIN, 0}};
-    ::poll(either, 2, -1);
-    throw_if_interrupted();
+    if (readiness_) readiness_->wait();
     const ssize_t n = ::read(file_.get(), to, size);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EINTR) fail(name_, "read");

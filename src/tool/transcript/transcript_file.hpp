@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
+#include "tool/process/cancellation.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/transcript/byte_stream.hpp"
 
@@ -20,13 +23,17 @@ bool make_directory(const std::string& name);
 /// Errors: std::system_error, with the file's name.
 class input_file : public transcript::byte_source {
  public:
-  /// "-" is stdin.
-  explicit input_file(std::string name);
+  /// "-" is stdin. Errors of reading: cancelled, once the stop is requested.
+  explicit input_file(std::string name, std::stop_token stop = cancellation_token());
+  ~input_file() override;
   std::size_t read(char* to, std::size_t size) override;
 
  private:
+  struct readiness;
+
   std::string name_;
   descriptor file_;
+  std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
 /// A new file to append to; one writev(2) for each write.

@@ -59,11 +59,7 @@ const std::vector<layer>& layers() {
       {"src/tool/check/daemon", {"daemon_model/", "protocol/", "tool/check/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
-      {"src/tool/replay/shard_replay",
-       {"daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
-       {"kclxx/"},
-       effects},
-      {"src/tool/replay/child_side",
+      {"src/tool/replay/replay_plan",
        {"daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
        {"kclxx/"},
        effects},
@@ -74,7 +70,7 @@ const std::vector<layer>& layers() {
        effects},
       {"src/tool/",
        {"base/", "daemon_model/", "io/", "protocol/", "session/", "tool/"},
-       with_posix({"kclxx/", "CLI/"}),
+       with_posix({"kclxx/", "CLI/", "boost/asio/"}),
        {}},
   };
   return all;
@@ -84,7 +80,7 @@ const std::vector<layer>& layers() {
 bool is_json_in_its_place(std::string_view path, std::string_view header) {
   if (header == "simdjson.h") {
     return path.starts_with("src/kclxx/protocol/decoder") ||
-           path == "src/tool/transcript/decoder_outline.cpp";
+           path == "src/tool/transcript/line_summary.cpp";
   }
   return header.starts_with("nlohmann/") && (path.starts_with("src/kclxx/protocol/encoder") ||
                                              path.starts_with("src/kclxx/protocol/text") ||

@@ -65,7 +65,7 @@ TEST_CASE("lines go both ways, and the child's exit is there in the end", "[cli]
   CHECK(next_line(dialogue) == "half");  // without a newline
   CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
   CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
-  CHECK(dialogue.process().wait() == child_exit{3, 0});
+  CHECK(dialogue.wait_exit(soon()) == child_exit{3, 0});
 }
 
 TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
@@ -103,9 +103,9 @@ TEST_CASE("a child that is silent costs the time that was given", "[cli][dialogu
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
   CHECK(child_dialogue::clock::now() - begin >= 50ms);
-  dialogue.process().kill(SIGKILL);
+  dialogue.kill(SIGKILL);
   CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
-  CHECK(dialogue.process().wait() == child_exit{0, SIGKILL});
+  CHECK(dialogue.wait_exit(soon()) == child_exit{0, SIGKILL});
 }
 
 TEST_CASE("a child that does not read any more is told apart from one that left",

@@ -20,9 +20,9 @@ std::string why_not(const std::string& text) {
   return "it is fine";
 }
 
-std::vector<bool> throws_of(dice one, double probability) {
+std::vector<bool> throws_of(bernoulli one, double probability) {
   std::vector<bool> all;
-  for (int i = 0; i < 1000; ++i) all.push_back(one.says(probability));
+  for (int i = 0; i < 1000; ++i) all.push_back(one.draw(probability));
   return all;
 }
 
@@ -34,10 +34,10 @@ TEST_CASE("faults are read from one text", "[replay][faults]") {
       "end-of-input-at=7,kill-at=record:1,seed=18446744073709551615");
   CHECK(all.throttle == 0.25);
   CHECK(all.dependency == 1);
-  CHECK(all.shutdown_at == place{place::unit::batch, 3});
-  CHECK(all.lease_lost_at == place{place::unit::record, 500});
-  CHECK(all.end_of_input_at == place{place::unit::batch, 7});
-  CHECK(all.kill_at == place{place::unit::record, 1});
+  CHECK(all.shutdown_at == trigger{trigger::unit::batch, 3});
+  CHECK(all.lease_lost_at == trigger{trigger::unit::record, 500});
+  CHECK(all.end_of_input_at == trigger{trigger::unit::batch, 7});
+  CHECK(all.kill_at == trigger{trigger::unit::record, 1});
   CHECK(all.seed == 18446744073709551615U);
 }
 
@@ -56,37 +56,37 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
   CHECK(why_not("fire=1").starts_with("there is no fault 'fire'; there are throttle"));
 }
 
-TEST_CASE("the dice say the same for the same seed and shard, and keep to the probability",
+TEST_CASE("the bernoulli say the same for the same seed and shard, and keep to the probability",
           "[replay][faults]") {
-  const auto all = throws_of(dice(1, "shard"), 0.3);
-  CHECK(all == throws_of(dice(1, "shard"), 0.3));
-  CHECK(all != throws_of(dice(2, "shard"), 0.3));
-  CHECK(all != throws_of(dice(1, "other"), 0.3));
+  const auto all = throws_of(bernoulli(1, "shard"), 0.3);
+  CHECK(all == throws_of(bernoulli(1, "shard"), 0.3));
+  CHECK(all != throws_of(bernoulli(2, "shard"), 0.3));
+  CHECK(all != throws_of(bernoulli(1, "other"), 0.3));
   const auto count = std::count(all.begin(), all.end(), true);
   CHECK(count > 240);  // four standard deviations
   CHECK(count < 360);
-  CHECK(throws_of(dice(1, "shard"), 0) == std::vector<bool>(1000, false));
-  CHECK(throws_of(dice(1, "shard"), 1) == std::vector<bool>(1000, true));
+  CHECK(throws_of(bernoulli(1, "shard"), 0) == std::vector<bool>(1000, false));
+  CHECK(throws_of(bernoulli(1, "shard"), 1) == std::vector<bool>(1000, true));
 }
 
 TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",
           "[replay][faults]") {
-  using behind = fault_schedule::behind_line;
+  using after = fault_schedule::after_line;
   fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=record:8,shutdown-at=4"));
   shard.begin_batch(3);
-  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK_FALSE(shard.is_lease_lost());
   shard.begin_batch(4);
-  CHECK(shard.take_what_follows_line() == behind::kill);
-  CHECK(shard.take_what_follows_line() == behind::nothing);
+  CHECK(shard.take_what_follows_line() == after::kill);
+  CHECK(shard.take_what_follows_line() == after::nothing);
   CHECK_FALSE(shard.is_lease_lost());
-  CHECK_FALSE(shard.shutdown_takes_the_place(1));
+  CHECK_FALSE(shard.shutdown_replaces_it(1));
   shard.begin_batch(1);
   CHECK(shard.is_lease_lost());
   CHECK(shard.records() == 8);
   CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: 3 batches were "
                                                   "sent"});
-  CHECK(shard.shutdown_takes_the_place(1));
+  CHECK(shard.shutdown_replaces_it(1));
   CHECK(shard.unmet().empty());
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("histograms add up", "[replay][histogram]") {
   latency_histogram a;
   latency_histogram b;
   a.add(5ns);
-  b.add(-7ns);  // a clock's odd moment
+  b.add(-7ns);  // a clock's odd span
   b.add(9h);
   a.add(b);
   CHECK(a.count() == 3);

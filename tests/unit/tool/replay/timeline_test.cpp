@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-moment batch(std::chrono::nanoseconds begin) {
-  moment one{"processRecords"};
+span batch(std::chrono::nanoseconds begin) {
+  span one{"processRecords"};
   one.repeats = true;
   one.begin = begin;
   one.end = begin + 1us;
@@ -36,32 +36,32 @@ TEST_CASE("a checkpoint inside a batch counts as the batch before", "[replay][ti
   all.add_checkpoint(true);
   all.add_checkpoint(false);
   all.add(batch(1ms));
-  REQUIRE(all.moments().size() == 2);
-  CHECK(all.moments()[0].delivered == 9);
-  CHECK(all.moments()[0].persisted == 5);
-  CHECK(all.moments()[0].checkpoints == 1);
-  CHECK(all.moments()[1].persisted == 9);
-  CHECK(all.moments()[1].failed_checkpoints == 1);
+  REQUIRE(all.spans().size() == 2);
+  CHECK(all.spans()[0].delivered == 9);
+  CHECK(all.spans()[0].persisted == 5);
+  CHECK(all.spans()[0].checkpoints == 1);
+  CHECK(all.spans()[1].persisted == 9);
+  CHECK(all.spans()[1].failed_checkpoints == 1);
 }
 
 TEST_CASE("any number of batches is kept in bounded memory, with their sums and extremes",
           "[replay][timeline]") {
   timeline all;
-  all.add(moment{"initialize"});
+  all.add(span{"initialize"});
   constexpr std::uint64_t count = 100'000;
   for (std::uint64_t i = 1; i <= count; ++i) {
     all.deliver(sequence_position(std::to_string(i)), i);
     if (i % 10 == 0) all.add_checkpoint(false);
-    moment one = batch(std::chrono::nanoseconds(i * 1000));
+    span one = batch(std::chrono::nanoseconds(i * 1000));
     if (i == 777) one.callback = 3s;
     one.behind = std::chrono::milliseconds(count - i);
     all.add(std::move(one));
   }
   all.persist(sequence_position(std::to_string(count / 2)));
-  all.add(moment{"leaseLost"});
-  const auto& kept = all.moments();
-  CHECK(kept.size() <= timeline::most_moments + 1);
-  CHECK(kept.size() > timeline::most_moments / 4);
+  all.add(span{"leaseLost"});
+  const auto& kept = all.spans();
+  CHECK(kept.size() <= timeline::most_spans + 1);
+  CHECK(kept.size() > timeline::most_spans / 4);
   CHECK(kept.front().action == "initialize");
   CHECK(kept.back().action == "leaseLost");
   CHECK(kept.back().delivered == count);
@@ -72,7 +72,7 @@ TEST_CASE("any number of batches is kept in bounded memory, with their sums and 
   CHECK(kept[kept.size() / 2].delivered < count / 2 + 200);
   std::uint64_t checkpoints = 0;
   std::chrono::nanoseconds longest{};
-  for (const moment& one : kept) {
+  for (const span& one : kept) {
     checkpoints += one.checkpoints;
     longest = std::max(longest, one.callback);
   }

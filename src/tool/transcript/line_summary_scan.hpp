@@ -4,6 +4,7 @@
 // careful way decides.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +13,9 @@
 #include <string_view>
 
 #include "protocol/digits.hpp"
-#include "tool/transcript/decoder_outline.hpp"
+#include "tool/transcript/line_summary.hpp"
 
-namespace kclxx::protocol {
+namespace kclxx::transcript {
 
 /// How many bytes this base64 stands for.
 inline std::size_t decoded_size(std::string_view base64) noexcept {
@@ -22,15 +23,16 @@ inline std::size_t decoded_size(std::string_view base64) noexcept {
   while (padding < 2 && base64.size() > padding && base64[base64.size() - 1 - padding] == '=') {
     ++padding;
   }
-  return base64.size() / 4 * 3 - padding;
+  const std::size_t whole = base64.size() / 4 * 3;
+  return whole - std::min(padding, whole);
 }
 
-class outline_scan {
+class summary_scan {
  public:
-  explicit outline_scan(std::string_view line) : rest_(line) {}
+  explicit summary_scan(std::string_view line) : rest_(line) {}
 
   /// Of a batch only.
-  std::optional<outline> take();
+  std::optional<line_summary> take();
 
  private:
   struct record_fields {
@@ -65,12 +67,12 @@ class outline_scan {
     return true;
   }
   bool record(record_fields& to);
-  bool records(outline& to);
+  bool records(line_summary& to);
 
   std::string_view rest_;
 };
 
-inline bool outline_scan::record(record_fields& to) {
+inline bool summary_scan::record(record_fields& to) {
   std::string_view key;
   std::string_view ignored;
   std::int64_t number_ignored = 0;
@@ -91,11 +93,11 @@ inline bool outline_scan::record(record_fields& to) {
       return false;
     }
   } while (eat(","));
-  return eat("}") && is_sequence_number(to.sequence_number) &&
+  return eat("}") && protocol::is_sequence_number(to.sequence_number) &&
          to.sub_sequence_number <= std::uint64_t{INT64_MAX};
 }
 
-inline bool outline_scan::records(outline& to) {
+inline bool summary_scan::records(line_summary& to) {
   std::string_view largest;
   std::uint64_t largest_sub = 0;
   if (!eat("[")) return false;
@@ -105,7 +107,7 @@ inline bool outline_scan::records(outline& to) {
     if (!record(one)) return false;
     ++to.records;
     to.data_bytes += decoded_size(one.data);
-    const int order = compare_digits(one.sequence_number, largest);
+    const int order = protocol::compare_digits(one.sequence_number, largest);
     if (largest.empty() || order > 0 || (order == 0 && one.sub_sequence_number > largest_sub)) {
       largest = one.sequence_number;
       largest_sub = one.sub_sequence_number;
@@ -115,8 +117,8 @@ inline bool outline_scan::records(outline& to) {
   return eat("]");
 }
 
-inline std::optional<outline> outline_scan::take() {
-  outline result;
+inline std::optional<line_summary> summary_scan::take() {
+  line_summary result;
   if (!eat(R"({"action":"processRecords","records":)") || !records(result) ||
       !eat(R"(,"millisBehindLatest":)")) {
     return std::nullopt;
@@ -133,4 +135,4 @@ inline std::optional<outline> outline_scan::take() {
   return result;
 }
 
-}  // namespace kclxx::protocol
+}  // namespace kclxx::transcript

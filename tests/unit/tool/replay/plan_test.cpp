@@ -7,14 +7,15 @@
 
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
-#include "tool/replay/shard_replay.hpp"
+#include "tool/replay/replay_plan.hpp"
 
 using namespace kclxx::replay;
 using namespace std::chrono_literals;
 using Catch::Contains;
-using kclxx::transcript::entry;
 using kclxx::transcript::entry_kind;
-using want = shard_replay::want;
+using kclxx::transcript::line_summarizer;
+using kclxx::transcript::summarized_entry;
+using want = replay_plan::want;
 using steps = std::vector<std::string>;
 
 namespace {
@@ -72,14 +73,15 @@ class dialogue {
     REQUIRE(plan.wants() == want::entry);
   }
 
-  shard_replay plan;
-  shard_replay::time now{1h};
+  replay_plan plan;
+  replay_plan::time now{1h};
 
  private:
   steps entry_of(entry_kind kind, const std::string& line, std::chrono::microseconds at = 0us) {
-    kept_ = line + std::string(kclxx::protocol::outliner::padding, ' ');
-    entry one{at, kind, {kept_.data(), line.size()}};
-    one.line_number = ++line_number_;
+    kept_ = line + std::string(line_summarizer::padding, ' ');
+    summarized_entry one{{at, kind, {kept_.data(), line.size()}}};
+    one.content.line_number = ++line_number_;
+    if (kind == entry_kind::daemon_line) one.summary = summarizer_.summarize(one.content.line);
     return after([&](effects& out) { plan.on_entry(one, now, out); });
   }
   template <class Event>
@@ -99,6 +101,7 @@ class dialogue {
     return result;
   }
 
+  line_summarizer summarizer_;
   std::string kept_;
   std::size_t line_number_ = 0;
 };
@@ -183,6 +186,33 @@ TEST_CASE("the time of a callback is from the line's last byte to its status", "
   CHECK(d.plan.result().counts.callbacks.max() == 7ms);
 }
 
+TEST_CASE("the time for the records begins when the child has started", "[replay][plan]") {
+  dialogue d;
+  d.daemon(initialize);
+  d.sent();
+  d.daemon(batch(10));
+  d.now += 5s;
+  d.child(status_for("initialize"));
+  CHECK(d.plan.result().took() == 0s);
+  d.sent();
+  d.end();
+  d.now += 7ms;
+  d.child(status_for("processRecords"));
+  CHECK(d.plan.result().took() == 7ms);
+}
+
+TEST_CASE("a status that came in time is not late, however late the transcript is",
+          "[replay][plan]") {
+  options how;
+  how.timeout = 1500ms;
+  dialogue d(how);
+  d.start_batch();
+  CHECK(d.plan.deadline() == d.now + 1500ms);
+  d.child(status_for("processRecords"));
+  CHECK(d.plan.wants() == want::entry);
+  CHECK(d.plan.deadline() == replay_plan::time::max());
+}
+
 TEST_CASE("an action without its status until the deadline is a hanging child", "[replay][plan]") {
   options how;
   how.timeout = 1500ms;
@@ -221,7 +251,7 @@ TEST_CASE("the recorded pace counts from the first line", "[replay][plan]") {
 TEST_CASE("a shutdown as a fault takes the place of the batch, and then the input ends",
           "[replay][plan]") {
   options how;
-  how.inject.shutdown_at = place{place::unit::record, 3};
+  how.inject.shutdown_at = trigger{trigger::unit::record, 3};
   dialogue d(how);
   d.start_batch();
   d.daemon(batch(20));

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "protocol/overloaded.hpp"
-#include "tool/replay/shard_replay.hpp"
+#include "tool/replay/replay_plan.hpp"
 
 namespace kclxx::replay {
 
 namespace dm = daemon_model;
-using protocol::line_kind;
+using transcript::line_kind;
 
 namespace {
 
@@ -30,20 +30,20 @@ std::string seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-void shard_replay::on_sent(time now, effects& out) {
+void replay_plan::on_sent(time now, effects& out) {
   if (phase_ != phase::playing || !std::exchange(is_sending_, false)) return;
   sent_at_ = now;
-  meet_faults_behind_line(now, out);
+  meet_faults_after_line(now, out);
   go_on(now, out);
 }
 
-void shard_replay::on_input_broken(time now, effects& out) {
+void replay_plan::on_input_broken(time now, effects& out) {
   if (phase_ != phase::playing) return;
   input_broke_ = true;
   on_sent(now, out);
 }
 
-void shard_replay::on_child_line(std::string_view line, time now, effects& out) {
+void replay_plan::on_child_line(std::string_view line, time now, effects& out) {
   if (phase_ == phase::closing) {
     on_lost_line(std::string(line));
   } else if (phase_ == phase::playing) {
@@ -58,7 +58,7 @@ void shard_replay::on_child_line(std::string_view line, time now, effects& out) 
   }
 }
 
-void shard_replay::on_early_output(std::string_view text) {
+void replay_plan::on_early_output(std::string_view text) {
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
     const std::string_view line = text.substr(0, end);
@@ -70,13 +70,13 @@ void shard_replay::on_early_output(std::string_view text) {
   }
 }
 
-void shard_replay::take_held_line(time now, effects& out) {
+void replay_plan::take_held_line(time now, effects& out) {
   if (!held_) return;
   const held_line line = *std::exchange(held_, std::nullopt);
   take_child_line(line.text, std::min(line.at, now), out);
 }
 
-void shard_replay::take_child_line(std::string_view line, time now, effects& out) {
+void replay_plan::take_child_line(std::string_view line, time now, effects& out) {
   recorded_failure_.reset();
   if (is_open()) {
     const dm::child_line message = dm::parse_child_line(line);
@@ -93,8 +93,7 @@ void shard_replay::take_child_line(std::string_view line, time now, effects& out
   handle(happened, line, now, out);
 }
 
-void shard_replay::handle(const dm::happenings& all, std::string_view line, time now,
-                          effects& out) {
+void replay_plan::handle(const dm::happenings& all, std::string_view line, time now, effects& out) {
   const auto breach = [&](std::string what, std::string_view by) {
     summary_.breaches.add(current_.line_number, std::move(what), by);
   };
@@ -123,11 +122,11 @@ void shard_replay::handle(const dm::happenings& all, std::string_view line, time
   // What a fault or a breach cut off is not the transcript's mistake.
   if (phase_ == phase::closing && ahead_ && !is_deliberate_ && !worker_ended_ &&
       !current_.is_last) {
-    damage(ahead_->line_number, "a daemon sends no " + ahead_->name + " behind " + current_.name);
+    damage(ahead_->line_number, "a daemon sends no " + ahead_->name + " after " + current_.name);
   }
 }
 
-void shard_replay::on_answered(const dm::answered& one, std::string_view line, effects& out) {
+void replay_plan::on_answered(const dm::answered& one, std::string_view line, effects& out) {
   ++summary_.counts.checkpoints_answered;
   if (one.error) ++summary_.counts.checkpoints_failed;
   if (one.error && !one.attempted) {
@@ -142,8 +141,9 @@ void shard_replay::on_answered(const dm::answered& one, std::string_view line, e
   out.emplace_back(write_line{one.line});
 }
 
-void shard_replay::on_returned(time now, std::string_view line, effects& out) {
-  summary_.took = now - *began_;
+void replay_plan::on_returned(time now, std::string_view line, effects& out) {
+  if (!summary_.first_status) summary_.first_status = now;
+  summary_.last_status = now;
   if (current_.content.kind == line_kind::process_records) {
     totals& counts = summary_.counts;
     // A status before the line was written took no time.
@@ -152,7 +152,7 @@ void shard_replay::on_returned(time now, std::string_view line, effects& out) {
     counts.records += current_.content.records;
     counts.data_bytes += current_.content.data_bytes;
   }
-  if (how_.keeps_timeline) add_moment(now);
+  if (how_.keeps_timeline) add_span(now);
   if (how_.answers == answers_from::recorded && !current_.own && recorded_->has_lost_lease()) {
     lease_->lose();
   }
@@ -161,8 +161,8 @@ void shard_replay::on_returned(time now, std::string_view line, effects& out) {
   end_dialogue(now, out);
 }
 
-void shard_replay::add_moment(time now) {
-  moment one{current_.name};
+void replay_plan::add_span(time now) {
+  span one{current_.name};
   one.repeats = current_.what == dm::call_kind::process_records;
   one.begin = started_at_ - *began_;
   one.end = now - *began_;
@@ -171,7 +171,7 @@ void shard_replay::add_moment(time now) {
   summary_.timeline.add(std::move(one));
 }
 
-void shard_replay::on_worker_ended(const std::string& why, std::string_view line) {
+void replay_plan::on_worker_ended(const std::string& why, std::string_view line) {
   worker_ended_ = true;
   if (output_ended_) {
     fail(why);
@@ -180,7 +180,7 @@ void shard_replay::on_worker_ended(const std::string& why, std::string_view line
   }
 }
 
-void shard_replay::on_lost_line(const std::string& line) {
+void replay_plan::on_lost_line(const std::string& line) {
   const dm::child_line message = dm::parse_child_line(line);
   const bool is_checkpoint = std::holds_alternative<dm::child_checkpoint>(message);
   if (is_checkpoint) ++summary_.counts.checkpoints_asked;
@@ -189,7 +189,7 @@ void shard_replay::on_lost_line(const std::string& line) {
                         "nobody reads this line: it came after the last status", line);
 }
 
-void shard_replay::on_end_of_output(time now, effects& out) {
+void replay_plan::on_end_of_output(time now, effects& out) {
   if (phase_ == phase::closing) {
     phase_ = phase::waiting_for_exit;
     deadline_ = now + how_.timeout;
@@ -201,7 +201,7 @@ void shard_replay::on_end_of_output(time now, effects& out) {
   }
 }
 
-void shard_replay::on_timeout(time now, effects& out) {
+void replay_plan::on_timeout(time now, effects& out) {
   const std::string limit = " within " + seconds(how_.timeout);
   switch (phase_) {
     case phase::playing:
@@ -220,18 +220,18 @@ void shard_replay::on_timeout(time now, effects& out) {
   kill(now, out);
 }
 
-void shard_replay::kill(time now, effects& out) {
+void replay_plan::kill(time now, effects& out) {
   was_killed_ = true;
   phase_ = phase::waiting_for_exit;
   deadline_ = now + how_.timeout;
   out.emplace_back(kill_child{});
 }
 
-void shard_replay::fail(std::string why) {
-  if (!summary_.failure) summary_.failure = remark{current_.line_number, std::move(why), {}};
+void replay_plan::fail(std::string why) {
+  if (!summary_.failure) summary_.failure = diagnostic{current_.line_number, std::move(why), {}};
 }
 
-void shard_replay::on_exit(int status, int signal) {
+void replay_plan::on_exit(int status, int signal) {
   phase_ = phase::over;
   const bool is_fine = status == 0 && signal == 0;
   if (output_ended_ && summary_.failure && !was_killed_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/transcript/decoder_outline.hpp"
+#include "tool/transcript/line_summary.hpp"
 
 #include <chrono>
 #include <string>
@@ -8,33 +8,34 @@
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
 
-using namespace kclxx::protocol;
+using namespace kclxx::transcript;
+using kclxx::protocol::decode_error;
 using namespace std::chrono_literals;
 using kclxx::sequence_position;
 
 namespace {
 
 template <class Wanted>
-Wanted look_at(std::string line) {
+Wanted summarize(std::string line) {
   const std::size_t size = line.size();
-  line.append(outliner::padding, '?');
+  line.append(line_summarizer::padding, '?');
   const std::string before = line;
-  outliner one;
-  auto result = one.look_at({line.data(), size});
+  line_summarizer one;
+  auto result = one.summarize({line.data(), size});
   CHECK(line == before);
   REQUIRE(std::holds_alternative<Wanted>(result));
   return std::get<Wanted>(std::move(result));
 }
 
-outline fine(const std::string& line) { return look_at<outline>(line); }
+line_summary fine(const std::string& line) { return summarize<line_summary>(line); }
 std::string wrong(const std::string& line) {
-  const auto error = look_at<decode_error>(line);
+  const auto error = summarize<decode_error>(line);
   return (error.field.empty() ? "" : error.field + " ") + error.what;
 }
 
 }  // namespace
 
-TEST_CASE("the outline of a batch has its size and its largest position", "[protocol][outline]") {
+TEST_CASE("the summary of a batch has its size and its largest position", "[transcript][summary]") {
   const auto batch =
       fine(R"({"action":"processRecords","records":[)"
            R"({"action":"record","data":"aGVsbG8=","sequenceNumber":"100","subSequenceNumber":7},)"
@@ -50,14 +51,14 @@ TEST_CASE("the outline of a batch has its size and its largest position", "[prot
 }
 
 TEST_CASE("an empty batch has no position, and neither has one of zeros none",
-          "[protocol][outline]") {
+          "[transcript][summary]") {
   CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);
   CHECK(fine(R"({"action":"processRecords","records":[{"sequenceNumber":"00"}]})").position ==
         sequence_position("0"));
 }
 
-TEST_CASE("the outline tells the kinds of lines apart, whatever the order of their fields",
-          "[protocol][outline]") {
+TEST_CASE("the summary tells the kinds of lines apart, whatever the order of their fields",
+          "[transcript][summary]") {
   const auto begin = fine(R"({"sequenceNumber":"TRIM_HORIZON","shardId":"s","subSequenceNumber":0,)"
                           R"("action":"initialize"})");
   CHECK(begin.kind == line_kind::initialize);
@@ -73,7 +74,7 @@ TEST_CASE("the outline tells the kinds of lines apart, whatever the order of the
   CHECK(fine(R"({"action":"new","records":[]})").kind == line_kind::unknown_action);
 }
 
-TEST_CASE("an answer keeps what was asked for, however odd that was", "[protocol][outline]") {
+TEST_CASE("an answer keeps what was asked for, however odd that was", "[transcript][summary]") {
   const auto failed =
       fine(R"({"action":"checkpoint","sequenceNumber":"abc","subSequenceNumber":-1,)"
            R"("error":"IllegalArgumentException"})");
@@ -88,7 +89,7 @@ TEST_CASE("an answer keeps what was asked for, however odd that was", "[protocol
   CHECK_FALSE(null.error);
 }
 
-TEST_CASE("a line that is damaged is refused with the field", "[protocol][outline]") {
+TEST_CASE("a line that is damaged is refused with the field", "[transcript][summary]") {
   CHECK(wrong("") == "is empty");
   CHECK(wrong("[1]") == "is not a JSON object");
   CHECK(wrong(R"({"records":[]})") == "action is missing");
@@ -99,19 +100,19 @@ TEST_CASE("a line that is damaged is refused with the field", "[protocol][outlin
   CHECK(wrong(R"({"action":"processRecords","records":[{"data":"eA=="}]})") ==
         "records[0].sequenceNumber is empty");
   CHECK(wrong(R"({"action":"shutdown","reason":"?"})").starts_with("reason is none of"));
-  CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something behind the JSON object");
+  CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something after the JSON object");
   CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
 }
 
-TEST_CASE("bytes that are not UTF-8 do not hide what a line is", "[protocol][outline]") {
+TEST_CASE("bytes that are not UTF-8 do not hide what a line is", "[transcript][summary]") {
   const auto batch = fine(
       "{\"action\":\"processRecords\",\"records\":[{\"partitionKey\":\"\xff\","
       "\"sequenceNumber\":\"5\"}]}");
   CHECK(batch.position == sequence_position("5"));
 }
 
-TEST_CASE("the outline agrees with the lines that the tests' daemon writes",
-          "[protocol][outline]") {
+TEST_CASE("the summary agrees with the lines that the tests' daemon writes",
+          "[transcript][summary]") {
   const auto batch = fine(kclxx::test::records_line({"a", "bb", "ccc", "dddd"}, 41));
   CHECK(batch.records == 4);
   CHECK(batch.data_bytes == 10);

@@ -14,8 +14,9 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "protocol/decoder.hpp"
+#include "tool/transcript/entry.hpp"
 
-namespace kclxx::protocol {
+namespace kclxx::transcript {
 
 enum class line_kind {
   initialize,
@@ -28,7 +29,7 @@ enum class line_kind {
 };
 
 /// What a line of the daemon is, without its records.
-struct outline {
+struct line_summary {
   line_kind kind = line_kind::unknown_action;
   std::string action{};  ///< a status must repeat it
   std::optional<std::string> shard_id{};
@@ -43,25 +44,33 @@ struct outline {
   std::optional<std::string> error{};
 };
 
-/// Looks at lines of the daemon without changing or decoding them: for those who pass them on.
+/// Summarizes lines of the daemon without changing or decoding them: for those who pass them on.
 ///
 /// Thread safety: none. It keeps its working memory between lines.
-class outliner {
+class line_summarizer {
  public:
-  /// Bytes behind the end of a line that must be readable; their values are free.
-  static constexpr std::size_t padding = decoder::padding;
+  /// Bytes after the end of a line that must be readable; their values are free.
+  static constexpr std::size_t padding = protocol::decoder::padding;
 
-  outliner();
-  ~outliner();
-  outliner(const outliner&) = delete;
-  outliner& operator=(const outliner&) = delete;
+  line_summarizer();
+  ~line_summarizer();
+  line_summarizer(const line_summarizer&) = delete;
+  line_summarizer& operator=(const line_summarizer&) = delete;
 
+  using result = std::variant<line_summary, protocol::decode_error>;
   /// `line` is without its newline.
-  std::variant<outline, decode_error> look_at(std::string_view line);
+  result summarize(std::string_view line);
 
  private:
   struct working_memory;
   std::unique_ptr<working_memory> memory_;
 };
 
-}  // namespace kclxx::protocol
+/// An entry, with the summary when it is a line of the daemon.
+struct summarized_entry {
+  entry content{};
+  line_summarizer::result summary{};
+  std::string text{};  ///< memory for the line
+};
+
+}  // namespace kclxx::transcript

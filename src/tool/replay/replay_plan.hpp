@@ -16,10 +16,10 @@
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/replay/fault_schedule.hpp"
 #include "tool/replay/options.hpp"
-#include "tool/replay/recorded_side.hpp"
+#include "tool/replay/recording.hpp"
 #include "tool/replay/summary.hpp"
-#include "tool/transcript/decoder_outline.hpp"
 #include "tool/transcript/entry.hpp"
+#include "tool/transcript/line_summary.hpp"
 
 namespace kclxx::replay {
 
@@ -34,16 +34,16 @@ using effect = std::variant<write_entry, write_line, close_input, kill_child>;
 using effects = std::vector<effect>;
 
 /// Plays one shard's transcript against one child, as the daemon would: the plan, as a state
-/// machine over the model of the daemon. It is told what the transcript holds and what the child
-/// does, and appends what is to be done.
+/// machine over the model of the daemon. The on_ functions report what the transcript holds and
+/// what the child does, and append what is to be done.
 ///
 /// 1. wants() says what comes next. 2. One of the on_ functions is called. 3. Its effects are
 /// carried out, in order.
-/// The transcript is read one action ahead: what the daemon answered, and what the child said when
-/// it was recorded, stands behind an action's line.
+/// The transcript is read one action ahead: what the daemon answered, and what the child wrote
+/// when it was recorded, follows an action's line.
 ///
 /// Pure: no descriptor, thread or clock. Thread safety: none.
-class shard_replay {
+class replay_plan {
  public:
   using time = std::chrono::steady_clock::time_point;
 
@@ -56,17 +56,18 @@ class shard_replay {
     nothing,     ///< it is over
   };
 
-  explicit shard_replay(const options& how);
-  shard_replay(const shard_replay&) = delete;
-  shard_replay& operator=(const shard_replay&) = delete;
+  explicit replay_plan(const options& how);
+  replay_plan(const replay_plan&) = delete;
+  replay_plan& operator=(const replay_plan&) = delete;
 
   [[nodiscard]] want wants() const noexcept;
-  [[nodiscard]] time deadline() const noexcept { return deadline_; }
+  /// time::max() while only the transcript is waited for, which may take any time.
+  [[nodiscard]] time deadline() const noexcept;
   /// Whether a line from the child may be brought while an entry is wanted, so that the time of
   /// its coming is known.
   [[nodiscard]] bool can_take_line() const noexcept { return !held_; }
 
-  void on_entry(const transcript::entry& one, time now, effects& out);
+  void on_entry(const transcript::summarized_entry& next, time now, effects& out);
   void on_end_of_transcript(time now, effects& out);
   /// The transcript cannot be read on; what came before is played to its end.
   void on_damage(std::size_t line_number, std::string what, time now, effects& out);
@@ -91,14 +92,14 @@ class shard_replay {
     std::string name;
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
-    protocol::outline content{};
+    transcript::line_summary content{};
     std::size_t size = 0;              // of the line, with its newline
     std::optional<std::string> own{};  // the line, when it is none of the transcript
     bool is_last = false;              // the end of input comes next, whatever the transcript has
   };
 
-  // The transcript's side: shard_replay.cpp
-  void take_daemon_line(const transcript::entry& one, time now, effects& out);
+  // The transcript's side: replay_plan.cpp
+  void take_daemon_line(const transcript::summarized_entry& next, time now, effects& out);
   void go_on(time now, effects& out);
   [[nodiscard]] std::optional<action> next_action();
   [[nodiscard]] action injected(daemon_model::call_kind what, std::string name, bool is_last) const;
@@ -106,16 +107,16 @@ class shard_replay {
   void begin_shard(const action& first, time now);
   void end_dialogue(time now, effects& out);
   void close(time now, effects& out);
-  void meet_faults_behind_line(time now, effects& out);
+  void meet_faults_after_line(time now, effects& out);
   void damage(std::size_t line_number, std::string what);
 
-  // The child's side: child_side.cpp
+  // The child's side: replay_plan_child.cpp
   void take_held_line(time now, effects& out);
   void take_child_line(std::string_view line, time now, effects& out);
   void handle(const daemon_model::happenings& all, std::string_view line, time now, effects& out);
   void on_answered(const daemon_model::answered& one, std::string_view line, effects& out);
   void on_returned(time now, std::string_view line, effects& out);
-  void add_moment(time now);
+  void add_span(time now);
   void on_worker_ended(const std::string& why, std::string_view line);
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
@@ -126,10 +127,9 @@ class shard_replay {
   options how_;
   fault_schedule faults_;
   summary summary_;
-  protocol::outliner outliner_;
   std::optional<daemon_model::lease> lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
-  std::optional<recorded_side> recorded_;
+  std::optional<recording> recorded_;
   std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
   std::optional<transcript::entry> recorded_exit_;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/replay/recorded_side.hpp"
+#include "tool/replay/recording.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -34,31 +34,31 @@ dm::child_line normal(dm::child_line line) {
 
 }  // namespace
 
-recorded_side::recorded_side(expectation expected, const std::optional<sequence_position>& start)
+recording::recording(expectation expected, const std::optional<sequence_position>& start)
     : expected_(expected),
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
       checkpointer_(dm::generation::v3, lease_) {}
 
-void recorded_side::begin(dm::call_kind what, const std::optional<sequence_position>& largest) {
+void recording::begin(dm::call_kind what, const std::optional<sequence_position>& largest) {
   answers_.clear();
   if (largest) checkpointer_.deliver(*largest);
   if (what == dm::call_kind::shard_ended) checkpointer_.begin_shard_end();
 }
 
-void recorded_side::on_child_line(std::string_view line, std::size_t line_number) {
+void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (expected_ != expectation::answers) return;
   dm::child_line content = normal(dm::parse_child_line(line));
   if (is_compared(content)) messages_.push_back({std::move(content), line_number});
 }
 
-void recorded_side::on_answer(const protocol::outline& from) {
+void recording::on_answer(const transcript::line_summary& from) {
   answer one{{from.sequence_number, from.sub_sequence_number}, from.error};
   // What did not fail says how far the recorded child came.
   if (!one.error) static_cast<void>(checkpointer_.checkpoint(one.asked));
   answers_.push_back(std::move(one));
 }
 
-std::optional<std::string> recorded_side::take_failure(const dm::child_checkpoint& asked) {
+std::optional<std::string> recording::take_failure(const dm::child_checkpoint& asked) {
   const dm::child_line wanted = normal(asked);
   const auto found = std::find_if(answers_.begin(), answers_.end(),
                                   [&](const answer& one) { return normal(one.asked) == wanted; });
@@ -68,13 +68,13 @@ std::optional<std::string> recorded_side::take_failure(const dm::child_checkpoin
   return error;
 }
 
-bool recorded_side::has_lost_lease() const noexcept {
+bool recording::has_lost_lease() const noexcept {
   return std::any_of(answers_.begin(), answers_.end(),
                      [](const answer& one) { return one.error == "ShutdownException"; });
 }
 
-void recorded_side::compare(const dm::child_line& said, std::string_view line,
-                            remarks& differences) {
+void recording::compare(const dm::child_line& said, std::string_view line,
+                        diagnostics& differences) {
   if (expected_ != expectation::answers || !is_compared(said)) return;
   const dm::child_line got = normal(said);
   const bool is_status = std::holds_alternative<dm::child_status>(got);
@@ -88,7 +88,7 @@ void recorded_side::compare(const dm::child_line& said, std::string_view line,
   differences.add(
       wanted.line_number,
       "recorded was " + text_of(wanted.content) + ", but the child wrote " + text_of(got), line);
-  // The two go on together behind the status: one that checkpoints more often, or less, differs
+  // The two continue together after the status: one that checkpoints more often, or less, differs
   // there and not from there on.
   if (!is_status) {
     if (std::holds_alternative<dm::child_checkpoint>(wanted.content)) messages_.pop_front();
@@ -101,8 +101,8 @@ void recorded_side::compare(const dm::child_line& said, std::string_view line,
   }
 }
 
-void recorded_side::compare_final(const sequence_position& reached, std::size_t line_number,
-                                  remarks& differences) const {
+void recording::compare_final(const sequence_position& reached, std::size_t line_number,
+                              diagnostics& differences) const {
   if (expected_ != expectation::final_position || reached == lease_.checkpoint()) return;
   differences.add(line_number, "recorded was the final position " + to_string(lease_.checkpoint()) +
                                    ", but this child reached " + to_string(reached));

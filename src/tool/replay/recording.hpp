@@ -16,21 +16,21 @@
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/summary.hpp"
-#include "tool/transcript/decoder_outline.hpp"
+#include "tool/transcript/line_summary.hpp"
 
 namespace kclxx::replay {
 
 /// What the transcript holds of one action besides the daemon's line: the child's answers and the
 /// daemon's answers to its checkpoints. They are compared with what this child does, and recorded
 /// failures are handed out again. Pure; memory for one action.
-class recorded_side {
+class recording {
  public:
-  recorded_side(expectation expected, const std::optional<sequence_position>& start);
+  recording(expectation expected, const std::optional<sequence_position>& start);
 
   // What is read from the transcript.
   void begin(daemon_model::call_kind what, const std::optional<sequence_position>& largest);
   void on_child_line(std::string_view line, std::size_t line_number);
-  void on_answer(const protocol::outline& answer);
+  void on_answer(const transcript::line_summary& answer);
 
   // What this child does.
   /// The error that was recorded for the same position in the same action, the next one of them;
@@ -38,9 +38,10 @@ class recorded_side {
   std::optional<std::string> take_failure(const daemon_model::child_checkpoint& asked);
   /// An answer of ShutdownException was recorded and not handed out.
   [[nodiscard]] bool has_lost_lease() const noexcept;
-  void compare(const daemon_model::child_line& said, std::string_view line, remarks& differences);
+  void compare(const daemon_model::child_line& said, std::string_view line,
+               diagnostics& differences);
   void compare_final(const sequence_position& reached, std::size_t line_number,
-                     remarks& differences) const;
+                     diagnostics& differences) const;
 
  private:
   struct message {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transcript's side: which line goes out next, and the faults.
-#include "tool/replay/shard_replay.hpp"
+#include "tool/replay/replay_plan.hpp"
 
 #include <utility>
 
@@ -8,7 +8,7 @@ namespace kclxx::replay {
 
 namespace dm = daemon_model;
 using dm::call_kind;
-using protocol::line_kind;
+using transcript::line_kind;
 
 namespace {
 
@@ -35,9 +35,9 @@ call_kind kind_of(line_kind what) {
 
 }  // namespace
 
-shard_replay::shard_replay(const options& how) : how_(how), faults_(how.inject) {}
+replay_plan::replay_plan(const options& how) : how_(how), faults_(how.inject) {}
 
-shard_replay::want shard_replay::wants() const noexcept {
+replay_plan::want replay_plan::wants() const noexcept {
   switch (phase_) {
     case phase::playing:
       break;
@@ -53,11 +53,16 @@ shard_replay::want shard_replay::wants() const noexcept {
   return is_paused_ ? want::pause : want::child;
 }
 
-void shard_replay::on_entry(const transcript::entry& one, time now, effects& out) {
+replay_plan::time replay_plan::deadline() const noexcept {
+  return wants() == want::entry && (held_ || !is_open()) ? time::max() : deadline_;
+}
+
+void replay_plan::on_entry(const transcript::summarized_entry& next, time now, effects& out) {
   using transcript::entry_kind;
+  const transcript::entry& one = next.content;
   switch (one.kind) {
     case entry_kind::daemon_line:
-      take_daemon_line(one, now, out);
+      take_daemon_line(next, now, out);
       break;
     case entry_kind::child_line:
       if (recorded_) recorded_->on_child_line(one.line, one.line_number);
@@ -67,25 +72,26 @@ void shard_replay::on_entry(const transcript::entry& one, time now, effects& out
       recorded_exit_ = one;
       recorded_exit_->line = {};
       break;
-    case entry_kind::end_of_input:  // comes by itself, behind the last status
+    case entry_kind::end_of_input:  // comes after the last status
     case entry_kind::end_of_output:
       break;
   }
 }
 
-void shard_replay::take_daemon_line(const transcript::entry& one, time now, effects& out) {
-  auto looked_at = outliner_.look_at(one.line);
-  if (const auto* error = std::get_if<protocol::decode_error>(&looked_at)) {
+void replay_plan::take_daemon_line(const transcript::summarized_entry& from, time now,
+                                   effects& out) {
+  const transcript::entry& one = from.content;
+  if (const auto* error = std::get_if<protocol::decode_error>(&from.summary)) {
     const std::string field = error->field.empty() ? "" : error->field + " ";
     return on_damage(one.line_number, "the daemon's line: " + field + error->what, now, out);
   }
-  auto& content = std::get<protocol::outline>(looked_at);
+  const auto& content = std::get<transcript::line_summary>(from.summary);
   if (content.kind == line_kind::checkpoint_answer) {
     if (recorded_) recorded_->on_answer(content);
     return;
   }
   action next{kind_of(content.kind), content.action, one.line_number, one.at};
-  next.content = std::move(content);
+  next.content = content;
   next.size = one.line.size() + 1;
   if (how_.recorded_pace && !one.at) {
     return on_damage(one.line_number, "the line has no time, so there is no recorded pace", now,
@@ -95,27 +101,27 @@ void shard_replay::take_daemon_line(const transcript::entry& one, time now, effe
   go_on(now, out);
 }
 
-void shard_replay::on_end_of_transcript(time now, effects& out) {
+void replay_plan::on_end_of_transcript(time now, effects& out) {
   transcript_ended_ = true;
   go_on(now, out);
 }
 
-void shard_replay::on_damage(std::size_t line_number, std::string what, time now, effects& out) {
+void replay_plan::on_damage(std::size_t line_number, std::string what, time now, effects& out) {
   damage(line_number, std::move(what));
   on_end_of_transcript(now, out);
 }
 
-void shard_replay::damage(std::size_t line_number, std::string what) {
-  if (!summary_.damage) summary_.damage = remark{line_number, std::move(what), {}};
+void replay_plan::damage(std::size_t line_number, std::string what) {
+  if (!summary_.damage) summary_.damage = diagnostic{line_number, std::move(what), {}};
 }
 
-void shard_replay::on_time(time now, effects& out) {
+void replay_plan::on_time(time now, effects& out) {
   if (phase_ != phase::playing || !is_paused_ || now < deadline_) return;
   go_on(now, out);
 }
 
 // Whatever can be done now: the line that waited, or the next action.
-void shard_replay::go_on(time now, effects& out) {
+void replay_plan::go_on(time now, effects& out) {
   if (phase_ != phase::playing || is_sending_ || !is_looked_ahead()) return;
   take_held_line(now, out);
   if (phase_ != phase::playing || is_open()) return;
@@ -132,11 +138,11 @@ void shard_replay::go_on(time now, effects& out) {
 }
 
 // That of the transcript, or what the faults put before it.
-std::optional<shard_replay::action> shard_replay::next_action() {
+std::optional<replay_plan::action> replay_plan::next_action() {
   if (current_.is_last) return std::nullopt;
   if (faults_.is_lease_lost()) return injected(call_kind::lease_lost, "leaseLost", true);
   if (ahead_ && ahead_->content.kind == line_kind::process_records) {
-    if (faults_.shutdown_takes_the_place(ahead_->content.records)) {
+    if (faults_.shutdown_replaces_it(ahead_->content.records)) {
       return injected(call_kind::shutdown_requested, "shutdownRequested", true);
     }
     if (faults_.unknown_action_comes_first()) {
@@ -146,7 +152,7 @@ std::optional<shard_replay::action> shard_replay::next_action() {
   return std::exchange(ahead_, std::nullopt);
 }
 
-shard_replay::action shard_replay::injected(call_kind what, std::string name, bool is_last) const {
+replay_plan::action replay_plan::injected(call_kind what, std::string name, bool is_last) const {
   action made{what, name, current_.line_number};
   made.own = R"({"action":")" + name + R"("})";
   made.size = made.own->size() + 1;
@@ -154,7 +160,7 @@ shard_replay::action shard_replay::injected(call_kind what, std::string name, bo
   return made;
 }
 
-void shard_replay::begin_shard(const action& first, time now) {
+void replay_plan::begin_shard(const action& first, time now) {
   const std::string id = first.content.shard_id.value_or("");
   summary_.shard = id;
   began_ = now;
@@ -169,7 +175,7 @@ void shard_replay::begin_shard(const action& first, time now) {
   faults_.begin_shard(id);
 }
 
-void shard_replay::start(action next, time now, effects& out) {
+void replay_plan::start(action next, time now, effects& out) {
   if (!consumer_ && next.what != call_kind::initialize) {
     damage(next.line_number, "the dialogue does not begin with initialize");
     return end_dialogue(now, out);
@@ -205,7 +211,7 @@ void shard_replay::start(action next, time now, effects& out) {
   handle(happened, {}, now, out);
 }
 
-void shard_replay::end_dialogue(time now, effects& out) {
+void replay_plan::end_dialogue(time now, effects& out) {
   if (consumer_) {
     dm::happenings happened;
     consumer_->close(happened);
@@ -215,7 +221,7 @@ void shard_replay::end_dialogue(time now, effects& out) {
   }
 }
 
-void shard_replay::close(time now, effects& out) {
+void replay_plan::close(time now, effects& out) {
   phase_ = phase::closing;
   is_sending_ = false;
   held_.reset();
@@ -223,15 +229,15 @@ void shard_replay::close(time now, effects& out) {
   out.emplace_back(close_input{});
 }
 
-void shard_replay::meet_faults_behind_line(time now, effects& out) {
+void replay_plan::meet_faults_after_line(time now, effects& out) {
   switch (faults_.take_what_follows_line()) {
-    case fault_schedule::behind_line::nothing:
+    case fault_schedule::after_line::nothing:
       break;
-    case fault_schedule::behind_line::kill:
+    case fault_schedule::after_line::kill:
       is_deliberate_ = true;
       kill(now, out);
       break;
-    case fault_schedule::behind_line::end_of_input:
+    case fault_schedule::after_line::end_of_input:
       is_deliberate_ = true;
       end_dialogue(now, out);
       break;

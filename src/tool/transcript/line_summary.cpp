@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/transcript/decoder_outline.hpp"
+#include "tool/transcript/line_summary.hpp"
 
 #include <array>
 #include <cstdint>
@@ -8,11 +8,13 @@
 
 #include "protocol/decoder_values.hpp"
 #include "protocol/digits.hpp"
-#include "tool/transcript/decoder_outline_scan.hpp"
+#include "tool/transcript/line_summary_scan.hpp"
 
-namespace kclxx::protocol {
+namespace kclxx::transcript {
 
 namespace {
+
+using namespace protocol;
 
 struct named_kind {
   std::string_view action;
@@ -28,12 +30,12 @@ constexpr std::array<named_kind, 6> kinds{{
 }};
 
 /// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
-class look {
+class line_walk {
  public:
-  look(ondemand::document& document, std::deque<std::string>& arena)
+  line_walk(ondemand::document& document, std::deque<std::string>& arena)
       : document_(document), values_(arena) {}
 
-  outline take();
+  line_summary take();
 
  private:
   void take_field(ondemand::raw_json_string key, ondemand::value value);
@@ -43,7 +45,7 @@ class look {
 
   ondemand::document& document_;
   values values_;
-  outline result_;
+  line_summary result_;
   std::optional<std::string> reason_;
   std::string_view largest_;
   std::uint64_t largest_sub_ = 0;
@@ -51,7 +53,7 @@ class look {
   bool has_records_ = false;
 };
 
-outline look::take() {
+line_summary line_walk::take() {
   ondemand::json_type type{};
   if (document_.type().get(type) != simdjson::SUCCESS || type != ondemand::json_type::object) {
     fail({}, "is not a JSON object");
@@ -62,14 +64,14 @@ outline look::take() {
     take_field(field.key(), field.value());
   }
   if (document_.current_location().error() != simdjson::OUT_OF_BOUNDS) {
-    fail({}, "has something behind the JSON object");
+    fail({}, "has something after the JSON object");
   }
   if (!has_action_) fail("action", "is missing");
   classify();
   return std::move(result_);
 }
 
-void look::take_field(ondemand::raw_json_string key, ondemand::value value) {
+void line_walk::take_field(ondemand::raw_json_string key, ondemand::value value) {
   const auto text = [&](const char* name) -> std::optional<std::string> {
     const auto view = values_.string(value, {name});
     return view ? std::optional<std::string>(*view) : std::nullopt;
@@ -95,7 +97,7 @@ void look::take_field(ondemand::raw_json_string key, ondemand::value value) {
   }
 }
 
-void look::take_records(ondemand::value value) {
+void line_walk::take_records(ondemand::value value) {
   has_records_ = true;
   ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) fail("records", "is not an array");
@@ -111,7 +113,7 @@ void look::take_records(ondemand::value value) {
   }
 }
 
-void look::take_record(ondemand::object object, std::ptrdiff_t index) {
+void line_walk::take_record(ondemand::object object, std::ptrdiff_t index) {
   std::string_view digits;
   std::uint64_t sub = 0;
   for (auto item : object) {
@@ -141,7 +143,7 @@ void look::take_record(ondemand::object object, std::ptrdiff_t index) {
   }
 }
 
-void look::classify() {
+void line_walk::classify() {
   for (const named_kind& one : kinds) {
     if (one.action == result_.action) result_.kind = one.kind;
   }
@@ -172,16 +174,16 @@ void look::classify() {
 
 }  // namespace
 
-struct outliner::working_memory {
+struct line_summarizer::working_memory {
   ondemand::parser parser;
   std::deque<std::string> arena;
 };
 
-outliner::outliner() : memory_(std::make_unique<working_memory>()) {}
-outliner::~outliner() = default;
+line_summarizer::line_summarizer() : memory_(std::make_unique<working_memory>()) {}
+line_summarizer::~line_summarizer() = default;
 
-std::variant<outline, decode_error> outliner::look_at(std::string_view line) {
-  if (auto batch = outline_scan(line).take()) return std::move(*batch);
+line_summarizer::result line_summarizer::summarize(std::string_view line) {
+  if (auto batch = summary_scan(line).take()) return std::move(*batch);
   memory_->arena.clear();
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return decode_error{"is empty", {}};
@@ -201,10 +203,10 @@ std::variant<outline, decode_error> outliner::look_at(std::string_view line) {
     if (error) {
       return decode_error{std::string("is not valid JSON: ") + simdjson::error_message(error), {}};
     }
-    return look(document, memory_->arena).take();
+    return line_walk(document, memory_->arena).take();
   } catch (failure& bad) {
     return std::move(bad.error);
   }
 }
 
-}  // namespace kclxx::protocol
+}  // namespace kclxx::transcript

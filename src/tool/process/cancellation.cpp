@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/cancellation.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+namespace kclxx::cli {
+
+namespace {
+
+std::atomic<int> the_signal{0};
+
+std::stop_source& stop() {
+  static std::stop_source source;
+  return source;
+}
+
+/// A thread of its own takes the signals: what the command does meanwhile does not matter.
+class signal_thread {
+ public:
+  explicit signal_thread(ignored_signals those) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      ::sigaction(number, nullptr, &action);
+      const bool is_ignored = action.sa_handler == SIG_IGN;
+      if (!is_ignored || those == ignored_signals::are_taken) signals_.add(number);
+    }
+    signals_.async_wait([this](boost::system::error_code error, int number) {
+      if (error) return;
+      signals_.clear();  // the next one has its default effect
+      the_signal = number;
+      stop().request_stop();
+    });
+    thread_ = std::jthread([this] { loop_.run(); });
+  }
+  ~signal_thread() { loop_.stop(); }
+  signal_thread(const signal_thread&) = delete;
+  signal_thread& operator=(const signal_thread&) = delete;
+
+ private:
+  boost::asio::io_context loop_{1};
+  boost::asio::signal_set signals_{loop_};
+  std::jthread thread_;
+};
+
+}  // namespace
+
+void install_signal_handlers(ignored_signals those) {
+  stop();  // outlives the thread
+  static const signal_thread thread(those);
+}
+
+std::stop_token cancellation_token() noexcept { return stop().get_token(); }
+
+int cancellation_signal() noexcept { return the_signal.load(); }
+
+void throw_if_cancelled() {
+  if (cancellation_signal() != 0) throw cancelled();
+}
+
+void leave_by_cancellation() noexcept {
+  std::signal(cancellation_signal(), SIG_DFL);
+  std::raise(cancellation_signal());
+  std::_Exit(128 + cancellation_signal());
+}
+
+}  // namespace kclxx::cli

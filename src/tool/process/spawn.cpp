@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/process/spawn.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tool/process/exec.hpp"
+
+namespace kclxx::cli {
+
+spawner::spawner() {
+  ::posix_spawn_file_actions_init(&actions_);
+  ::posix_spawnattr_init(&attributes_);
+}
+
+spawner::~spawner() {
+  ::posix_spawnattr_destroy(&attributes_);
+  ::posix_spawn_file_actions_destroy(&actions_);
+}
+
+void spawner::put(int from, int to) { ::posix_spawn_file_actions_adddup2(&actions_, from, to); }
+
+void spawner::put_null_device(int to) {
+  ::posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
+}
+
+void spawner::give_own_group() {
+  ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+  ::posix_spawnattr_setpgroup(&attributes_, 0);
+}
+
+pid_t spawner::start(std::vector<std::string> command) {
+  if (command.empty()) throw start_error("no program was named");
+  const std::string program = command.front();
+  pid_t pid = -1;
+  int error = try_start(pid, command);
+  if (error == ENOEXEC) {
+    command.insert(command.begin(), "/bin/sh");
+    error = try_start(pid, command);
+  }
+  if (error == 0) return pid;
+  throw start_error((program.empty() ? "''" : program) +
+                    " cannot be started: " + std::strerror(error));
+}
+
+int spawner::try_start(pid_t& pid, std::vector<std::string>& command) {
+  std::vector<char*> environment;
+  if (environment_) environment = pointers_to(*environment_);
+  return ::posix_spawnp(&pid, command.front().c_str(), &actions_, &attributes_,
+                        pointers_to(command).data(), environment_ ? environment.data() : environ);
+}
+
+}  // namespace kclxx::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <spawn.h>
+#include <stdexcept>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "tool/process/descriptor.hpp"
+
+namespace kclxx::cli {
+
+/// The program cannot be started; what() names it and gives the reason.
+class start_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Starts programs: all that the tool starts and does not become.
+class spawner {
+ public:
+  spawner();
+  ~spawner();
+  spawner(const spawner&) = delete;
+  spawner& operator=(const spawner&) = delete;
+
+  /// The program's descriptor `to` is this one. Lifetime: `from` is open until start().
+  void put(int from, int to);
+  void put_null_device(int to);
+  /// It is the first of a new process group.
+  void give_own_group();
+  /// In place of this process's environment: NAME=value.
+  void set_environment(std::vector<std::string> environment) {
+    environment_ = std::move(environment);
+  }
+
+  /// `command` is the program, looked up in PATH when it has no slash, and its arguments. A script
+  /// without #! is run by the shell, as Java's ProcessBuilder does it. Errors: start_error.
+  pid_t start(std::vector<std::string> command);
+
+ private:
+  int try_start(pid_t& pid, std::vector<std::string>& command);
+
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+  std::optional<std::vector<std::string>> environment_;
+};
+
+}  // namespace kclxx::cli

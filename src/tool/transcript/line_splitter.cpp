@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/transcript/line_splitter.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kclxx::transcript {
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+constexpr std::size_t whole_pages(std::size_t size) { return (size + page - 1) / page * page; }
+
+}  // namespace
+
+char* line_splitter::prepare(std::size_t size) {
+  if (begin_ == end_) begin_ = scanned_ = end_ = 0;
+  // What is left moves to the beginning, so that its end is that of a page: the kernel copies much
+  // faster to there (docs/performance.md).
+  const std::size_t left = end_ - begin_;
+  const std::size_t begin = whole_pages(left) - left;
+  if (begin < begin_) {
+    std::memmove(memory_.data() + begin, memory_.data() + begin_, left);
+    scanned_ -= begin_ - begin;
+    begin_ = begin;
+    end_ = begin + left;
+  }
+  const std::size_t capacity = memory_.capacity();
+  if (capacity < end_ + size) memory_.grow(std::max(end_ + size, capacity + capacity / 2));
+  return memory_.data() + end_;
+}
+
+bool line_splitter::has_line() noexcept {
+  if (scanned_ == end_) return false;
+  const auto* newline =
+      static_cast<const char*>(std::memchr(memory_.data() + scanned_, '\n', end_ - scanned_));
+  scanned_ = newline == nullptr ? end_ : static_cast<std::size_t>(newline - memory_.data());
+  return newline != nullptr;
+}
+
+bool line_splitter::next(std::string_view& line) noexcept {
+  if (!has_line()) return false;
+  line = {memory_.data() + begin_, scanned_ - begin_};
+  begin_ = ++scanned_;
+  return true;
+}
+
+std::string_view line_splitter::take_rest() noexcept {
+  const std::string_view all = rest();
+  begin_ = scanned_ = end_;
+  return all;
+}
+
+std::size_t line_splitter::cut_rest(std::size_t size) noexcept {
+  const std::size_t dropped = std::max(end_ - begin_, size) - size;
+  end_ -= dropped;
+  scanned_ = std::min(scanned_, end_);
+  return dropped;
+}
+
+}  // namespace kclxx::transcript
