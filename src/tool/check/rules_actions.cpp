@@ -78,13 +78,13 @@ void unknown_goes_on(rule_context& on) {
 
 constexpr std::string_view hangs =
     "The daemon waits for the status without a time limit, unless timeoutInSeconds is set: the "
-    "shard hangs. When the child leaves instead, the whole worker ends, with all its shards.";
+    "shard hangs. When the child exits instead, the whole worker ends, with all its shards.";
 constexpr std::string_view old_end =
     "Daemons of 1.x end a shard with shutdown and TERMINATE, those of 2.0 with SHARD_END. Without "
-    "the status, by this very name, the worker ends or hangs.";
+    "a status for shutdown the worker ends or hangs.";
 constexpr std::string_view old_loss =
-    "Daemons of 1.x tell of a lost lease with shutdown and ZOMBIE, those of 2.0 with LEASE_LOST. "
-    "Without the status, by this very name, the worker ends or hangs.";
+    "Daemons of 1.x report a lost lease with shutdown and ZOMBIE, those of 2.0 with LEASE_LOST. "
+    "Without a status for shutdown the worker ends or hangs.";
 
 constexpr rule rules[] = {
     {"initialize", "initialize is answered", "P24", hangs, initialize},
@@ -93,14 +93,14 @@ constexpr rule rules[] = {
      hangs, initial_positions},
     {"one-record", "a batch of one record is answered", "P24", hangs, one_record},
     {"empty-batch", "a batch without records is answered", "P18",
-     "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the "
-     "only tick on an idle shard.",
+     "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the only "
+     "calls of an idle shard's child.",
      empty_batch},
     {"many-records", "a batch of 10,000 records is answered", "P6",
      "10,000 records are what one GetRecords call can bring.", many_records},
     {"long-line", "a line of 28 MB is answered", "P6",
-     "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more where the "
-     "daemon took aggregated records apart.",
+     "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more after the "
+     "daemon has split aggregated records.",
      long_line},
     {"large-record", "a record of 10 MiB is answered", "P6",
      "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string of "
@@ -108,8 +108,8 @@ constexpr rule rules[] = {
      "crash loop of the whole worker.",
      large_record},
     {"aggregated-records", "the user records of an aggregated record are answered", "P17",
-     "The daemon takes aggregated (KPL) records apart: one sequence number, several "
-     "sub-sequence numbers.",
+     "The daemon splits aggregated (KPL) records: one sequence number, several sub-sequence "
+     "numbers.",
      aggregated},
     {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
      "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
@@ -118,7 +118,7 @@ constexpr rule rules[] = {
     {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
     {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
     {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
-     "That is how 3.x hands a lease over. A child that left after shutdownRequested ends the "
+     "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
      "worker here.",
      hand_off},
     {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "P11", old_end,
@@ -134,7 +134,7 @@ constexpr rule rules[] = {
      unknown},
     {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
      "P29",
-     "A later daemon may add an action. A child that leaves takes the whole worker with it, on "
+     "A later daemon may add an action. A child that exits takes the whole worker with it, on "
      "every host, at every restart.",
      unknown_goes_on},
 };

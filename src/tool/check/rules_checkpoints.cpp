@@ -220,8 +220,8 @@ constexpr rule rules[] = {
     {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "P36",
      "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
     {"checkpoint-rises", "no checkpoint lies before one that succeeded", "P35, P36",
-     "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
-     "that compares text holds 9 for more than 10.",
+     "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child that "
+     "compares text takes 9 as greater than 10.",
      rises},
     {"checkpoint-sub-sequence",
      "a position in an aggregated record is checkpointed with its sub-sequence number", "P17, P21",
@@ -231,29 +231,29 @@ constexpr rule rules[] = {
     {"throttled-checkpoint",
      "a position whose checkpoint was throttled is persisted later, without an end of the child",
      "P41, P45",
-     "Throttling of the lease table is everyday life. A position that is dropped costs "
-     "duplicates after a restart; a child that leaves ends the whole worker.",
+     "Throttling of the lease table is common. A position that is dropped costs duplicates after a "
+     "restart; a child that exits ends the whole worker.",
      throttled},
     {"dependency-checkpoint",
      "a position is persisted later when its checkpoint failed with "
      "KinesisClientLibDependencyException",
      "P41, P45",
-     "It says that DynamoDB did not answer. A position that is dropped costs duplicates after a "
-     "restart; a child that leaves ends the whole worker.",
+     "It means that DynamoDB did not answer. A position that is dropped costs duplicates after a "
+     "restart; a child that exits ends the whole worker.",
      dependency},
     {"unknown-checkpoint-error",
      "a checkpoint that fails with an error of an unknown name does not hang the child", "P12, P43",
      "The error is the name of a Java class: an open set. The daemon waits for the status "
      "without a time limit.",
      unknown_error},
-    {"lease-is-gone", "after a ShutdownException the actions are answered all the same", "P42",
-     "It says that another worker has the lease, which is no fault of the child. The daemon "
-     "finds out and calls leaseLost; a child that leaves ends the whole worker.",
+    {"lease-is-gone", "after a ShutdownException actions are still answered", "P42",
+     "It means that another worker has the lease, through no fault of the child. The daemon finds "
+     "out and calls leaseLost; a child that exits ends the whole worker.",
      lease_is_gone},
     {"no-checkpoint-after-lease-is-gone",
      "after a ShutdownException no other checkpoint is asked for", "P42",
-     "None can succeed. Each costs a round trip, and a loop that tries again delays the "
-     "hand-off; the records are another worker's already.",
+     "None can succeed. Each costs a round trip, and a loop of retries delays the hand-off; the "
+     "records already belong to another worker.",
      none_after_lease_is_gone},
     {"checkpoint-at-shutdown",
      "everything delivered is persisted when shutdownRequested is answered", "P46",
@@ -261,7 +261,7 @@ constexpr rule rules[] = {
      "again elsewhere.",
      all_at_shutdown},
     {"throttled-at-shutdown",
-     "a checkpoint that was throttled in shutdownRequested is tried again before the status", "P46",
+     "a checkpoint that was throttled in shutdownRequested is retried before the status", "P46",
      "There is no later opportunity: what is not persisted is processed again elsewhere.",
      throttled_at_shutdown},
     {"shutdown-gives-up",

@@ -90,21 +90,21 @@ constexpr rule rules[] = {
      "hangs.",
      lines_complete},
     {"newline-before", "every message begins with a newline, too", "P3",
-     "Text that the processor or one of its libraries leaves on stdout without a newline is "
-     "glued to the message after it. The daemon skips that line as noise, and the shard hangs. "
-     "As long as nothing else is written to stdout, it does no harm.",
+     "Text without a newline that the processor or a library writes to stdout becomes part of the "
+     "next message. The daemon skips that line, and the shard hangs. There is no harm as long as "
+     "nothing else is written to stdout.",
      newline_before},
     {"only-messages", "nothing but messages is written to stdout", "P4",
      "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
      "status, the shard hangs.",
      only_messages},
     {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
-     "The daemon skips a message with a field that it does not know, or of a type that it "
-     "cannot read, and waits on: the shard hangs.",
+     "The daemon skips a message with a field that it does not know, or of a type that it cannot "
+     "read, and continues to wait: the shard hangs.",
      exact_fields},
     {"line-in-pieces", "a line that comes in pieces is taken as one", "P7",
      "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
-     "with pauses. A child that takes a piece for a line leaves or hangs.",
+     "with pauses. A child that takes a piece for a line exits or hangs.",
      line_in_pieces},
     {"one-status", "each action is answered by one status", "P24",
      "The daemon takes a second status for that of the next action. One of another name ends "

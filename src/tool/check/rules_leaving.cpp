@@ -119,12 +119,11 @@ constexpr std::string_view no_limit =
     "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
     "the next shard's turn.";
 constexpr std::string_view orphan =
-    "The daemon is gone, or ends. A child that stays is an orphan, without end, and may still "
-    "do the work that another worker does by now.";
+    "The daemon is gone. A child that stays is an orphan, and may still do work that another "
+    "worker has taken over.";
 constexpr std::string_view whole_group =
-    "A container's or terminal's signal reaches the whole process group. A child that ends before "
-    "the daemon can say shutdownRequested has persisted nothing, and makes of a graceful stop a "
-    "crash of the worker.";
+    "A container's or terminal's signal reaches the whole process group. A child that it ends has "
+    "persisted nothing, and turns a graceful stop into a crash of the worker.";
 
 constexpr rule rules[] = {
     {"end-of-input", "the child ends when its input ends while it is idle", "P31", no_limit,
@@ -134,10 +133,8 @@ constexpr rule rules[] = {
     {"end-of-input-after-ending",
      "the child ends when its input ends after shutdownRequested, leaseLost or shardEnded", "P31",
      no_limit, after_an_ending},
-    {"exit-status", "the child leaves with 0 when its input ends while nothing is to be done",
-     "P56",
-     "The daemon only logs it, but it is what tells a regular end from a failure in the logs, "
-     "and what monitoring goes by.",
+    {"exit-status", "the child exits with 0 when its input ends while nothing is to be done", "P56",
+     "The daemon only logs it, but logs and monitoring tell a regular end from a failure by it.",
      with_success},
     {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
      "P31", orphan, in_an_action},

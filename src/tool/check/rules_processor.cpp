@@ -74,20 +74,19 @@ void stray_print(rule_context& on) {
 
 constexpr rule rules[] = {
     {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
-     "The status says that the batch was processed. The next checkpoint passes its records over: "
+     "The status reports the batch as processed, and the next checkpoint covers its records: "
      "silent loss.",
      no_status},
-    {"poison-exit", "the child leaves with a non-zero status when the processor throws", "P53",
-     "A child that neither answers nor leaves hangs the shard without a message.", leaves},
+    {"poison-exit", "the child exits with a non-zero status when the processor throws", "P53",
+     "A child that neither answers nor exits hangs the shard without a message.", leaves},
     {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
      "The record is never delivered again: silent loss.", no_checkpoint},
     {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",
-     "It costs nothing to persist it, and what is not is processed again after the restart, "
-     "each time.",
+     "Persisting it costs nothing. Otherwise it is processed again after each restart.",
      earlier_work},
-    {"stray-print", "text that the processor leaves on stdout does not harm", "P3, P4",
-     "Text without a newline that is glued to the status makes the daemon skip it as noise: the "
-     "shard hangs over a debug print.",
+    {"stray-print", "text that the processor prints to stdout does no harm", "P3, P4",
+     "Text without a newline becomes part of the status's line. The daemon skips that line, and "
+     "the shard hangs because of a debug print.",
      stray_print},
 };
 

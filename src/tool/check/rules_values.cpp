@@ -121,11 +121,11 @@ void long_sequence_number(rule_context& on) {
 }
 
 constexpr std::string_view no_value =
-    "The daemon writes null where what it has read has no value. Kinesis fills them all in today; "
-    "a child that fails on null leaves or hangs, and meets the same record again after the "
-    "restart: a crash loop of the whole worker.";
+    "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
+    "a child that fails on null exits or hangs, and meets the same record again after the restart: "
+    "a crash loop of the whole worker.";
 constexpr std::string_view dies =
-    "A child that fails on it leaves or hangs. The whole worker ends, with all its shards, and "
+    "A child that fails on it exits or hangs. The whole worker ends, with all its shards, and "
     "meets the same record again after its restart: a crash loop.";
 
 constexpr rule rules[] = {
@@ -149,11 +149,11 @@ constexpr rule rules[] = {
      "worker on the day of the daemon's update.",
      unknown_fields},
     {"unknown-objects", "unknown fields that hold objects are ignored, too", "P13",
-     "What such an object holds, is none of the fields that the child knows, whatever their "
-     "names. A child that fails on it ends every worker on the day of the daemon's update.",
+     "Fields inside such an object are not those that the child knows, even if the names are the "
+     "same. A child that fails on it ends every worker on the day of the daemon's update.",
      unknown_objects},
     {"field-order", "fields may come in any order", "P13",
-     "The order of a JSON object's fields says nothing; the daemon's library may change it.",
+     "The order of a JSON object's fields has no meaning; the daemon's library may change it.",
      field_order},
     {"escaped-text", "escapes in a partition key are understood", "P2", dies, escaped_text},
     {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies, non_ascii_text},

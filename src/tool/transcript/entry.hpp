@@ -14,7 +14,7 @@ namespace kclxx::transcript {
 struct header {
   std::optional<std::string> shard;  ///< unknown when the dialogue did not begin with initialize
   std::string started;               ///< UTC, "2026-11-21T07:00:00.123456Z"
-  std::vector<std::string> command;  ///< the child's program and its arguments
+  std::vector<std::string> command;  ///< begins with the child's program
 
   bool operator==(const header&) const = default;
 };
