@@ -239,7 +239,7 @@ TEST_CASE("check lists problems with their place, and its status tells whether t
   box.write("b.properties", properties + "shutdownGraceMillis=0\n");
   const auto warned = box.kclxx({"daemon", "check", "b.properties"});
   CHECK(warned.status == 0);
-  CHECK(warned.out.starts_with("b.properties:8: warning: shutdownGraceMillis is there again"));
+  CHECK(warned.out.starts_with("b.properties:8: warning: shutdownGraceMillis is repeated"));
   CHECK(contains(warned.out, "\nb.properties:12: warning: shutdownGraceMillis is 0\n    why: "));
   CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
@@ -248,8 +248,8 @@ TEST_CASE("check lists problems with their place, and its status tells whether t
       box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
   CHECK(failed.status == 1);
   CHECK(failed.out ==
-        "KCLXX_PROPERTY_maxrecords: error: maxrecords is misspelt: case counts\n"
-        "    why: The daemon ignores it without a word.\n    fix: Write maxRecords.\n"
+        "KCLXX_PROPERTY_maxrecords: error: maxrecords is misspelt: keys are case-sensitive\n"
+        "    why: The daemon ignores it, without a warning.\n    fix: Write maxRecords.\n"
         "1 error, 0 warnings\n");
 }
 

@@ -78,8 +78,8 @@ struct capture {
                               const std::vector<std::string>& command) {
   try {
     io::outlive_signals();
-    // A write beyond a limit on file sizes is then an error, as on a full disk. A handler, which the
-    // child does not inherit.
+    // A write beyond a limit on file sizes is then an error, as on a full disk. A handler, which
+    // the child does not inherit.
     std::signal(SIGXFSZ, [](int) {});
     descriptor input = take_over(STDIN_FILENO, "stdin");
     descriptor output = take_over(STDOUT_FILENO, "stdout");

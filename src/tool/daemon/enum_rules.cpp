@@ -27,7 +27,7 @@ std::optional<value_problem> check_choice(const value_context& it,
                        it.is(kcl_version::kcl1)
                            ? "The daemon logs a warning, and " + it.default_stays() + "."
                            : std::string(no_start),
-                       "Write one of them, with nothing behind it."};
+                       "Write one of them, with nothing after it."};
 }
 
 }  // namespace
@@ -41,11 +41,12 @@ std::optional<value_problem> check_flag(const value_context& it, bool false_coun
   if (is_true) return std::nullopt;
   if (!is_false) {
     return value_problem{"is " + it.quoted() + ", which is neither true nor false",
-                         "The daemon says nothing and takes it for false.", "Write true or false."};
+                         "The daemon reads it as false, without a warning.",
+                         "Write true or false."};
   }
   if (is_first || false_counts || it.row.default_value != "true") return std::nullopt;
   return value_problem{"is false", "Here false counts as not set: the default, true, stays.",
-                       "Remove it; this daemon cannot be told false."};
+                       "Remove it; in this daemon it cannot be false."};
 }
 
 std::optional<value_problem> check_position(const value_context& it) {

@@ -45,7 +45,7 @@ void check_executable(const properties& all, const executable_look& look,
         "Use a path without blanks; a symbolic link will do.");
   } else if (program.find_first_of("\"'~$`*") != std::string::npos) {
     say("has quotes, ~ or $ in \"" + program + "\"",
-        "There is no shell: they are taken for letters of the name. " + no_child,
+        "There is no shell: they are read as part of the name. " + no_child,
         "Write the path itself, without blanks.");
   } else if (state == executable_state::missing) {
     say("names \"" + program + "\", which is not there", no_child,

@@ -41,17 +41,17 @@ std::string advice_for(std::string_view key) {
 
 diagnostic unknown(const property& one, kcl_version which) {
   const std::string in(name_of(which));
-  const std::string ignored = "The daemon ignores it without a word.";
+  const std::string ignored = "The daemon ignores it, without a warning.";
   const auto say = [&](const std::string& what, const std::string& fix) {
     return diagnostic_at(one, severity::error, one.key + " " + what, ignored, fix);
   };
   for (const property_row& row : property_table()) {
     if (row.type(which) != value_type::none && lower(row.key) == lower(one.key)) {
-      return say("is misspelt: case counts", "Write " + std::string(row.key) + ".");
+      return say("is misspelt: keys are case-sensitive", "Write " + std::string(row.key) + ".");
     }
   }
   if (const std::string advice = advice_for(one.key); !advice.empty()) {
-    return say("is no key of " + in, advice);
+    return say("is not a key of " + in, advice);
   }
   const std::string near = nearest_key(one.key, which);
   const std::string suggestion = near.empty() ? "Remove it." : "Did you mean " + near + "?";
@@ -59,7 +59,7 @@ diagnostic unknown(const property& one, kcl_version which) {
     return say("is a key of " + others + ", not of " + in,
                near.empty() ? "Remove it." : suggestion + " Otherwise remove it.");
   }
-  return say("is no key of " + in, suggestion);
+  return say("is not a key of " + in, suggestion);
 }
 
 std::string place_of(const property& one) {
@@ -100,13 +100,13 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
     if (next == nullptr) continue;
     if (next->key == one->key) {
       to.push_back(diagnostic_at(
-          *one, severity::warning, one->key + " is there again (" + place_of(*next) + ")",
-          "The last one counts; this one is dead text.", "Remove one of them."));
+          *one, severity::warning, one->key + " is repeated (" + place_of(*next) + ")",
+          "The last one counts; this one has no effect.", "Remove one of them."));
     } else {
-      to.push_back(diagnostic_at(
-          *one, severity::error,
-          one->key + " is there again as " + next->key + " (" + place_of(*next) + ")",
-          "Both set the same field, in an order that nobody can tell.", "Remove one of them."));
+      to.push_back(
+          diagnostic_at(*one, severity::error,
+                        one->key + " is repeated as " + next->key + " (" + place_of(*next) + ")",
+                        "Both set the same field, in an undefined order.", "Remove one of them."));
     }
   }
   for (const rival& pair : rivals) {
@@ -115,8 +115,8 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
     if (one == nullptr || other == nullptr || find_row(other->key, which) == nullptr) continue;
     to.push_back(diagnostic_at(
         *one, severity::error,
-        one->key + " stands beside " + other->key + " (" + place_of(*other) + ")",
-        "Both set the same field, in an order that nobody can tell.", "Remove one of them."));
+        one->key + " is set together with " + other->key + " (" + place_of(*other) + ")",
+        "Both set the same field, in an undefined order.", "Remove one of them."));
   }
 }
 

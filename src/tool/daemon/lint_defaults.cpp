@@ -55,7 +55,8 @@ void check_stream(const properties& all, kcl_version which, std::vector<diagnost
   const property* const name = effective(all, "streamName", which);
   if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
   to.push_back(diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
-                             "The ARN counts; this name is not read.", "Remove one of them."));
+                             "The ARN takes precedence; this name is ignored.",
+                             "Remove one of them."));
 }
 
 void check_start(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
@@ -68,7 +69,7 @@ void check_start(const properties& all, kcl_version which, std::vector<diagnosti
   to.push_back({severity::warning, 0, "", "initialPositionInStream is not set",
                 "A shard without a checkpoint starts at LATEST: records that were put before the "
                 "first worker was ready are never read.",
-                "initialPositionInStream = TRIM_HORIZON, or LATEST if that is meant."});
+                "initialPositionInStream = TRIM_HORIZON, or LATEST if you want that."});
 }
 
 void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
@@ -96,7 +97,7 @@ void check_fan_out(const properties& all, kcl_version which, std::vector<diagnos
       mode, severity::warning, "retrievalMode", "is DEFAULT",
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
       "per shard and hour, and per GB.",
-      "retrievalMode = POLLING, or FANOUT if that is meant."));
+      "retrievalMode = POLLING, or FANOUT if you want that."));
 }
 
 void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
@@ -107,7 +108,7 @@ void check_shutdown(const properties& all, kcl_version which, std::vector<diagno
       grace, severity::warning, "shutdownGraceMillis", "is 0",
       "On SIGTERM the daemon exits at once: no child receives shutdownRequested, and what was done "
       "since the last checkpoint is done again elsewhere.",
-      "shutdownGraceMillis = 25000, and less than your supervisor waits before it kills."));
+      "shutdownGraceMillis = 25000, and less than your supervisor waits before SIGKILL."));
 }
 
 void check_stuck_child(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
@@ -126,7 +127,7 @@ void check_stuck_child(const properties& all, kcl_version which, std::vector<dia
 
 void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   require(all, which, "executableName", "Name the program to start for each shard.", to);
-  require(all, which, "applicationName", "Name the application; it is the lease table's name, too.",
+  require(all, which, "applicationName", "Name the application; it is also the lease table's name.",
           to);
   if (which == kcl_version::kcl3) {
     require(all, which, "AwsCredentialsProvider",

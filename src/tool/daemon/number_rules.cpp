@@ -15,16 +15,16 @@ bool is_parsed_at_start(
 
 std::optional<value_problem> no_number(const value_context& it, bool zero_counts, bool is_wide) {
   value_problem found{
-      "is " + it.quoted() + ", which is no whole number" + (is_wide ? "" : " of 32 bits"), "",
-      "Write digits alone, without a unit, a comment or a blank behind them."};
+      "is " + it.quoted() + ", which is not a whole number" + (is_wide ? "" : " of 32 bits"), "",
+      "Write digits alone, without a unit, a comment or a blank after them."};
   if (is_parsed_at_start(it)) {
     found.why = no_start;
   } else if (it.is(kcl_version::kcl1)) {
     found.why = "The daemon logs a warning, and " + it.default_stays() + ".";
   } else if (!zero_counts) {
-    found.why = "The daemon says nothing, and " + it.default_stays() + ".";
+    found.why = "Without a warning, " + it.default_stays() + ".";
   } else {
-    found.why = "The daemon says nothing and takes it for 0.";
+    found.why = "The daemon reads it as 0, without a warning.";
   }
   return found;
 }
@@ -59,12 +59,12 @@ std::optional<value_problem> check_whole(const value_context& it, bool zero_coun
     return value_problem{"is negative",
                          it.is(kcl_version::kcl1)
                              ? "The daemon logs a warning and keeps the default."
-                             : "The daemon takes it as it is and misbehaves later.",
+                             : "The daemon accepts it and fails later.",
                          "Write a positive number, or remove it."};
   }
   if (*number == 0 && it.row.key == "timeoutInSeconds") {
     return value_problem{"is 0",
-                         "The daemon waits for no answer at all and halts at its first message.",
+                         "The daemon does not wait for any answer and halts at its first message.",
                          "Write the longest time that a batch may take, or remove it."};
   }
   if (*number == 0 && !zero_counts && it.row.default_value != "0") {
@@ -72,13 +72,12 @@ std::optional<value_problem> check_whole(const value_context& it, bool zero_coun
                          "Write another number, or remove it."};
   }
   if (it.row.key == "maxRecords" && *number > 10000) {
-    return value_problem{"is more than 10000",
-                         "Kinesis gives no more at once, and refuses to be asked.",
+    return value_problem{"is more than 10000", "Kinesis refuses requests for more.",
                          "Write 10000 or less."};
   }
   if (it.row.key == "idleTimeBetweenReadsInMillis" && *number < 200 && it.is(kcl_version::kcl3)) {
     return value_problem{"is less than 200",
-                         "A shard can be read five times a second: 200 is what counts.",
+                         "A shard can be read five times a second, so the daemon uses 200.",
                          "Write 200.", severity::warning};
   }
   return std::nullopt;
@@ -90,8 +89,8 @@ std::optional<value_problem> check_decimal(const value_context& it) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && number > 0) return std::nullopt;
-  return value_problem{"is " + it.quoted() + ", which is no number above 0",
-                       "The daemon says nothing, and " + it.default_stays() + ".",
+  return value_problem{"is " + it.quoted() + ", which is not a number above 0",
+                       "Without a warning, " + it.default_stays() + ".",
                        "Write a number like 0.5, or remove it."};
 }
 

@@ -13,8 +13,8 @@ std::optional<value_problem> check_pattern(const value_context& it, const char* 
                                            const char* like) {
   if (std::regex_match(it.value.begin(), it.value.end(), std::regex(pattern))) return std::nullopt;
   return value_problem{"is " + it.quoted() + ", which does not look like " + like,
-                       "The daemon does not start, or reaches nothing.",
-                       std::string("Write one like ") + like + ", with nothing behind it."};
+                       "The daemon does not start, or cannot connect.",
+                       std::string("Write one like ") + like + ", with nothing after it."};
 }
 
 }  // namespace
@@ -22,11 +22,11 @@ std::optional<value_problem> check_pattern(const value_context& it, const char* 
 std::optional<value_problem> check_timestamp(const value_context& it) {
   const auto number = whole_number(it.value);
   if (!number) {
-    return value_problem{"is " + it.quoted() + ", which is no number of seconds since 1970",
+    return value_problem{"is " + it.quoted() + ", which is not a number of seconds since 1970",
                          it.is(kcl_version::kcl1)
                              ? "The daemon logs a warning and starts at LATEST."
                              : std::string(no_start),
-                         "Write what date +%s prints."};
+                         "Write a number as date +%s prints it."};
   }
   if (*number >= 100'000'000'000) {
     return value_problem{"looks like milliseconds",
@@ -61,7 +61,7 @@ std::optional<value_problem> check_duration(const value_context& it) {
 std::optional<value_problem> check_tags(const value_context& it) {
   const char* const pattern = "[^=,]+=[^=,]*(,[^=,]+=[^=,]*)*";
   if (std::regex_match(it.value.begin(), it.value.end(), std::regex(pattern))) return std::nullopt;
-  return value_problem{"is " + it.quoted() + ", which is no list of tags",
+  return value_problem{"is " + it.quoted() + ", which is not a list of tags",
                        "The table gets no tags.", "Write name=value,name=value."};
 }
 

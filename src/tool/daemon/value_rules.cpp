@@ -56,7 +56,7 @@ std::optional<value_problem> check_value(const value_context& it) {
       return check_text(it);
     case value_type::no_effect:
       return value_problem{"has no effect in " + std::string(name_of(it.which)),
-                           "The daemon takes it and does nothing with it.", "Remove it.",
+                           "The daemon accepts it and ignores it.", "Remove it.",
                            severity::warning};
     case value_type::unusable:
       return value_problem{"cannot be set in a file", std::string(no_start), "Remove it."};
@@ -84,10 +84,10 @@ bool was_utf8(std::string_view value) {
 void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
   for (const property& one : all) {
     if (was_utf8(one.value)) {
-      to.push_back(diagnostic_at(one, severity::error,
-                                 one.key + " has letters beyond ASCII, in UTF-8",
-                                 "The daemon reads the file as ISO-8859-1 and gets other letters.",
-                                 "Write each as \\u and four hexadecimal digits."));
+      to.push_back(
+          diagnostic_at(one, severity::error, one.key + " has letters beyond ASCII, in UTF-8",
+                        "The daemon reads the file as ISO-8859-1 and gets other characters.",
+                        "Write each as \\u and four hexadecimal digits."));
     }
     const property_row* const row = find_row(one.key, which);
     if (row == nullptr) continue;

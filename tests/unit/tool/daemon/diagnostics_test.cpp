@@ -43,8 +43,8 @@ TEST_CASE("the shipped files have no diagnostics but their program, which is the
 TEST_CASE("a diagnostic has its line, the reason and the fix", "[diagnostics]") {
   const auto found = checked(sound.at(kcl_version::kcl3) + "\n\nmaxRecord=5\n");
   REQUIRE(found.size() == 1);
-  CHECK(found.front() == diagnostic{severity::error, 12, "", "maxRecord is no key of KCL 3.x",
-                                    "The daemon ignores it without a word.",
+  CHECK(found.front() == diagnostic{severity::error, 12, "", "maxRecord is not a key of KCL 3.x",
+                                    "The daemon ignores it, without a warning.",
                                     "Did you mean maxRecords?"});
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("diagnostics come in the file's order, those of no line last", "[diagn
 TEST_CASE("a mis-cased key is named with its right spelling", "[diagnostics]") {
   const auto found = checked(sound.at(kcl_version::kcl3) + "MetricsLevel=NONE\nDynamoDBEndpoint=x");
   REQUIRE(found.size() == 2);
-  CHECK(found[0].what == "MetricsLevel is misspelt: case counts");
+  CHECK(found[0].what == "MetricsLevel is misspelt: keys are case-sensitive");
   CHECK(found[0].fix == "Write metricsLevel.");
   CHECK(found[1].fix == "Write dynamoDBEndpoint.");
 }
@@ -90,8 +90,8 @@ TEST_CASE("keys that only the daemon's documents have come with advice", "[diagn
 
 TEST_CASE("keys inside the AWS clients are left alone", "[diagnostics]") {
   CHECK(with("cloudWatchClient.endpointOverride=http://127.0.0.1:1").empty());
-  CHECK(contains(with("kinesisClient.=x"), "no key"));
-  CHECK(contains(with("kinesisClient.region=x", kcl_version::kcl1), "no key"));
+  CHECK(contains(with("kinesisClient.=x"), "not a key"));
+  CHECK(contains(with("kinesisClient.region=x", kcl_version::kcl1), "not a key"));
 }
 
 TEST_CASE("what must be there and is not is an error", "[diagnostics]") {
@@ -152,14 +152,14 @@ TEST_CASE("a key that is there twice is mentioned where it does not count", "[di
   REQUIRE(found.size() == 1);
   CHECK(found.front().line == 1);
   CHECK(found.front().level == severity::warning);
-  CHECK(found.front().what == "maxRecords is there again (line 11)");
+  CHECK(found.front().what == "maxRecords is repeated (line 11)");
 }
 
-TEST_CASE("two keys for one field are an error, since nobody knows which counts", "[diagnostics]") {
-  CHECK(
-      contains(with("workerId=a\nworkerIdentifier=b"), "workerId stands beside workerIdentifier"));
-  CHECK(contains(with("initialPositionInStreamExtended=1600000000"), "stands beside"));
-  CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is there again as"));
+TEST_CASE("two keys for one field are an error, since their order is undefined", "[diagnostics]") {
+  CHECK(contains(with("workerId=a\nworkerIdentifier=b"),
+                 "workerId is set together with workerIdentifier"));
+  CHECK(contains(with("initialPositionInStreamExtended=1600000000"), "is set together with"));
+  CHECK(contains(with("awsCredentialsProvider=DefaultCredentialsProvider"), "is repeated as"));
 }
 
 TEST_CASE("what has no effect is a warning, what stops the daemon an error", "[diagnostics]") {

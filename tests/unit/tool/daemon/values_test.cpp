@@ -20,21 +20,22 @@ TEST_CASE("a 0 or false that counts as not set is an error", "[diagnostics]") {
   CHECK(with("cleanupLeasesUponShardCompletion=false", kcl_version::kcl1).empty());
 }
 
-TEST_CASE("what is no number is an error that says what counts instead", "[diagnostics]") {
+TEST_CASE("a value that is not a number is an error that names the effective value",
+          "[diagnostics]") {
   for (const char* value : {"abc", "10s", "1.5", "99999999999", "10 # ten", "", "0x10"}) {
     CAPTURE(value);
     CHECK(contains(with(std::string("maxRecords=") + value),
-                   "no whole number of 32 bits\nThe daemon says nothing, and the default, 10000"));
+                   "not a whole number of 32 bits\nWithout a warning, the default, 10000"));
   }
   CHECK(with("maxRecords=+7\n").empty());
   CHECK(with("failoverTimeMillis=99999999999 \n").empty());
   CHECK(contains(with("maxRecords=10 \n", kcl_version::kcl1), "logs a warning"));
-  CHECK(contains(with("gracefulLeaseHandoffTimeoutMillis=x"), "takes it for 0"));
+  CHECK(contains(with("gracefulLeaseHandoffTimeoutMillis=x"), "reads it as 0"));
   CHECK(contains(with("maxActiveThreads=10 "), "does not start"));
   CHECK(contains(with("maxRecords=-7"), "is negative"));
   CHECK(contains(with("maxRecords=10001"), "more than 10000"));
   CHECK(contains(with("timeoutInSeconds=0"), "halts at its first message"));
-  CHECK(contains(with("workerMetricsEMAAlpha=x"), "no number above 0"));
+  CHECK(contains(with("workerMetricsEMAAlpha=x"), "not a number above 0"));
   CHECK(with("workerMetricsEMAAlpha=0.7").empty());
 }
 
