@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view shard_end = "SHARD_END";
 
-/// The KCL's compareTo: one SHARD_END is not behind the other, whatever their sub-sequence numbers.
+/// The KCL's compareTo: one SHARD_END is not after the other, whatever their sub-sequence numbers.
 bool is_behind(const sequence_position& a, const sequence_position& b) {
   return a > b && !(a.sequence_number() == shard_end && b.sequence_number() == shard_end);
 }
@@ -49,7 +49,7 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
 
 outcome shard_record_processor_checkpointer::advance(const sequence_position& to) {
   // The position reached before is passed over, at the shard's end too, where it then does not
-  // stand for the end (P48).
+  // mean the end (P48).
   if (is_same(to, last_)) return {};
   const bool is_the_end = at_shard_end_ && is_same(to, *at_shard_end_);
   const sequence_position recorded = is_the_end ? sequence_position(shard_end) : to;

@@ -58,7 +58,7 @@ using child_line = std::variant<blank, ignored_line, child_status, child_checkpo
 
 /// What the daemon makes of a line (without its newline) from a child. It reads with Jackson:
 /// an unknown field makes the line noise (P20), scalars are converted to the type that is wanted,
-/// and whatever stands behind the object is ignored.
+/// and whatever follows the object is ignored.
 child_line parse_child_line(std::string_view line);
 
 std::ostream& operator<<(std::ostream& out, const child_line& line);

@@ -20,7 +20,7 @@ class lease {
   /// `checkpoint` may be a sentinel such as TRIM_HORIZON: nothing was persisted yet.
   explicit lease(const sequence_position& checkpoint) : checkpoint_(checkpoint) {}
 
-  /// Where a successor would resume: behind this position.
+  /// Where a successor would resume: after this position.
   [[nodiscard]] const sequence_position& checkpoint() const noexcept { return checkpoint_; }
 
   /// Another worker took it: every write fails with ShutdownException from now on.

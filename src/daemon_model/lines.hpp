@@ -20,7 +20,7 @@ enum class generation { v1, v2, v3 };
 /// Why the older daemons call shutdown.
 enum class shutdown_reason { shard_end, lease_lost };
 
-/// std::nullopt: a daemon that does not say where reading begins writes nulls.
+/// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,
                             const std::optional<sequence_position>& position);
 

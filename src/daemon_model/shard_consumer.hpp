@@ -45,7 +45,7 @@ struct returned {
   bool operator==(const returned&) const = default;
 };
 
-/// The call failed, but the daemon goes on (shutdownRequested only: it is logged).
+/// The call failed, but the daemon continues (shutdownRequested only: it is logged).
 struct failed {
   call_kind what;
   std::string why;
@@ -97,8 +97,8 @@ class shard_consumer {
   /// Precondition: can_call(what).
   void call(call_kind what, std::string_view action,
             const std::optional<sequence_position>& largest, happenings& out);
-  /// Whether a daemon would do this now: initialize first and once, nothing behind an ending but
-  /// the end of input, no records behind shutdownRequested.
+  /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
+  /// the end of input, no records after shutdownRequested.
   [[nodiscard]] bool can_call(call_kind what) const noexcept;
 
   /// A line (without its newline) from the child; it waits unread between calls (P25). To the

@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
   // Inherited as ignored, it would keep the children's exit statuses from us.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app(
-      "Records and makes dialogues between the KCL MultiLangDaemon and its children,\n"
-      "and starts the daemon, and what it needs for trying it out.\n",
+      "Records, generates, replays and checks dialogues between the KCL MultiLangDaemon and its\n"
+      "children; sets up, checks and runs the daemon, and a local Kinesis and DynamoDB.\n",
       "kclxx");
   app.set_version_flag("--version", std::string("kclxx ") + kclxx::version);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");

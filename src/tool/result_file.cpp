@@ -48,7 +48,7 @@ void result_file::commit() {
   if (const auto error = io::write_all(file_.get(), stream_.str())) {
     cannot_set_up(name_ + " cannot be written: " + error.message());
   }
-  // Some file systems say only now that the disk is full.
+  // Some file systems report only now that the disk is full.
   if (!file_.close()) cannot_set_up(name_ + " cannot be written: " + std::strerror(errno));
   if (part_ != name_ && std::rename(part_.c_str(), name_.c_str()) != 0) {
     const int error = errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child that plays its turns, which are its only argument, whatever the daemon says: the form is
+// A child that plays its turns, which are its only argument, whatever the daemon sends: the form is
 // that of "child" in a script for java/common/Oracle.java.
 #include <cstddef>
 #include <iostream>

@@ -19,7 +19,7 @@ A = next(workload for workload in WORKLOADS if workload.name == "A")
 
 
 def driven(cpu_seconds, seconds=1.0):
-    """What the driver says of a run."""
+    """What the driver reports of a run."""
     return {"cpu_seconds": cpu_seconds, "seconds": seconds, "records": 1000, "bytes": 10**9, "batches": 1,
             "round_trip_us": {"p10": 5, "p50": 10, "p99": 20}, "peak_bytes": 10**6, "line_bytes": 10**6}
 

@@ -113,7 +113,7 @@ TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]")
   REQUIRE(pid != -1);
   if (pid == 0) {
     ::setpgid(0, 0);
-    std::signal(SIGTERM, SIG_IGN);  // what a careless supervisor leaves behind
+    std::signal(SIGTERM, SIG_IGN);  // what a careless supervisor leaves
     box.become_kclxx({"daemon", "run", "a.properties", "--jars", "jars"});
     ::_exit(98);
   }
@@ -228,7 +228,7 @@ TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") 
   CHECK(contains(run.out, "arg: com.amazonaws.services.kinesis.multilang.MultiLangDaemon\n"));
 }
 
-TEST_CASE("check lists problems with their place, and its status tells whether there are any",
+TEST_CASE("check lists problems with their place, and its status shows whether there are any",
           "[daemon][check]") {
   const sandbox box;
   furnish(box);
@@ -253,7 +253,7 @@ TEST_CASE("check lists problems with their place, and its status tells whether t
         "1 error, 0 warnings\n");
 }
 
-TEST_CASE("check looks for the program where it stands", "[daemon][check]") {
+TEST_CASE("check looks for the program at its path", "[daemon][check]") {
   const sandbox box;
   furnish(box);
   const auto checked = [&](const std::string& command) {

@@ -56,7 +56,7 @@ void furnish(const sandbox& box) {
   box.write("my.properties", read("properties/aws.properties"));
 }
 
-/// Runs a command of a deployment file in the sandbox, which stands for /opt/my-consumer.
+/// Runs a command of a deployment file in the sandbox, in place of /opt/my-consumer.
 forked_result run_as_deployed(const sandbox& box, const std::string& program, words command) {
   REQUIRE(command.size() > 1);
   CHECK(command.front() == program);

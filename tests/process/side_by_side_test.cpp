@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of scripts/bench: whoever is measured must have done the work.
+// The driver of scripts/bench: a client that is measured must have done the work.
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A client in the shell: `checkpoint` says what it does with a line of records, `at_end` what it
+/// A client in the shell: `checkpoint` is what it does with a line of records, `at_end` what it
 /// does last.
 std::vector<std::string> client(const std::string& checkpoint, const std::string& at_end = "") {
   return {"/bin/sh", "-c",
@@ -83,7 +83,7 @@ TEST_CASE("a status for another action ends the measurement", "[bench]") {
   REQUIRE(contains(failure(client("action=initialize")), "in processRecords the child wrote"));
 }
 
-TEST_CASE("when a client ends, what it said on stderr is told", "[bench]") {
+TEST_CASE("when a client ends, what it wrote to stderr is reported", "[bench]") {
   REQUIRE(contains(failure(client("echo out of order >&2; exit 3")), "out of order"));
 }
 

@@ -41,7 +41,7 @@ inline std::vector<diagnostic> checked(const std::string& text,
   return check(parse_properties(text), which, {look});
 }
 
-/// What is found in a sound file with these lines behind it.
+/// What is found in a sound file with these lines after it.
 inline std::string with(const std::string& lines, kcl_version which = kcl_version::kcl3) {
   std::string result;
   for (const diagnostic& one : checked(sound.at(which) + lines, which)) {

@@ -8,7 +8,7 @@
 namespace kclxx::test {
 
 /// Puts a sha256sum into the sandbox that prints the expected checksums, changed by `edit`: a
-/// test's Maven brings no real jars. The pom.xml in its working directory tells which project it
+/// test's Maven brings no real jars. The pom.xml in its working directory names the project it
 /// is.
 inline void expect_jars(const sandbox& box, const std::string& edit = "cat") {
   const std::string source = KCLXX_SOURCE_DIR "/src/tool/";

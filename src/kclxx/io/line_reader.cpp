@@ -73,7 +73,7 @@ bool line_reader::next_line(line_buffer& line, std::size_t& length) {
   if (is_over_limit_) return false;
   const std::size_t rest = end_ - begin_ - length - 1;
   if (begin_ == 0 && rest <= length) {
-    // In lockstep with a daemon nothing lies behind the line, and nothing is copied.
+    // In lockstep with a daemon nothing follows the line, and nothing is copied.
     if (rest > 0) {
       line.grow(std::max(rest, first_capacity));
       std::memcpy(line.data(), newline + 1, rest);

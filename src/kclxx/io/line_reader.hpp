@@ -18,7 +18,7 @@ enum class read_result {
 /// Cuts a byte stream into lines. The current line is read straight into its own buffer; in
 /// lockstep with a daemon nothing is ever copied.
 ///
-/// 1. read_from(fd) once; 2. next_line() until it says there is no more; 3. again.
+/// 1. read_from(fd) once; 2. next_line() until there is no more; 3. again.
 /// Thread safety: none.
 class line_reader {
  public:
@@ -29,19 +29,19 @@ class line_reader {
   read_result read_from(int fd, int& error);
 
   /// Whether a whole line is there. If so, `line` gets its buffer and `length` its length without
-  /// the newline (and without a carriage return before it); what lay behind it is kept for the
+  /// the newline (and without a carriage return before it); what follows it is kept for the
   /// next. `line`'s old memory becomes the reader's next buffer, so that two buffers serve for
   /// ever; lend() makes it one large and one small.
   bool next_line(line_buffer& line, std::size_t& length);
 
-  /// The line that is arriving, as far as it is there and when it stands in a buffer of its own,
+  /// The line that is arriving, as far as it is there and when it is in a buffer of its own,
   /// else empty. It may be rewritten, but for newlines, and moves with the next call.
   [[nodiscard]] std::span<char> arriving() noexcept {
     if (begin_ != 0 || scanned_ != end_) return {};
     return {buffer_.data(), end_};
   }
 
-  /// What was read behind the last newline: after the end of input, an unfinished line.
+  /// What was read after the last newline: after the end of input, an unfinished line.
   bool unfinished(line_buffer& line, std::size_t& length);
 
   /// True once a line turned out longer than max_line_length. The line's beginning

@@ -17,7 +17,7 @@ class reactor {
   struct handlers {
     /// Input is there (or its end): read once, which does not block. Called again until pause().
     std::function<void()> readable;
-    /// Reading begins or goes on: what was read before may be delivered. Must not read.
+    /// Reading begins or continues: what was read before may be delivered. Must not read.
     std::function<void()> resumed;
     /// The writer hung up while reading is paused. Called at most once.
     std::function<void()> hung_up;

@@ -82,7 +82,7 @@ base64_result decode_base64_scalar(char* text, std::size_t size) noexcept {
 }
 
 void restore_base64(char* text, std::size_t groups) noexcept {
-  // From the end: a group's text covers the bytes of the groups behind it.
+  // From the end: a group's text covers the bytes of the groups after it.
   for (std::size_t i = groups; i-- > 0;) {
     const auto byte = [&](std::size_t which) {
       return static_cast<std::uint32_t>(static_cast<unsigned char>(text[3 * i + which]));

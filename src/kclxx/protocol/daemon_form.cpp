@@ -33,8 +33,8 @@ constexpr std::size_t first_marked(word marks) {
   return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
 }
 
-/// The first character that ends a string or cannot stand in it as it is: a quote, a backslash, a
-/// control character. There is one: the zeros behind the line.
+/// The first character that ends a string or cannot be in it unescaped: a quote, a backslash, a
+/// control character. There is one: the zeros after the line.
 const char* end_of_plain_text(const char* at) {
   for (;; at += sizeof(word)) {
     const word text = load(at);
@@ -61,7 +61,7 @@ bool is_ascii(std::string_view text) {
   return bits < 0x80;
 }
 
-/// A place in the line. Each function takes what it names and goes behind it, or gives false and
+/// A place in the line. Each function takes what it names and moves past it, or returns false and
 /// stands before what it could not take.
 class reader {
  public:
@@ -74,7 +74,7 @@ class reader {
 
   template <std::size_t Size>
   bool take(const char (&text)[Size]) {
-    static_assert(Size <= daemon_form_reader::look_ahead, "there is no more behind the line");
+    static_assert(Size <= daemon_form_reader::look_ahead, "there is no more after the line");
     if (std::memcmp(at_, text, Size - 1) != 0) return false;
     at_ += Size - 1;
     return true;
@@ -157,10 +157,10 @@ bool reader::sub_sequence_number(std::uint64_t& to) {
   return true;
 }
 
-/// With what must stand behind it.
+/// With what must follow it.
 bool reader::record(record::fields& to) {
   if (!take("{")) return false;
-  // Jackson puts a getter behind the fields, so the daemon has `action` at the end; it says nothing
+  // Jackson puts a getter after the fields, so the daemon has `action` at the end; it means nothing
   // in either place.
   take("\"action\":\"record\",");
   if (!take("\"data\":") || !data(to.data)) return false;

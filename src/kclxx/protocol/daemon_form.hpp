@@ -52,14 +52,14 @@ struct daemon_form {
 /// Thread safety: none.
 class daemon_form_reader {
  public:
-  /// Bytes behind what is given that must be there to be read.
+  /// Bytes after what is given that must be readable.
   static constexpr std::size_t look_ahead = 64;
 
-  /// line[0, size) has arrived, and zeros stand behind it. May be called again with more, at
+  /// line[0, size) has arrived, and zeros follow it. May be called again with more, at
   /// another address too: what was read moved with the line, and `records` follow it.
   void read_ahead(char* line, std::size_t size, std::vector<record>& records);
 
-  /// line[0, length) is whole, and zeros stand behind it. `records` as read_ahead left them, or
+  /// line[0, length) is whole, and zeros follow it. `records` as read_ahead left them, or
   /// empty.
   daemon_form finish(char* line, std::size_t length, std::vector<record>& records);
 
@@ -72,7 +72,7 @@ class daemon_form_reader {
 
   state state_ = state::before_records;
   char* line_ = nullptr;
-  std::size_t at_ = 0;       // behind the last record that was read
+  std::size_t at_ = 0;       // after the last record that was read
   std::size_t scanned_ = 0;  // so much of the next record's data has no quote
   highest_position highest_;
 };

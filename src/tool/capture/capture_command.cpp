@@ -27,7 +27,7 @@ namespace {
 using transcript::entry_kind;
 
 // A private copy, with /dev/null in its place: so that closing it is all that it takes for the
-// other side to see it, and no file opened later can stand where the dialogue was.
+// other side to see it, and no file opened later can take the dialogue's place.
 descriptor take_over(int standard, const std::string& name) {
   descriptor own(::fcntl(standard, F_DUPFD_CLOEXEC, 3));
   if (!own.is_open()) throw std::system_error(errno, std::generic_category(), name);

@@ -26,7 +26,7 @@ struct checkpoint_seen {
 
 /// "a checkpoint at 103/0", for a report.
 std::string to_string(const checkpoint_seen& one);
-/// The position that it stands for; std::nullopt: not a position.
+/// The position that it means; std::nullopt: not a position.
 std::optional<sequence_position> position_of(const checkpoint_seen& one);
 
 /// A line that the daemon would skip.
@@ -41,7 +41,7 @@ struct reaction {
   bool is_answered = false;
   bool is_wrong = false;   ///< a status came, for another action
   bool is_gone = false;    ///< the child's output ended
-  std::string unfinished;  ///< what stands there without a newline
+  std::string unfinished;  ///< what is there without a newline
   std::string seen;        ///< what came instead of the status
 };
 

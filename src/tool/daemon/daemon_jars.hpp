@@ -14,7 +14,7 @@ std::filesystem::path place_of_jars(const std::filesystem::path& cache, tool::kc
 bool has_jars(const std::filesystem::path& folder, tool::kcl_version which);
 
 /// Brings the jars with Maven, unless they are there, and gives their folder (see
-/// package_cache.hpp). Blocking: until Maven is done. What it says goes to stderr. Errors:
+/// package_cache.hpp). Blocking: until Maven is done. Its output goes to stderr. Errors:
 /// command_error.
 std::filesystem::path fetch_jars(const std::filesystem::path& cache, tool::kcl_version which,
                                  bool is_offline);

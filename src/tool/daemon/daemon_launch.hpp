@@ -10,7 +10,7 @@
 
 namespace kclxx::cli {
 
-/// What `run`, `print-command` and `check` are told.
+/// The options of `run`, `print-command` and `check`.
 struct daemon_options {
   int kcl = 3;
   std::string file;   ///< the properties

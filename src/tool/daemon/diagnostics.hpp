@@ -12,8 +12,8 @@
 namespace kclxx::tool {
 
 enum class severity {
-  warning,  ///< the daemon does what the file says, and that has a price
-  error,    ///< the daemon does something else than the file says, or does not start
+  warning,  ///< the daemon does what the file asks for, and that has a price
+  error,    ///< the daemon does something else than the file asks for, or does not start
 };
 
 struct diagnostic {

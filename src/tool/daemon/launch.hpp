@@ -18,7 +18,7 @@ struct launch_settings {
   std::string heap;           ///< for -Xmx; empty: what Java thinks best
   std::string properties_file;
   std::string logging_file;
-  std::vector<std::string> java_options;  ///< behind those that are always there, so they win
+  std::vector<std::string> java_options;  ///< after those that are always there, so they win
 };
 
 struct launch {
@@ -33,8 +33,8 @@ std::string settle_worker_id(properties& all, kcl_version which, const std::stri
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
 std::string stream_name(const properties& all, kcl_version which);
 
-/// `all` is what the file will say, with its worker id settled. The environment is what run() shows
-/// to a processor (shard_context).
+/// `all` is what the file will contain, with its worker id settled. The environment is what run()
+/// shows to a processor (shard_context).
 launch compose(const launch_settings& settings, const properties& all);
 
 /// A text that goes to the command as a file, on a descriptor.

@@ -11,7 +11,7 @@
 namespace kclxx::tool {
 
 /// The variables KCLXX_PROPERTY_<key>, from "NAME=value" texts, sorted by key. Two underscores
-/// stand for a dot, which many shells refuse in a name. property::origin is the variable's name.
+/// mean a dot, which many shells refuse in a name. property::origin is the variable's name.
 properties overrides_in(const std::vector<std::string>& environment);
 
 /// `all` with each override in its key's place, whatever spelling of it the generation takes for

@@ -72,7 +72,7 @@ class partial_folder {
 
   [[nodiscard]] const fs::path& path() const { return path_; }
 
-  /// False: another folder already stands there.
+  /// False: another folder is already there.
   bool move_to(const fs::path& place) {
     fs::permissions(path_, fs::perms(0755));
     if (::rename(path_.c_str(), place.c_str()) == -1) {

@@ -15,7 +15,7 @@ namespace kclxx::cli {
 
 /// Brings the jars of a project into a folder, together with its pom, and verifies their checksums.
 /// Blocking: until Maven is done.
-/// Errors: command_error that says how to get Maven, that it failed, or which jar differs.
+/// Errors: command_error with how to get Maven, that it failed, or which jar differs.
 void fetch_with_maven(const std::filesystem::path& folder, const tool::embedded::project& project,
                       const std::string& what, bool is_offline);
 
@@ -24,7 +24,7 @@ bool has_jar(const std::filesystem::path& folder, std::string_view beginning);
 
 /// Brings node_modules beside the package.json and package-lock.json that are in a folder.
 /// Blocking: until npm is done.
-/// Errors: command_error that says how to get npm, or that it failed.
+/// Errors: command_error with how to get npm, or that it failed.
 void fetch_with_npm(const std::filesystem::path& folder, const std::string& what, bool is_offline);
 
 }  // namespace kclxx::cli

@@ -14,7 +14,7 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\f'; }
 bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 
 /// Takes the text apart into logical lines: continued ones joined, comments and blank ones left
-/// out. It goes as java.util.Properties does, to the letter of its oddities: behind a lone
+/// out. It goes as java.util.Properties does, with all its oddities: after a lone
 /// backslash a comment can still begin, and the backslash of a last line without its newline is
 /// dropped.
 class line_splitter {
@@ -52,7 +52,7 @@ class line_splitter {
         skips_space = true;
       } else if (is_escaped) {
         line.pop_back();
-        // The end of the text right behind this one byte ends the line, even an empty one.
+        // The end of the text right after this one byte ends the line, even an empty one.
         if (at_ == text_.size() && !was_pair_) return true;
         skips_space = is_continued = true;
         is_escaped = false;

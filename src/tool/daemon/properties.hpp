@@ -11,7 +11,7 @@
 namespace kclxx::tool {
 
 /// One key of a properties file. UTF-8; half of a UTF-16 pair becomes the three bytes that it would
-/// have by itself, since Java lets it stand.
+/// otherwise have, since Java lets it stay.
 struct property {
   std::string key;
   std::string value;

@@ -6,7 +6,7 @@
 
 namespace kclxx::tool {
 
-/// Java's strings and UTF-8, both ways without loss: a half of a pair that stands alone keeps its
+/// Java's strings and UTF-8, both ways without loss: a half of a pair that is alone keeps its
 /// value, in three bytes.
 std::string to_utf8(std::u16string_view text);
 /// A byte that belongs to no such sequence becomes the character with its number (ISO-8859-1).

@@ -12,11 +12,11 @@ namespace kclxx::cli {
 /// no executable file of that name.
 std::optional<std::string> find_program(const std::string& name);
 
-/// What stands under the path, or under the name in PATH.
+/// The program at the path, or of that name in PATH.
 tool::executable_state look_at_program(const std::string& name);
 
 /// Java: $JAVA_HOME/bin/java, or the one in PATH.
-/// Errors: command_error that says how to get one.
+/// Errors: command_error with how to get one.
 std::string find_java();
 
 }  // namespace kclxx::cli

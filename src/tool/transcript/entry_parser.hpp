@@ -12,7 +12,7 @@ namespace kclxx::transcript {
 /// where it was escaped. Null, or what is wrong.
 const char* parse_entry(std::string_view line, entry& out, std::string& text);
 
-/// Whether a line stands as it is in a transcript: it begins with { and ends with }.
+/// Whether a line is unchanged in a transcript: it begins with { and ends with }.
 [[nodiscard]] bool is_object(std::string_view line) noexcept;
 
 }  // namespace kclxx::transcript

@@ -27,7 +27,7 @@ record_batch batch_of(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a record says null apart from empty", "[record][P19]") {
+TEST_CASE("a record distinguishes null from empty", "[record][P19]") {
   const record nothing(record::fields{.sequence_number = "7"});
   CHECK_FALSE(nothing.has_data());
   CHECK(nothing.data().empty());

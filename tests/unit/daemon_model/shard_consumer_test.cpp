@@ -98,7 +98,7 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
         lines{"close the child's input", "the worker ends: initialize: the child's output ended"});
 }
 
-TEST_CASE("a failed shutdownRequested is only logged; the lease lost behind it ends the worker",
+TEST_CASE("a failed shutdownRequested is only logged; the lease lost after it ends the worker",
           "[daemon_model][P27]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
@@ -109,7 +109,7 @@ TEST_CASE("a failed shutdownRequested is only logged; the lease lost behind it e
         lines{"close the child's input", "the worker ends: leaseLost: the child's output ended"});
 }
 
-TEST_CASE("a line with an unknown field is skipped, and the daemon goes on waiting",
+TEST_CASE("a line with an unknown field is skipped, and the daemon continues to wait",
           "[daemon_model][P20]") {
   dialogue daemon;
   daemon.call(call_kind::initialize);
@@ -191,7 +191,7 @@ TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
 }
 
-TEST_CASE("lines behind a status wait unread for the next call", "[daemon_model][P25]") {
+TEST_CASE("lines after a status wait unread for the next call", "[daemon_model][P25]") {
   dialogue daemon;
   daemon.start_batch("200");
   daemon.child(status_for("processRecords"));
@@ -239,7 +239,7 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
   }
 }
 
-TEST_CASE("a lost lease answers ShutdownException, and faults answer what they are told to",
+TEST_CASE("a lost lease answers ShutdownException, and faults answer what they are set to",
           "[daemon_model][P42]") {
   dialogue daemon;
   daemon.start_batch("200");

@@ -175,7 +175,7 @@ TEST_CASE("lines before a closed end are all given, then the end of input", "[io
   CHECK_FALSE(one.rest());
 }
 
-TEST_CASE("an end of input behind a newline leaves nothing unfinished", "[io][line_reader]") {
+TEST_CASE("an end of input after a newline leaves nothing unfinished", "[io][line_reader]") {
   wire one;
   one.write("line\n");
   one.close();
@@ -230,7 +230,7 @@ TEST_CASE("a lent buffer takes over what was read, if it is larger", "[io][line_
   CHECK(to.line.data() == memory);
 }
 
-TEST_CASE("behind every line the padding is writable", "[io][line_reader]") {
+TEST_CASE("after every line the padding is writable", "[io][line_reader]") {
   wire one;
   const std::string text(first_capacity - 1, 'x');
   one.write(text.substr(0, 60000));

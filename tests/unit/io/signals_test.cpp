@@ -47,7 +47,7 @@ TEST_CASE("a program that is started can be ended by these signals", "[io][signa
         }).status == SIGTERM);
 }
 
-TEST_CASE("a read that such a signal interrupts goes on", "[io][signals]") {
+TEST_CASE("a read that such a signal interrupts continues", "[io][signals]") {
   CHECK(in_forked_copy([] {
           std::signal(SIGTERM, SIG_DFL);
           outlive_signals();

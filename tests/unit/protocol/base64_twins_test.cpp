@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectorized decoder against its scalar twin. Each text stands alone between two pages that
+// The vectorized decoder against its scalar twin. Each text is alone between two pages that
 // must not be touched.
 #include <algorithm>
 #include <random>

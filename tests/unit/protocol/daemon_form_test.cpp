@@ -193,7 +193,7 @@ TEST_CASE("a record that has another form is read by the decoder, and those befo
   CHECK(line.as<protocol::process_records>().millis_behind_latest->count() == 12);
 }
 
-TEST_CASE("an error names the record by its place in the batch, whoever reads it",
+TEST_CASE("an error names the record by its place in the batch, whichever reader finds it",
           "[protocol][daemon_form]") {
   const std::string usual = record_of(long_data, R"("key")", digits);
   const decoded_line line(

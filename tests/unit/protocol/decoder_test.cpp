@@ -25,7 +25,7 @@ TEST_CASE("initialize has the shard and where reading begins", "[protocol][P10]"
   }
 }
 
-TEST_CASE("all generations of the last actions are told apart", "[protocol][P11]") {
+TEST_CASE("the last actions of all generations are distinguished", "[protocol][P11]") {
   CHECK(decoded_line(R"({"action":"leaseLost"})").is<protocol::lease_lost>());
   CHECK(decoded_line(R"({"action":"shardEnded"})").is<protocol::shard_ended>());
   CHECK(decoded_line(R"({"action":"shutdownRequested"})").is<protocol::shutdown_requested>());
@@ -46,8 +46,7 @@ TEST_CASE("an answer to a checkpoint has an error or none", "[protocol][P12][P40
   CHECK(failed.as<protocol::checkpoint_answer>().error == "ThrottlingException");
 }
 
-TEST_CASE("an action that nobody knows is told by its name, whatever its fields are",
-          "[protocol][P29]") {
+TEST_CASE("an unknown action is known by its name, whatever its fields are", "[protocol][P29]") {
   decoded_line line(R"({"records":7,"x":[{"y":[]}],"action":"Tune\u0055p","reason":null})");
   CHECK(line.is<protocol::unknown_action>());
   CHECK(line.message().action == "TuneUp");
@@ -101,7 +100,7 @@ TEST_CASE("times may be integers or floating point", "[protocol][P15]") {
   CHECK(line.as<protocol::process_records>().millis_behind_latest == milliseconds(1600000000000));
 }
 
-TEST_CASE("the largest position is found by value, wherever it stands", "[protocol][P35]") {
+TEST_CASE("the largest position is found by value, wherever it is", "[protocol][P35]") {
   decoded_line line(
       R"({"action":"processRecords","records":[{"sequenceNumber":"0099"},)"
       R"({"sequenceNumber":"100","subSequenceNumber":5},{"sequenceNumber":"00100","subSequenceNumber":4},)"

@@ -31,7 +31,7 @@ TEST_CASE("a line that is cut off anywhere is an error", "[protocol][hostile]") 
   }
 }
 
-TEST_CASE("something behind the object is an error", "[protocol][hostile]") {
+TEST_CASE("something after the object is an error", "[protocol][hostile]") {
   for (const std::string& line : lines) {
     for (const char* tail : {"x", "{}", "}", "]", ",", "\"", "{\"action\":\"leaseLost\"}"}) {
       CAPTURE(line, tail);

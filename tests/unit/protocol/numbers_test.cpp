@@ -57,7 +57,7 @@ TEST_CASE("a sub-sequence number is one that the daemon's long can hold", "[prot
         "records[0].subSequenceNumber is not an integer from 0 on");
 }
 
-TEST_CASE("of a field that stands twice the last one counts", "[protocol]") {
+TEST_CASE("of a field that appears twice the last one counts", "[protocol]") {
   const decoded_line line(
       R"({"action":"processRecords","records":[{"sequenceNumber":"7"}],"records":[]})");
   CHECK(line.records().empty());

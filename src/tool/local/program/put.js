@@ -31,7 +31,7 @@ function progress(done) {
 // The file is stdin: the tool has opened it.
 async function put({ stream, 'partition-key': key, 'key-separator': separator, ...options }) {
   const kinesis = kinesisClient(runningState(options));
-  await listShards(kinesis, stream); // no stream: say so before the first line is typed
+  await listShards(kinesis, stream); // no stream: report it before the first line is typed
   let number = 0;
   let done = 0;
   const blank = [];

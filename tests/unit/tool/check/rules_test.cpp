@@ -16,7 +16,7 @@ using lines = std::vector<std::string>;
 
 namespace {
 
-/// What the child says to a line.
+/// What the child answers to a line.
 using answers = std::function<lines(const std::string&)>;
 
 class fake_child : public child {

@@ -43,7 +43,7 @@ TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]"
               "/jars/*", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
 }
 
-TEST_CASE("the user's Java options stand behind ours, so they win", "[launch]") {
+TEST_CASE("the user's Java options come after ours, so they win", "[launch]") {
   launch_settings with = settings(kcl_version::kcl3);
   with.heap = "256m";
   with.java_options = {"-Xmx1g", "-cp", "/mine/*"};
@@ -52,7 +52,7 @@ TEST_CASE("the user's Java options stand behind ours, so they win", "[launch]") 
         words{"-Dfile.encoding=UTF-8", "-Xmx256m", "-cp", "/jars/*", "-Xmx1g", "-cp", "/mine/*"});
 }
 
-TEST_CASE("children are told stream, application and worker", "[launch]") {
+TEST_CASE("children get the names of stream, application and worker", "[launch]") {
   using environment = std::vector<std::pair<std::string, std::string>>;
   const environment expected{{"KCLXX_APPLICATION_NAME", "app"},
                              {"KCLXX_STREAM_NAME", "stream"},

@@ -39,7 +39,7 @@ TEST_CASE("a key ends at =, : or a blank", "[properties]") {
   CHECK(parsed("=value") == pairs{{"", "value"}});
 }
 
-TEST_CASE("blanks behind a value belong to it", "[properties]") {
+TEST_CASE("blanks after a value belong to it", "[properties]") {
   CHECK(parsed("key=value \n") == pairs{{"key", "value "}});
   CHECK(parsed("key=value # no comment") == pairs{{"key", "value # no comment"}});
 }

@@ -59,7 +59,7 @@ TEST_CASE("a child reads what is written until its input is closed, and its exit
   CHECK(to_string(child.wait()) == "exit status 7");
 }
 
-TEST_CASE("a child that a signal ended says which", "[cli]") {
+TEST_CASE("the signal that ended a child is known", "[cli]") {
   child_process child({"cat"});
   CHECK(child.wait_until(in(0ms)) == std::nullopt);
   child.kill(SIGKILL);

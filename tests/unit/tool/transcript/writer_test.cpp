@@ -33,7 +33,7 @@ std::string written(const entry& one, bool is_unfinished = false) {
 
 }  // namespace
 
-TEST_CASE("the header stands in one line, in this order", "[transcript]") {
+TEST_CASE("the header is one line, in this order", "[transcript]") {
   memory_sink sink;
   writer to(sink);
   to.write(header{"shardId-0", "2026-11-21T07:00:00.123456Z", {"./child", "a \"b\""}});
@@ -45,7 +45,7 @@ TEST_CASE("the header stands in one line, in this order", "[transcript]") {
       "{\"kclxx_transcript\":1,\"shard\":null,\"started\":\"\",\"command\":[\"\xEF\xBF\xBD\"]}\n");
 }
 
-TEST_CASE("an object stands as it is, anything else as text or bytes", "[transcript]") {
+TEST_CASE("an object is written unchanged, anything else as text or bytes", "[transcript]") {
   CHECK(written(line_from(entry_kind::daemon_line,
                           R"({"a" : "\u00e9 )"
                           "\xFF\"}",
