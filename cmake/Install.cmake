@@ -17,11 +17,17 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
 # Relative, so that an installed tree can be moved; the way up depends on the libdir's depth.
 file(RELATIVE_PATH KCLXX_PREFIX_FROM_PC
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+set(KCLXX_PC_LIBDIR "\${prefix}")
+set(KCLXX_PC_INCLUDEDIR "\${prefix}")
+# Nix and Guix set absolute ones.
+cmake_path(APPEND KCLXX_PC_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND KCLXX_PC_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(name kclxx kclxx-testing)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
 endforeach()
 
 install(FILES ${PROJECT_BINARY_DIR}/kclxxConfig.cmake ${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
   DESTINATION ${package_dir})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_BINARY_DIR}/kclxx.pc ${PROJECT_BINARY_DIR}/kclxx-testing.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -51,7 +51,12 @@ case $mode in
     grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
     ;;
   shared)
-    install_kclxx -DBUILD_SHARED_LIBS=ON
+    # With an absolute directory, as Nix and Guix have it.
+    install_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib"
+    for directory in libdir includedir; do
+      found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
+      [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
+    done
     build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
     must_answer "$work/program/consumer" '1 records'
     # Nothing but the public interface is exported.

@@ -49,7 +49,8 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
 // In a session of its own, so that no signal of a terminal reaches it. A shell waits for `release` and then becomes the
 // program, with the same process id; it ends if this process ends before that.
 function startDetached({ command, environment }, directory, log) {
-  const out = fs.openSync(log, 'w');
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = fs.constants;
+  const out = fs.openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
   const child = spawn('/bin/sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', ...command], {
     detached: true,
     cwd: directory,

@@ -33,7 +33,8 @@ function readState(directory) {
 // Whole or not at all.
 function writeState(directory, state) {
   const file = fileIn(directory);
-  fs.writeFileSync(`${file}.new`, `${JSON.stringify(state, null, 2)}\n`);
+  fs.rmSync(`${file}.new`, { force: true }); // or a link of this name would be followed
+  fs.writeFileSync(`${file}.new`, `${JSON.stringify(state, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
   fs.renameSync(`${file}.new`, file);
 }
 
