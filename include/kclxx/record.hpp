@@ -45,8 +45,8 @@ class record {
   }
   [[nodiscard]] bool has_data() const noexcept { return data_.data() != nullptr; }
 
-  /// The partition key, in UTF-8; std::nullopt when the daemon sent null. What was not UTF-8 on
-  /// the wire stands as U+FFFD.
+  /// The partition key, in UTF-8; std::nullopt when the daemon sent null. What was not valid
+  /// Unicode in the daemon's line is replaced by U+FFFD.
   [[nodiscard]] std::optional<std::string_view> partition_key() const noexcept {
     if (partition_key_.data() == nullptr) return std::nullopt;
     return partition_key_;

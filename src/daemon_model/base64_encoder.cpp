@@ -8,11 +8,11 @@
 
 #include "protocol/base64.hpp"
 
-namespace kclxx::protocol {
+namespace kclxx::daemon_model {
 
 namespace {
 
-constexpr std::string_view alphabet = base64_alphabet;
+constexpr std::string_view alphabet = protocol::base64_alphabet;
 
 using pair = std::array<char, 2>;
 
@@ -50,4 +50,4 @@ void append_base64(std::string& out, std::string_view bytes) {
   to[3] = '=';
 }
 
-}  // namespace kclxx::protocol
+}  // namespace kclxx::daemon_model

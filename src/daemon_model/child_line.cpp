@@ -14,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::daemon_model {
 

@@ -2,8 +2,8 @@
 // How what happens prints, so that a test and a report read as a dialogue.
 #include <ostream>
 
+#include "base/overloaded.hpp"
 #include "daemon_model/shard_consumer.hpp"
-#include "protocol/overloaded.hpp"
 
 namespace kclxx::daemon_model {
 
@@ -35,7 +35,7 @@ const char* to_string(call_kind value) noexcept {
 }
 
 std::ostream& operator<<(std::ostream& out, const child_line& line) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](const blank&) { out << "an empty line"; },
                  [&](const ignored_line& one) { out << "ignored: " << one.why; },
                  [&](const child_status& one) {
@@ -50,7 +50,7 @@ std::ostream& operator<<(std::ostream& out, const child_line& line) {
 }
 
 std::ostream& operator<<(std::ostream& out, const happening& one) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](const answered& a) {
                    print(out, a.asked) << " answered: " << a.error.value_or("ok");
                    if (a.attempted) out << ", at the lease: " << *a.attempted;

@@ -49,7 +49,7 @@ void append_record(std::string& out, const record& one) {
   out.append("{\"data\":");
   if (one.has_data()) {
     out += '"';
-    protocol::append_base64(out, one.data());
+    append_base64(out, one.data());
     out += '"';
   } else {
     out.append(null);

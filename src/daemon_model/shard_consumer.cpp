@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::daemon_model {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::testing {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::test {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "protocol/base64.hpp"
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::oracle {
 

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/overloaded.hpp"
 #include "protocol/encoder.hpp"
-#include "protocol/overloaded.hpp"
 #include "simulation/life.hpp"
 
 namespace kclxx::simulation {
@@ -118,7 +118,7 @@ void life::take(const daemon_model::happenings& happened) {
   using namespace daemon_model;
   for (const happening& one : happened) {
     log_.note([&] { return "  daemon: " + text_of(one); });
-    std::visit(protocol::overloaded{
+    std::visit(overloaded{
                    [&](const answered& a) { take(a); },
                    [&](const skipped& s) {
                      throw violation("bytes: the daemon skipped a line (" + s.why + "): " + s.line);
@@ -209,7 +209,7 @@ void life::carry_out(session::actions& decided) {
 }
 
 void life::carry_out(session::action& one) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](session::write_checkpoint& what) {
                    if (++unanswered_ > 1) {
                      throw violation("order: two checkpoints are unanswered");

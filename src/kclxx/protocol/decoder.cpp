@@ -7,14 +7,15 @@
 #include <simdjson.h>
 #include <utility>
 
-#include "protocol/daemon_form.hpp"
+#include "protocol/decimal.hpp"
 #include "protocol/decoder_values.hpp"
-#include "protocol/digits.hpp"
+#include "protocol/fast_batch_parser.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::protocol {
 
 static_assert(decoder::padding >= simdjson::SIMDJSON_PADDING);
-static_assert(decoder::padding >= daemon_form_reader::look_ahead);
+static_assert(decoder::padding >= fast_batch_parser::look_ahead);
 
 namespace {
 
@@ -23,12 +24,12 @@ namespace {
 class walk {
  public:
   walk(ondemand::document& document, std::vector<record>& records, const highest_position& known,
-       std::deque<std::string>& arena)
+       std::deque<std::string>& arena, bool& replaced)
       : document_(document),
         records_(records),
         known_records_(records.size()),
         known_(known),
-        values_(arena) {}
+        values_(arena, replaced) {}
 
   message decode();
 
@@ -43,7 +44,7 @@ class walk {
       take(body, field.key(), field.value());
     }
     if (document_.current_location().error() != simdjson::OUT_OF_BOUNDS)
-      fail({}, "has something behind the JSON object");
+      fail({}, "has something after the JSON object");
     return body;
   }
 
@@ -207,9 +208,10 @@ decltype(message::body) walk::decode_shutdown() {
         if (key == "reason") to = values_.required_string(value, {"reason"});
       });
   if (!reason) fail("reason", "is missing");
-  if (*reason == "TERMINATE" || *reason == "SHARD_END") return shard_ended{};
-  if (*reason == "ZOMBIE" || *reason == "LEASE_LOST") return lease_lost{};
-  fail("reason", "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST");
+  const auto is_end = is_shard_end(*reason);
+  if (!is_end) fail("reason", unknown_shutdown_reason);
+  if (*is_end) return shard_ended{};
+  return lease_lost{};
 }
 
 /// Room for more than this line, lest each slightly longer one allocates again.
@@ -222,7 +224,7 @@ simdjson::error_code make_room(ondemand::parser& parser, std::size_t size) {
 
 struct decoder::working_memory {
   ondemand::parser parser;
-  daemon_form_reader form;
+  fast_batch_parser batch;
 };
 
 decoder::decoder() : memory_(std::make_unique<working_memory>()) {}
@@ -236,8 +238,8 @@ void decoder::read_ahead(char* line, std::size_t size, std::vector<record>& reco
     records.clear();
     arena.clear();
   }
-  std::memset(line + size, 0, daemon_form_reader::look_ahead);
-  memory_->form.read_ahead(line, size, records);
+  std::memset(line + size, 0, fast_batch_parser::look_ahead);
+  memory_->batch.read_ahead(line, size, records);
 }
 
 std::variant<message, decode_error> decoder::decode(char* line, std::size_t length,
@@ -251,16 +253,16 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
   }
   // Defined values for those who look ahead; the bytes are the caller's to give.
   std::memset(line + length, 0, padding);
-  const daemon_form known = memory_->form.finish(line, length, records);
+  const fast_batch_parser::result known = memory_->batch.finish(line, length, records);
   if (known.is_whole) {
     return message{"processRecords",
                    process_records{known.millis_behind_latest, known.highest.get()}};
   }
   if (!records.empty()) {
-    constexpr std::string_view beginning = daemon_form::beginning;
-    line += known.rest - beginning.size();
-    length -= known.rest - beginning.size();
-    beginning.copy(line, beginning.size());
+    constexpr std::string_view prologue = fast_batch_parser::prologue;
+    line += known.rest - prologue.size();
+    length -= known.rest - prologue.size();
+    prologue.copy(line, prologue.size());
   }
   try {
     return decode_json(line, length, records, known.highest, arena, replaced_invalid_utf8);
@@ -273,9 +275,7 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
 message decoder::decode_json(char* line, std::size_t length, std::vector<record>& records,
                              const highest_position& known, std::deque<std::string>& arena,
                              bool& replaced_invalid_utf8) {
-  if (std::string_view(line, length).find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    fail({}, "is empty");
-  }
+  if (is_blank({line, length})) fail({}, "is empty");
   ondemand::parser& parser = memory_->parser;
   ondemand::document document;
   auto error = make_room(parser, length);
@@ -289,7 +289,7 @@ message decoder::decode_json(char* line, std::size_t length, std::vector<record>
     if (!error) error = parser.iterate(copy.data(), size, size + padding).get(document);
   }
   if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
-  return walk(document, records, known, arena).decode();
+  return walk(document, records, known, arena, replaced_invalid_utf8).decode();
 }
 
 }  // namespace kclxx::protocol

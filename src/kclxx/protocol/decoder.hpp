@@ -22,12 +22,17 @@ struct decode_error {
   std::string field;  ///< "records[3].data"; empty when it is about the line as a whole
 };
 
+/// Whether a line has nothing but white space: the daemon writes none, and it is skipped.
+inline bool is_blank(std::string_view line) noexcept {
+  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 /// Turns lines from the daemon into messages: the only place that reads JSON from the wire.
 ///
 /// Thread safety: none; one decoder per reader. It keeps its working memory between lines.
 class decoder {
  public:
-  /// Bytes behind the end of a line that must be readable and writable; their values are free.
+  /// Bytes after the end of a line that must be readable and writable; their values are free.
   static constexpr std::size_t padding = 64;
 
   decoder();
@@ -44,7 +49,8 @@ class decoder {
   /// the line, or into `arena` where text had to be rewritten. For processRecords `records` is
   /// replaced (its capacity kept), else left empty.
   ///
-  /// `replaced_invalid_utf8` is set when bytes that are not UTF-8 were replaced by U+FFFD.
+  /// `replaced_invalid_utf8` is set when bytes that are not UTF-8, or the escape of half a
+  /// surrogate pair, were replaced by U+FFFD.
   std::variant<message, decode_error> decode(char* line, std::size_t length,
                                              std::vector<record>& records,
                                              std::deque<std::string>& arena,

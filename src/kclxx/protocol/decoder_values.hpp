@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "protocol/base64.hpp"
+#include "protocol/decimal.hpp"
 #include "protocol/decoder.hpp"
-#include "protocol/digits.hpp"
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 
@@ -54,7 +54,8 @@ struct field_name {
 /// to be undone.
 class values {
  public:
-  explicit values(std::deque<std::string>& arena) : arena_(arena) {}
+  /// `replaced` is set when text had to be replaced by U+FFFD.
+  values(std::deque<std::string>& arena, bool& replaced) : arena_(arena), replaced_(replaced) {}
 
   std::optional<std::string_view> string(ondemand::value& value, field_name name);
   std::string required_string(ondemand::value& value, field_name name);
@@ -67,10 +68,11 @@ class values {
   static std::string_view token(ondemand::value& value);
 
   std::deque<std::string>& arena_;
+  bool& replaced_;
 };
 
-/// A scalar's text as it stands. It reaches to the next structural character, and so may have
-/// white space behind it.
+/// A scalar's text as it was written. It reaches to the next structural character, and so may have
+/// white space after it.
 inline std::string_view values::token(ondemand::value& value) {
   std::string_view text = value.raw_json_token();
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' ||
@@ -88,7 +90,7 @@ inline std::optional<std::string_view> values::string(ondemand::value& value, fi
   }
   const std::string_view inside = text.substr(1, text.size() - 2);
   if (inside.find('\\') == std::string_view::npos) return inside;
-  auto plain = unescape(text);
+  auto plain = unescape(text, replaced_);
   if (!plain) fail(name.text(), "has a bad escape");
   return arena_.emplace_back(std::move(*plain));
 }

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include <kclxx/sequence_position.hpp>
@@ -34,6 +35,16 @@ struct shutdown_requested {};
 struct checkpoint_answer {
   std::optional<std::string> error;
 };
+
+/// Whether a `shutdown` with this reason, from an older daemon, ends the shard; if not, the lease
+/// is lost. std::nullopt for an unknown reason.
+inline std::optional<bool> is_shard_end(std::string_view shutdown_reason) noexcept {
+  if (shutdown_reason == "TERMINATE" || shutdown_reason == "SHARD_END") return true;
+  if (shutdown_reason == "ZOMBIE" || shutdown_reason == "LEASE_LOST") return false;
+  return std::nullopt;
+}
+inline constexpr const char* unknown_shutdown_reason =
+    "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST";
 
 /// An action that this version does not know.
 struct unknown_action {};

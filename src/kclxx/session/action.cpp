@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "protocol/overloaded.hpp"
+#include "base/overloaded.hpp"
 
 namespace kclxx::session {
 
@@ -47,7 +47,7 @@ const char* to_string(callback value) noexcept {
 }
 
 std::ostream& operator<<(std::ostream& out, const action& one) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },
                  [&](const call& a) {

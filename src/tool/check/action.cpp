@@ -4,6 +4,7 @@
 #include <kclxx/record.hpp>
 
 #include "daemon_model/lines.hpp"
+#include "protocol/message.hpp"
 
 namespace kclxx::check {
 
@@ -77,9 +78,8 @@ action shard_ended() {
 }
 
 action old_shutdown(std::string_view reason) {
-  const bool is_end = reason == "TERMINATE" || reason == "SHARD_END";
-  return {is_end ? call_kind::shard_ended : call_kind::lease_lost, "shutdown",
-          R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}"};
+  return {protocol::is_shard_end(reason).value() ? call_kind::shard_ended : call_kind::lease_lost,
+          "shutdown", R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}"};
 }
 
 action unknown_action() {

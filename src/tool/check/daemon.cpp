@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 #include "tool/check/rule.hpp"
 
 namespace kclxx::check {

@@ -5,7 +5,8 @@
 #include <ostream>
 #include <sstream>
 
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::check {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/overloaded.hpp"
+#include "base/overloaded.hpp"
 #include "tool/replay/replay_plan.hpp"
 
 namespace kclxx::replay {
@@ -99,7 +99,7 @@ void replay_plan::handle(const dm::happenings& all, std::string_view line, time 
   };
   for (const dm::happening& one : all) {
     std::visit(
-        protocol::overloaded{
+        overloaded{
             [&](const dm::answered& a) { on_answered(a, line, out); },
             [&](const dm::skipped& a) { breach("the daemon skips this line: " + a.why, a.line); },
             [&](const dm::returned&) { on_returned(now, line, out); },

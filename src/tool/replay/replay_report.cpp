@@ -6,7 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
 #include "tool/replay/report_plot.hpp"
 
 namespace kclxx::cli {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "protocol/base64.hpp"
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
 #include "tool/transcript/line_source.hpp"
 
 namespace kclxx::transcript {
@@ -98,8 +98,9 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
   if (form == base64) {
     if (const char* problem = parse_bytes(value, text)) return problem;
   } else {
-    auto plain = protocol::unescape(value);
-    if (!plain) return "\"text\" is not a string, or something comes after it";
+    bool is_replaced = false;
+    auto plain = protocol::unescape(value, is_replaced);
+    if (!plain || is_replaced) return "\"text\" is not a string, or something comes after it";
     text = std::move(*plain);
   }
   text.reserve(text.size() + line_source::padding);

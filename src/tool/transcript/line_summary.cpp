@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "protocol/decoder_values.hpp"
-#include "protocol/digits.hpp"
+#include "protocol/highest_position.hpp"
+#include "protocol/message.hpp"
+#include "protocol/utf8.hpp"
 #include "tool/transcript/line_summary_scan.hpp"
 
 namespace kclxx::transcript {
@@ -33,7 +35,7 @@ constexpr std::array<named_kind, 6> kinds{{
 class line_walk {
  public:
   line_walk(ondemand::document& document, std::deque<std::string>& arena)
-      : document_(document), values_(arena) {}
+      : document_(document), values_(arena, replaced_) {}
 
   line_summary take();
 
@@ -44,11 +46,11 @@ class line_walk {
   void classify();
 
   ondemand::document& document_;
+  bool replaced_ = false;  // of no interest here
   values values_;
   line_summary result_;
   std::optional<std::string> reason_;
-  std::string_view largest_;
-  std::uint64_t largest_sub_ = 0;
+  highest_position highest_;
   bool has_action_ = false;
   bool has_records_ = false;
 };
@@ -136,11 +138,7 @@ void line_walk::take_record(ondemand::object object, std::ptrdiff_t index) {
   if (!is_sequence_number(digits)) {
     fail(field_name{"sequenceNumber", index}.text(), describe_bad_digits(digits));
   }
-  const int order = compare_digits(digits, largest_);
-  if (largest_.empty() || order > 0 || (order == 0 && sub > largest_sub_)) {
-    largest_ = digits;
-    largest_sub_ = sub;
-  }
+  highest_.take(digits, sub);
 }
 
 void line_walk::classify() {
@@ -148,18 +146,13 @@ void line_walk::classify() {
     if (one.action == result_.action) result_.kind = one.kind;
   }
   if (result_.action == "shutdown") {
-    const std::string reason = reason_.value_or("");
-    if (reason == "TERMINATE" || reason == "SHARD_END") {
-      result_.kind = line_kind::shard_ended;
-    } else if (reason == "ZOMBIE" || reason == "LEASE_LOST") {
-      result_.kind = line_kind::lease_lost;
-    } else {
-      fail("reason", "is none of TERMINATE, SHARD_END, ZOMBIE and LEASE_LOST");
-    }
+    const auto is_end = is_shard_end(reason_.value_or(""));
+    if (!is_end) fail("reason", unknown_shutdown_reason);
+    result_.kind = *is_end ? line_kind::shard_ended : line_kind::lease_lost;
   }
   if (result_.kind == line_kind::process_records) {
     if (!has_records_) fail("records", "is missing");
-    if (result_.records > 0) result_.position = sequence_position(largest_, largest_sub_);
+    result_.position = highest_.get();
   }
   if (result_.kind == line_kind::initialize) {
     if (!result_.shard_id) fail("shardId", "is missing");
@@ -185,9 +178,7 @@ line_summarizer::~line_summarizer() = default;
 line_summarizer::result line_summarizer::summarize(std::string_view line) {
   if (auto batch = summary_scan(line).take()) return std::move(*batch);
   memory_->arena.clear();
-  if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return decode_error{"is empty", {}};
-  }
+  if (is_blank(line)) return decode_error{"is empty", {}};
   try {
     ondemand::document document;
     const auto iterate = [&](std::string_view text) {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "protocol/digits.hpp"
+#include "protocol/highest_position.hpp"
 #include "tool/transcript/line_summary.hpp"
 
 namespace kclxx::transcript {
@@ -98,8 +98,7 @@ inline bool summary_scan::record(record_fields& to) {
 }
 
 inline bool summary_scan::records(line_summary& to) {
-  std::string_view largest;
-  std::uint64_t largest_sub = 0;
+  protocol::highest_position highest;
   if (!eat("[")) return false;
   if (eat("]")) return true;
   do {
@@ -107,13 +106,9 @@ inline bool summary_scan::records(line_summary& to) {
     if (!record(one)) return false;
     ++to.records;
     to.data_bytes += decoded_size(one.data);
-    const int order = protocol::compare_digits(one.sequence_number, largest);
-    if (largest.empty() || order > 0 || (order == 0 && one.sub_sequence_number > largest_sub)) {
-      largest = one.sequence_number;
-      largest_sub = one.sub_sequence_number;
-    }
+    highest.take(one.sequence_number, one.sub_sequence_number);
   } while (eat(","));
-  to.position = sequence_position(largest, largest_sub);
+  to.position = highest.get();
   return eat("]");
 }
 

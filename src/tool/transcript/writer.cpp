@@ -5,7 +5,8 @@
 #include <chrono>
 
 #include "daemon_model/base64_encoder.hpp"
-#include "protocol/text.hpp"
+#include "protocol/json_string.hpp"
+#include "protocol/utf8.hpp"
 #include "tool/transcript/entry_parser.hpp"
 #include "tool/transcript/header.hpp"
 
@@ -25,7 +26,7 @@ void append_value(std::string& out, std::string_view line) {
     protocol::append_quoted(out, line);
   } else {
     out.append("\"bytes\":\"");
-    protocol::append_base64(out, line);
+    daemon_model::append_base64(out, line);
     out.append("\"");
   }
 }

@@ -42,13 +42,13 @@ const std::vector<layer>& layers() {
       {"include/kclxx/", {}, {"kclxx/"}, {}},
       {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},
       {"src/kclxx/protocol/", {"protocol/"}, {"kclxx/"}, effects},
-      {"src/kclxx/session/", {"protocol/", "session/"}, {"kclxx/"}, effects},
+      {"src/kclxx/session/", {"base/overloaded", "protocol/", "session/"}, {"kclxx/"}, effects},
       {"src/kclxx/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
       {"src/kclxx/runtime/",
        {"base/", "protocol/", "session/", "io/", "runtime/"},
        with_posix({"kclxx/"}),
        {}},
-      {"src/daemon_model/", {"daemon_model/", "protocol/"}, {"kclxx/"}, effects},
+      {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts none.
       {"src/testing/",
        {"base/", "daemon_model/", "protocol/", "session/", "testing/"},
@@ -60,7 +60,7 @@ const std::vector<layer>& layers() {
       {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/replay/replay_plan",
-       {"daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
+       {"base/overloaded", "daemon_model/", "protocol/", "tool/replay/", "tool/transcript/"},
        {"kclxx/"},
        effects},
       {"src/tool/transcript/reader", {"protocol/", "tool/transcript/"}, {"kclxx/"}, effects},
@@ -80,16 +80,15 @@ const std::vector<layer>& layers() {
 bool is_json_in_its_place(std::string_view path, std::string_view header) {
   if (header == "simdjson.h") {
     return path.starts_with("src/kclxx/protocol/decoder") ||
-           path == "src/tool/transcript/line_summary.cpp";
+           path == "src/kclxx/protocol/utf8.cpp" || path == "src/tool/transcript/line_summary.cpp";
   }
-  return header.starts_with("nlohmann/") && (path.starts_with("src/kclxx/protocol/encoder") ||
-                                             path.starts_with("src/kclxx/protocol/text") ||
+  return header.starts_with("nlohmann/") && (path.starts_with("src/kclxx/protocol/json_string") ||
                                              path.starts_with("src/daemon_model/child_line") ||
                                              path.starts_with("src/tool/transcript/header") ||
                                              path.starts_with("src/tool/replay/replay_json"));
 }
 
-// What only one kind of processor has stands in a file of its own, and has a twin.
+// What only one kind of processor has is in a file of its own, beside a version for all.
 bool is_vector_code(std::string_view path, std::string_view header) {
   return header == "immintrin.h" && path == "src/kclxx/protocol/base64_avx2.cpp";
 }

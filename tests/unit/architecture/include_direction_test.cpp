@@ -56,23 +56,23 @@ TEST_CASE("public headers show the standard library and each other, nothing else
 }
 
 TEST_CASE("the protocol knows no other layer", "[architecture]") {
-  const std::string path = "src/kclxx/protocol/text.cpp";
-  CHECK(is_allowed(path, "\"protocol/text.hpp\""));
+  const std::string path = "src/kclxx/protocol/utf8.cpp";
+  CHECK(is_allowed(path, "\"protocol/utf8.hpp\""));
   CHECK(is_allowed(path, "<kclxx/record.hpp>"));
   for (const char* header : {"\"session/session.hpp\"", "\"io/signals.hpp\"",
                              "\"runtime/input.hpp\"", "<boost/asio.hpp>", "<unistd.h>"}) {
     CAPTURE(header);
     CHECK_FALSE(is_allowed(path, header));
   }
-  CHECK_FALSE(is_allowed("src/kclxx/base/error.cpp", "\"protocol/text.hpp\""));
+  CHECK_FALSE(is_allowed("src/kclxx/base/error.cpp", "\"protocol/utf8.hpp\""));
 }
 
-TEST_CASE("simdjson is read in the decoder and nlohmann_json in the encoder alone",
+TEST_CASE("simdjson is included by the decoder and utf8 alone, nlohmann_json by json_string",
           "[architecture]") {
   CHECK(is_allowed("src/kclxx/protocol/decoder.cpp", "<simdjson.h>"));
   CHECK(is_allowed("src/kclxx/protocol/decoder_records.cpp", "<simdjson.h>"));
-  CHECK(is_allowed("src/kclxx/protocol/encoder.cpp", "<nlohmann/json.hpp>"));
-  CHECK_FALSE(is_allowed("src/kclxx/protocol/encoder.cpp", "<simdjson.h>"));
+  CHECK(is_allowed("src/kclxx/protocol/json_string.cpp", "<nlohmann/json.hpp>"));
+  CHECK_FALSE(is_allowed("src/kclxx/protocol/json_string.cpp", "<simdjson.h>"));
   CHECK_FALSE(is_allowed("src/kclxx/protocol/decoder.cpp", "<nlohmann/json.hpp>"));
   for (const char* path :
        {"src/kclxx/session/session.cpp", "src/kclxx/io/reactor.cpp", "src/kclxx/runtime/run.cpp"}) {

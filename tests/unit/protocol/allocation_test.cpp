@@ -14,8 +14,8 @@
 
 #include <kclxx/record.hpp>
 
-#include "protocol/daemon_form.hpp"
 #include "protocol/decoder.hpp"
+#include "protocol/fast_batch_parser.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -45,7 +45,7 @@ namespace {
 
 std::string batch_of(int records, bool is_spaced) {
   std::string line(is_spaced ? R"( {"action":"processRecords","records":[)"
-                             : std::string(protocol::daemon_form::beginning));
+                             : std::string(protocol::fast_batch_parser::prologue));
   for (int i = 0; i < records; ++i) {
     if (i > 0) line += ',';
     line += R"({"data":"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5eg==",)"

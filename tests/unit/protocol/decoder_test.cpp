@@ -131,6 +131,34 @@ TEST_CASE("invalid UTF-8 arrives as U+FFFD, and is reported", "[protocol][P8]") 
   CHECK(line.records()[0].data() == "abc");
 }
 
+TEST_CASE("the escape of half a surrogate pair arrives as U+FFFD, and is reported",
+          "[protocol][P8]") {
+  const std::string batch =
+      R"({"action":"processRecords","records":[{"data":"YWJj","partitionKey":"a\ud800z",)"
+      R"("sequenceNumber":"1","approximateArrivalTimestamp":1,"subSequenceNumber":0}],)"
+      R"("millisBehindLatest":0})";
+  // The daemon's form, and one that the fast path does not take.
+  for (const std::string& text : {batch, " " + batch}) {
+    const decoded_line line(text);
+    REQUIRE_FALSE(line.is_error());
+    REQUIRE(line.records().size() == 1);
+    CHECK(line.replaced_invalid_utf8());
+    CHECK(line.records()[0].partition_key() == "a\xEF\xBF\xBDz");
+    CHECK(line.records()[0].data() == "abc");
+  }
+  const decoded_line shard(R"({"action":"initialize","shardId":"\udfff","sequenceNumber":"1"})");
+  REQUIRE(shard.is<protocol::initialize>());
+  CHECK(shard.as<protocol::initialize>().shard_id == "\xEF\xBF\xBD");
+  CHECK(shard.replaced_invalid_utf8());
+}
+
+TEST_CASE("a line of white space is blank, and nothing else is", "[protocol][P2]") {
+  for (const char* line : {"", " ", "\t", "\r", " \t \r"}) CHECK(protocol::is_blank(line));
+  for (const char* line : {"{}", " {", "x", "\v", "\f", "\xc2\xa0"})
+    CHECK_FALSE(protocol::is_blank(line));
+  CHECK_FALSE(protocol::is_blank(std::string_view("\0", 1)));
+}
+
 TEST_CASE("what is wrong is named, with its field", "[protocol]") {
   const auto record = [](const std::string& fields) {
     return R"({"action":"processRecords","records":[{"sequenceNumber":"1"},{)" + fields + "}]}";

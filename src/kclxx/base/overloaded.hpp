@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace kclxx::protocol {
+namespace kclxx {
 
 /// One visitor out of a lambda for each alternative of a variant: messages, and what is made of
 /// them.
@@ -12,4 +12,4 @@ struct overloaded : F... {
 template <class... F>
 overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce it
 
-}  // namespace kclxx::protocol
+}  // namespace kclxx

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
 
-#include <algorithm>
 #include <cstddef>
-
-#include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 namespace kclxx::protocol {
 
@@ -48,37 +46,9 @@ sequence next_sequence(std::string_view text, std::size_t at) {
   return {length, true};
 }
 
-bool needs_escape(char c) { return c == '"' || c == '\\' || c < 0x20 || c == 0x7f; }
-
 }  // namespace
 
-std::optional<std::string> unescape(std::string_view token) {
-  const auto value = nlohmann::json::parse(token, nullptr, false);
-  if (!value.is_string()) return std::nullopt;
-  return value.get<std::string>();
-}
-
-void append_quoted(std::string& out, std::string_view text) {
-  // char is signed or not; either way a byte beyond ASCII takes the slow way.
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x80 && !needs_escape(c);
-  });
-  if (is_plain) {
-    out.append("\"").append(text).append("\"");
-  } else {
-    using nlohmann::json;
-    out.append(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-  }
-}
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto [length, is_valid] = next_sequence(text, at);
-    if (!is_valid) return false;
-    at += length;
-  }
-  return true;
-}
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
 
 std::string replace_invalid_utf8(std::string_view text) {
   std::string result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "protocol/daemon_form.hpp"
+#include "protocol/fast_batch_parser.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "protocol/base64.hpp"
-#include "protocol/digits.hpp"
-#include "protocol/text.hpp"
+#include "protocol/decimal.hpp"
+#include "protocol/utf8.hpp"
 
 namespace kclxx::protocol {
 
@@ -33,7 +33,7 @@ constexpr std::size_t first_marked(word marks) {
   return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
 }
 
-/// The first character that ends a string or cannot be in it unescaped: a quote, a backslash, a
+/// The first character that ends a string or cannot stand in it as it is: a quote, a backslash, a
 /// control character. There is one: the zeros after the line.
 const char* end_of_plain_text(const char* at) {
   for (;; at += sizeof(word)) {
@@ -62,7 +62,7 @@ bool is_ascii(std::string_view text) {
 }
 
 /// A place in the line. Each function takes what it names and moves past it, or returns false and
-/// stands before what it could not take.
+/// stays before what it could not take.
 class reader {
  public:
   /// Of the next record's data so much was searched for its end before.
@@ -74,7 +74,7 @@ class reader {
 
   template <std::size_t Size>
   bool take(const char (&text)[Size]) {
-    static_assert(Size <= daemon_form_reader::look_ahead, "there is no more after the line");
+    static_assert(Size <= fast_batch_parser::look_ahead, "no more may be read after the line");
     if (std::memcmp(at_, text, Size - 1) != 0) return false;
     at_ += Size - 1;
     return true;
@@ -160,8 +160,8 @@ bool reader::sub_sequence_number(std::uint64_t& to) {
 /// With what must follow it.
 bool reader::record(record::fields& to) {
   if (!take("{")) return false;
-  // Jackson puts a getter after the fields, so the daemon has `action` at the end; it means nothing
-  // in either place.
+  // Jackson writes a getter after the fields, so the daemon has `action` at the end. It carries no
+  // information in either place.
   take("\"action\":\"record\",");
   if (!take("\"data\":") || !data(to.data)) return false;
   if (!take(",\"partitionKey\":") || !partition_key(to.partition_key)) return false;
@@ -192,15 +192,11 @@ bool reader::decode(std::optional<std::string_view>& data) {
   return true;
 }
 
-std::string_view moved(std::string_view text, const char* before, const char* now) {
-  return {now + (text.data() - before), text.size()};
-}
-
-record moved(const record& from, const char* before, const char* now) {
+record rebased_record(const record& from, const char* before, const char* now) {
   record::fields to;
-  if (from.has_data()) to.data = moved(from.data(), before, now);
-  if (const auto key = from.partition_key()) to.partition_key = moved(*key, before, now);
-  to.sequence_number = moved(from.sequence_number(), before, now);
+  if (from.has_data()) to.data = rebased(from.data(), before, now);
+  if (const auto key = from.partition_key()) to.partition_key = rebased(*key, before, now);
+  to.sequence_number = rebased(from.sequence_number(), before, now);
   to.sub_sequence_number = from.sub_sequence_number();
   if (const auto time = from.approximate_arrival_timestamp()) {
     to.approximate_arrival_timestamp =
@@ -211,51 +207,31 @@ record moved(const record& from, const char* before, const char* now) {
 
 }  // namespace
 
-void highest_position::take(std::string_view sequence_number,
-                            std::uint64_t sub_sequence_number) noexcept {
-  const int order = compare_digits(sequence_number, sequence_number_);
-  if (order > 0 || sequence_number_.empty() ||
-      (order == 0 && sub_sequence_number > sub_sequence_number_)) {
-    sequence_number_ = sequence_number;
-    sub_sequence_number_ = sub_sequence_number;
-  }
-}
-
-std::optional<sequence_position> highest_position::get() const {
-  if (sequence_number_.empty()) return std::nullopt;
-  return sequence_position(sequence_number_, sub_sequence_number_);
-}
-
-void highest_position::follow(const char* before, const char* now) noexcept {
-  if (!sequence_number_.empty()) sequence_number_ = moved(sequence_number_, before, now);
-}
-
 // A line moves when its buffer grows, which it does by doubling.
-void daemon_form_reader::follow(char* line, std::vector<record>& records) {
+void fast_batch_parser::rebase(char* line, std::vector<record>& records) {
   const char* before = std::exchange(line_, line);
   if (before == line) return;
-  highest_.follow(before, line);
-  for (record& one : records) one = moved(one, before, line);
+  highest_.rebase(before, line);
+  for (record& moved : records) moved = rebased_record(moved, before, line);
 }
 
 /// Whether there are records to be read.
-bool daemon_form_reader::begin(char* line, std::size_t size, std::vector<record>& records) {
+bool fast_batch_parser::begin(char* line, std::size_t size, std::vector<record>& records) {
   if (state_ == state::before_records) {
-    constexpr std::string_view beginning = daemon_form::beginning;
     line_ = line;
-    if (size <= beginning.size()) return false;
-    at_ = beginning.size();
-    state_ = state::elsewhere;
-    if (std::string_view(line, size).starts_with(beginning)) {
-      state_ = line[at_] == ']' ? state::behind_records : state::in_records;
+    if (size <= prologue.size()) return false;
+    at_ = prologue.size();
+    state_ = state::unparsable;
+    if (std::string_view(line, size).starts_with(prologue)) {
+      state_ = line[at_] == ']' ? state::after_records : state::in_records;
     }
   } else {
-    follow(line, records);
+    rebase(line, records);
   }
   return state_ == state::in_records;
 }
 
-void daemon_form_reader::take_records(std::size_t size, std::vector<record>& records) {
+void fast_batch_parser::take_records(std::size_t size, std::vector<record>& records) {
   reader from(line_ + at_, line_ + size, scanned_);
   do {
     record::fields fields;
@@ -263,26 +239,26 @@ void daemon_form_reader::take_records(std::size_t size, std::vector<record>& rec
       scanned_ = from.scanned();
       // Near the end it may only be cut off. Else it need not be looked at again.
       const auto left = static_cast<std::size_t>(line_ + size - from.at());
-      if (left > look_ahead) state_ = state::elsewhere;
+      if (left > look_ahead) state_ = state::unparsable;
       return;
     }
     highest_.take(fields.sequence_number, fields.sub_sequence_number);
     records.emplace_back(fields);
-    if (!from.take(",")) state_ = state::behind_records;
+    if (!from.take(",")) state_ = state::after_records;
     at_ = static_cast<std::size_t>(from.at() - line_);
   } while (state_ == state::in_records);
 }
 
-void daemon_form_reader::read_ahead(char* line, std::size_t size, std::vector<record>& records) {
+void fast_batch_parser::read_ahead(char* line, std::size_t size, std::vector<record>& records) {
   if (begin(line, size, records)) take_records(size, records);
 }
 
-daemon_form daemon_form_reader::finish(char* line, std::size_t length,
-                                       std::vector<record>& records) {
+fast_batch_parser::result fast_batch_parser::finish(char* line, std::size_t length,
+                                                    std::vector<record>& records) {
   read_ahead(line, length, records);
-  daemon_form found;
+  result found;
   if (!records.empty()) found.rest = at_;
-  if (state_ == state::behind_records) {
+  if (state_ == state::after_records) {
     reader from(line + at_, line + length, 0);
     found.is_whole = from.take("],\"millisBehindLatest\":") &&
                      from.time(found.millis_behind_latest) && from.take("}") && from.is_at_end();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form that the daemon writes is read by a reader of its own. What it gives must be what the
-// decoder gives, to which white space at the beginning hands a line over.
-#include "protocol/daemon_form.hpp"
+// What the fast path gives must be what the decoder gives. White space at the beginning of a line
+// hands it over to the decoder.
+#include "protocol/fast_batch_parser.hpp"
 
 #include <cstring>
 #include <optional>
@@ -26,7 +26,7 @@ std::string record_of(const std::string& data, const std::string& key, const std
 }
 
 std::string batch_of(const std::vector<std::string>& records) {
-  std::string line(protocol::daemon_form::beginning);
+  std::string line(protocol::fast_batch_parser::prologue);
   for (std::size_t i = 0; i < records.size(); ++i) line += (i > 0 ? "," : "") + records[i];
   return line + R"(],"millisBehindLatest":12})";
 }
@@ -103,6 +103,8 @@ void change(std::string& line, std::mt19937& random) {
                                                "1.5",
                                                "1e3",
                                                "\\u00e4",
+                                               "\\ud800",
+                                               "\\ud83d\\ude00",
                                                "\\/",
                                                "=",
                                                "==",
@@ -146,17 +148,18 @@ void change(std::string& line, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][daemon_form]") {
+TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][fast_batch_parser]") {
   for (std::string line : usual_lines()) {
     CAPTURE(line);
     const std::size_t length = line.size();
     line.append(protocol::decoder::padding, '\0');
     std::vector<record> records;
-    CHECK(protocol::daemon_form_reader().finish(line.data(), length, records).is_whole);
+    CHECK(protocol::fast_batch_parser().finish(line.data(), length, records).is_whole);
   }
 }
 
-TEST_CASE("the daemon's form means what the decoder takes it for", "[protocol][daemon_form]") {
+TEST_CASE("the daemon's form means what the decoder takes it for",
+          "[protocol][fast_batch_parser]") {
   for (const std::string& line : usual_lines()) {
     CAPTURE(line);
     CHECK(difference(line).empty());
@@ -164,7 +167,7 @@ TEST_CASE("the daemon's form means what the decoder takes it for", "[protocol][d
   }
 }
 
-TEST_CASE("the daemon's form ends where a number is too long", "[protocol][daemon_form]") {
+TEST_CASE("the daemon's form ends where a number is too long", "[protocol][fast_batch_parser]") {
   for (const std::size_t length : {128U, 129U, 200U}) {
     const std::string number = '"' + std::string(length, '7') + '"';
     CHECK(difference(batch_of({record_of("null", "null", number)})).empty());
@@ -178,7 +181,7 @@ TEST_CASE("the daemon's form ends where a number is too long", "[protocol][daemo
 }
 
 TEST_CASE("a record that has another form is read by the decoder, and those before it stay",
-          "[protocol][daemon_form]") {
+          "[protocol][fast_batch_parser]") {
   const std::string usual = record_of(long_data, R"("key")", digits);
   const decoded_line line(batch_of({usual, record_of(R"("YW\/j")", R"("\u00e4")", R"("2")"),
                                     R"({"sequenceNumber":"3","more":[{}],"data":null})", usual}));
@@ -194,7 +197,7 @@ TEST_CASE("a record that has another form is read by the decoder, and those befo
 }
 
 TEST_CASE("an error names the record by its place in the batch, whichever reader finds it",
-          "[protocol][daemon_form]") {
+          "[protocol][fast_batch_parser]") {
   const std::string usual = record_of(long_data, R"("key")", digits);
   const decoded_line line(
       batch_of({usual, usual, record_of(R"("YWJjYWJjYWJjYWJj!WJj")", "null", digits)}));
@@ -204,7 +207,7 @@ TEST_CASE("an error names the record by its place in the batch, whichever reader
 }
 
 TEST_CASE("a line that was changed anywhere means the same to both readers",
-          "[protocol][daemon_form]") {
+          "[protocol][fast_batch_parser]") {
   std::mt19937 random(21);
   const std::vector<std::string> lines = usual_lines();
   for (int round = 0; round < 40000; ++round) {
@@ -218,7 +221,7 @@ TEST_CASE("a line that was changed anywhere means the same to both readers",
 }
 
 TEST_CASE("a line that is read while it arrives means the same as the whole line",
-          "[protocol][daemon_form]") {
+          "[protocol][fast_batch_parser]") {
   std::mt19937 random(22);
   const std::vector<std::string> lines = usual_lines();
   protocol::decoder decoder;
@@ -241,8 +244,8 @@ TEST_CASE("a line that is read while it arrives means the same as the whole line
 }
 
 TEST_CASE("a line may break off inside data with a carriage return before its newline arrives",
-          "[protocol][daemon_form][P7]") {
-  const std::string line = std::string(protocol::daemon_form::beginning) + R"({"data":"QUJD)";
+          "[protocol][fast_batch_parser][P7]") {
+  const std::string line = std::string(protocol::fast_batch_parser::prologue) + R"({"data":"QUJD)";
   protocol::decoder decoder;
   const std::string arriving = line + '\r';
   const std::string found =
@@ -251,12 +254,12 @@ TEST_CASE("a line may break off inside data with a carriage return before its ne
 }
 
 TEST_CASE("a record is read as soon as it and the next one's beginning are there",
-          "[protocol][daemon_form]") {
+          "[protocol][fast_batch_parser]") {
   const std::string one = record_of(long_data, R"("key")", digits);
   std::string line = batch_of({one, one, one});
-  const std::size_t beginning = protocol::daemon_form::beginning.size();
+  const std::size_t beginning = protocol::fast_batch_parser::prologue.size();
   std::vector<record> records;
-  protocol::daemon_form_reader reader;
+  protocol::fast_batch_parser reader;
   std::string memory;
   for (std::size_t size = 0; size < beginning + 3 * one.size(); ++size) {
     CAPTURE(size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectorized decoder against its scalar twin. Each text is alone between two pages that
-// must not be touched.
+// The vectorized decoder gives what the scalar one gives. Each text is alone between two pages
+// that must not be touched.
 #include <algorithm>
 #include <random>
 #include <string>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "protocol/text.hpp"
+#include "protocol/utf8.hpp"
+
+#include <cstddef>
+#include <random>
+#include <string>
+#include <string_view>
 
 #include "support/catch.hpp"
 
@@ -20,10 +25,22 @@ TEST_CASE("each maximal invalid part becomes one U+FFFD, and what is valid stays
   CHECK(replace_invalid_utf8("\xf0\x9f\x98") == bad);
 }
 
-TEST_CASE("escapes of JSON strings are undone, bad ones refused", "[protocol]") {
-  CHECK(unescape(R"("a\"\\\/\b\f\n\r\tz")") == "a\"\\/\b\f\n\r\tz");
-  CHECK(unescape(R"("\u00e4\u20ac\ud83d\ude00")") == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
-  CHECK_FALSE(unescape(R"("\x41")"));
-  CHECK_FALSE(unescape(R"("\u12")"));
-  CHECK_FALSE(unescape(R"("\ud83d")"));
+TEST_CASE("a text is UTF-8 when nothing in it would be replaced", "[protocol][P8]") {
+  std::mt19937 random(31);
+  // Bytes at the borders of the ranges.
+  constexpr std::string_view bytes =
+      "a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5\xff";
+  int valid = 0;
+  for (int round = 0; round < 50000; ++round) {
+    std::string text(random() % 70, 'x');
+    for (std::size_t changes = random() % 5; changes > 0 && !text.empty(); --changes) {
+      text[random() % text.size()] = bytes[random() % bytes.size()];
+    }
+    CAPTURE(text);
+    REQUIRE(is_utf8(text) == (replace_invalid_utf8(text) == text));
+    REQUIRE(is_utf8(replace_invalid_utf8(text)));
+    valid += is_utf8(text) ? 1 : 0;
+  }
+  CHECK(valid > 1000);
+  CHECK(valid < 49000);
 }

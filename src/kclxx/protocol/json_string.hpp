@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strings of JSON that need more than a view: those with escapes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kclxx::protocol {
+
+/// The text of a JSON string token, given with its quotes; std::nullopt for a bad escape. Half of
+/// a surrogate pair (\ud800) becomes U+FFFD, and sets `replaced`.
+std::optional<std::string> unescape(std::string_view token, bool& replaced);
+
+/// Appends the text as a JSON string, in quotes; what is not UTF-8 becomes U+FFFD.
+void append_quoted(std::string& out, std::string_view text);
+
+}  // namespace kclxx::protocol

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocol/json_string.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "support/catch.hpp"
+
+using namespace kclxx::protocol;
+
+namespace {
+
+/// What was not replaced.
+std::optional<std::string> unescaped(std::string_view token) {
+  bool is_replaced = false;
+  auto text = unescape(token, is_replaced);
+  CHECK_FALSE(is_replaced);
+  return text;
+}
+
+/// What was replaced.
+std::optional<std::string> replaced(std::string_view token) {
+  bool is_replaced = false;
+  auto text = unescape(token, is_replaced);
+  CHECK(is_replaced);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("escapes of JSON strings are undone, bad ones refused", "[protocol]") {
+  CHECK(unescaped(R"("a\"\\\/\b\f\n\r\tz")") == "a\"\\/\b\f\n\r\tz");
+  CHECK(unescaped(R"("\u00e4\u20ac\ud83d\ude00")") == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+  CHECK_FALSE(unescaped(R"("\x41")"));
+  CHECK_FALSE(unescaped(R"("\u12")"));
+  CHECK_FALSE(unescaped(R"("\u12 4")"));
+  CHECK_FALSE(unescaped(R"("\ud800\x41")"));
+  CHECK_FALSE(unescaped(R"("\)"));
+  CHECK_FALSE(unescaped(R"("\u)"));
+}
+
+TEST_CASE("the escape of half a surrogate pair becomes U+FFFD", "[protocol][P8]") {
+  const std::string bad = "\xEF\xBF\xBD";
+  CHECK(replaced(R"("\ud800")") == bad);
+  CHECK(replaced(R"("\uDFFF")") == bad);
+  CHECK(replaced(R"("a\ud83dz")") == "a" + bad + "z");
+  CHECK(replaced(R"("\ude00\ud83d")") == bad + bad);
+  CHECK(replaced(R"("\ud800\ud83d\ude00")") == bad + "\xf0\x9f\x98\x80");
+  CHECK(replaced(R"("\ud800\n\u0041")") == bad + "\nA");
+  // An escaped backslash is no beginning of an escape.
+  CHECK(replaced(R"("\\ud800\ud800")") == "\\ud800" + bad);
+  CHECK(unescaped(R"("\\ud800")") == "\\ud800");
+}
