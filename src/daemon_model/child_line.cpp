@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
-// differ on purpose stands below; tests/conformance compares them.
+// differ on purpose is below; tests/conformance compares them.
 #include "daemon_model/child_line.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct value {
   double number = 0;  // of a floating one, as Java parses it: 0 when it is too small
 };
 
-/// Collects the fields of one object at the top; says nothing of what is nested.
+/// Collects the fields of one object at the top; ignores what is nested.
 class field_collector : public json::json_sax_t {
  public:
   std::map<std::string, value> fields;
@@ -202,7 +202,7 @@ child_line typed(const field_collector& from) {
   return unexpected_message{name};
 }
 
-/// Of a text that begins with null: whether the word goes on, as a Java identifier would.
+/// Of a text that begins with null: whether the word continues, as a Java identifier would.
 bool is_word_longer(std::string_view text) {
   const std::string_view behind = text.substr(text.find("null") + 4);
   if (behind.empty() || behind.starts_with("\xef\xbf\xbd")) return false;

@@ -12,7 +12,7 @@ bool shard_consumer::can_call(call_kind what) const noexcept {
   if (open_ || closed_) return false;
   if (what == call_kind::initialize) return !is_initialized_;
   if (!is_initialized_) return false;
-  // P28: behind shutdownRequested come an ending or the end of input, never records.
+  // P28: after shutdownRequested come an ending or the end of input, never records.
   if (what == call_kind::process_records || what == call_kind::shutdown_requested) {
     return !shutdown_was_requested_;
   }
@@ -97,7 +97,7 @@ void shard_consumer::read_line(const std::string& line, happenings& out) {
 
 bool shard_consumer::has_checkpointer() const noexcept {
   if (open_->what == call_kind::initialize) return false;
-  // 1.x hands its ZOMBIE a checkpointer; the lease behind it is gone (P38).
+  // 1.x hands its ZOMBIE a checkpointer; its lease is gone (P38).
   return open_->what != call_kind::lease_lost || version_ == generation::v1;
 }
 

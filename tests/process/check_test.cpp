@@ -231,8 +231,10 @@ TEST_CASE("the results are written as JUnit XML, too", "[check]") {
   std::remove(file.c_str());
 }
 
-TEST_CASE("a command line that makes no sense, and a child that cannot be started, are told apart",
-          "[check]") {
+TEST_CASE(
+    "a command line that makes no sense, and a child that cannot be started, have different "
+    "statuses",
+    "[check]") {
   CHECK(check({"--only", "initialise", "--", broken_child}).status == 2);
   CHECK(has(check({"--only", "initialise", "--", broken_child}).error,
             "there is no rule 'initialise'"));

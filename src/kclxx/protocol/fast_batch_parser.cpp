@@ -33,7 +33,7 @@ constexpr std::size_t first_marked(word marks) {
   return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
 }
 
-/// The first character that ends a string or cannot stand in it as it is: a quote, a backslash, a
+/// The first character that ends a string or cannot be in it unescaped: a quote, a backslash, a
 /// control character. There is one: the zeros after the line.
 const char* end_of_plain_text(const char* at) {
   for (;; at += sizeof(word)) {

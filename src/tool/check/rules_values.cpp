@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may stand in a line from the daemon.
+// What may be in a line from the daemon.
 #include "tool/check/rule.hpp"
 
 namespace kclxx::check {

@@ -18,7 +18,7 @@ struct trigger {
   bool operator==(const trigger&) const = default;
 };
 
-/// What is to go wrong; docs/replay.md says what each does.
+/// What is to go wrong; docs/replay.md describes each.
 struct faults {
   // Probabilities from 0 to 1.
   double throttle = 0;

@@ -53,7 +53,7 @@ void recording::on_child_line(std::string_view line, std::size_t line_number) {
 
 void recording::on_answer(const transcript::line_summary& from) {
   answer one{{from.sequence_number, from.sub_sequence_number}, from.error};
-  // What did not fail says how far the recorded child came.
+  // What did not fail shows how far the recorded child came.
   if (!one.error) static_cast<void>(checkpointer_.checkpoint(one.asked));
   answers_.push_back(std::move(one));
 }

@@ -6,7 +6,7 @@
 
 namespace kclxx::replay {
 
-// The later position of a group stands for all of it: nothing counts as persisted that is not.
+// The later position of a group is used for all of it: nothing counts as persisted that is not.
 void timeline::deliver(const sequence_position& largest, std::uint64_t records) {
   delivered_ = records;
   if (unpersisted_.empty()) group_size_ = 1;

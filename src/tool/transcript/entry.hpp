@@ -34,7 +34,7 @@ struct entry {
   /// Since header::started; std::nullopt in a file that has only the daemon's lines.
   std::optional<std::chrono::microseconds> at{};
   entry_kind kind = entry_kind::daemon_line;
-  std::string_view line{};  ///< as it stood, without its newline; empty for events
+  std::string_view line{};  ///< unchanged, without its newline; empty for events
   int number = 0;           ///< the exit status, or the signal's number
   /// Of a line that was too long to be recorded: `line` is its beginning. Otherwise 0.
   std::size_t whole_length = 0;

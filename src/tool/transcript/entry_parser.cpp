@@ -40,7 +40,7 @@ class cursor {
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return true;
   }
-  /// What stands before the closing brace; false when there is none.
+  /// What is before the closing brace; false when there is none.
   bool eat_value(std::string_view& value) {
     if (!rest_.ends_with('}')) return false;
     value = rest_.substr(0, rest_.size() - 1);

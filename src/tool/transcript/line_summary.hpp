@@ -38,7 +38,7 @@ struct line_summary {
   std::size_t records = 0;
   std::size_t data_bytes = 0;  ///< of the records' data, without base64
   std::optional<std::chrono::milliseconds> millis_behind_latest{};
-  // Of an answer: what was asked for, as it stands, and the exception's simple name.
+  // Of an answer: what was asked for, unchanged, and the exception's simple name.
   std::optional<std::string> sequence_number{};
   std::optional<std::int64_t> sub_sequence_number{};
   std::optional<std::string> error{};

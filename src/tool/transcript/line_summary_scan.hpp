@@ -17,7 +17,7 @@
 
 namespace kclxx::transcript {
 
-/// How many bytes this base64 stands for.
+/// How many bytes this base64 encodes.
 inline std::size_t decoded_size(std::string_view base64) noexcept {
   std::size_t padding = 0;
   while (padding < 2 && base64.size() > padding && base64[base64.size() - 1 - padding] == '=') {
@@ -47,7 +47,7 @@ class summary_scan {
     return true;
   }
   /// The inside of a string that has no escape in front of its closing quote. The first quote that
-  /// has none is the end, whatever stands before.
+  /// has none is the end, whatever comes before.
   bool string(std::string_view& inside) {
     if (!eat("\"")) return false;
     const auto* end = static_cast<const char*>(std::memchr(rest_.data(), '"', rest_.size()));

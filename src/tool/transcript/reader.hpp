@@ -30,7 +30,7 @@ class transcript_error : public std::runtime_error {
 /// Reads a transcript (docs/transcripts.md), or a file with nothing but the daemon's lines. It
 /// needs memory for one line, and copies none.
 ///
-/// 1. Make one: it reads the first line. 2. next() until it says that there is no more.
+/// 1. Make one: it reads the first line. 2. next() until it returns that there is no more.
 /// Thread safety: none.
 class reader {
  public:

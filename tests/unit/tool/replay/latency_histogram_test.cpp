@@ -10,7 +10,7 @@ using kclxx::replay::latency_histogram;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-TEST_CASE("a histogram without durations says zero", "[replay][histogram]") {
+TEST_CASE("a histogram without durations is zero", "[replay][histogram]") {
   const latency_histogram none;
   CHECK(none.count() == 0);
   CHECK(none.quantile(0.5) == 0ns);
