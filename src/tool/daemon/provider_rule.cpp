@@ -12,7 +12,7 @@ namespace kclxx::tool {
 
 namespace {
 
-struct provider {
+struct known_provider {
   std::string_view name;
   bool kcl1;
   bool kcl2;
@@ -24,7 +24,7 @@ struct provider {
   }
 };
 
-constexpr provider providers[] = {
+constexpr known_provider providers[] = {
     {"DefaultAWSCredentialsProviderChain", true, true, false, "DefaultCredentialsProvider"},
     {"DefaultCredentialsProvider", false, false, true, "DefaultAWSCredentialsProviderChain"},
     {"EnvironmentVariableCredentialsProvider", true, true, true},
@@ -53,27 +53,28 @@ constexpr provider providers[] = {
      "STSAssumeRoleSessionCredentialsProvider"},
 };
 
-const provider* find_provider(std::string_view name) {
-  const auto* const found = std::find_if(std::begin(providers), std::end(providers),
-                                         [&](const provider& one) { return one.name == name; });
+const known_provider* find_provider(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(providers), std::end(providers),
+                   [&](const known_provider& one) { return one.name == name; });
   return found == std::end(providers) ? nullptr : found;
 }
 
 /// The name in this version of a provider of another one, or one that is spelt nearly so.
 std::string suggestion(std::string_view name, kcl_version which) {
-  const provider* const other = find_provider(name);
-  const provider* const counterpart =
+  const known_provider* const other = find_provider(name);
+  const known_provider* const counterpart =
       other == nullptr ? nullptr : find_provider(other->counterpart);
   if (counterpart != nullptr && counterpart->is_in(which)) return std::string(counterpart->name);
   std::vector<std::string_view> names;
-  for (const provider& one : providers) {
+  for (const known_provider& one : providers) {
     if (one.is_in(which)) names.push_back(one.name);
   }
   return nearest(name, names);
 }
 
 std::optional<value_problem> check_name(const value_context& it, std::string_view name) {
-  const provider* const known = find_provider(name);
+  const known_provider* const known = find_provider(name);
   if (known != nullptr && known->is_in(it.which)) return std::nullopt;
   // With its package it may be a class of the user's; `profile` is a package of the AWS SDK 1.
   const bool has_package =
