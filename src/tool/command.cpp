@@ -46,7 +46,7 @@ void say(const CLI::App& app, std::string text) {
 int with_stdout_checked(const CLI::App& app, int status) {
   if (std::cout.flush()) return status;
   say(app, "stdout cannot be written");
-  return status != 0 ? status : static_cast<int>(exit_status::cannot_be_set_up);
+  return status != 0 ? status : static_cast<int>(exit_status::setup_failed);
 }
 
 std::string printed(double number) {
@@ -58,7 +58,7 @@ std::string printed(double number) {
 }  // namespace
 
 void cannot_set_up(const std::string& what) {
-  throw command_error(exit_status::cannot_be_set_up, what);
+  throw command_error(exit_status::setup_failed, what);
 }
 
 void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
@@ -149,7 +149,7 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
     return static_cast<int>(error.status());
   } catch (const std::exception& error) {
     say(app, error.what());
-    return static_cast<int>(exit_status::cannot_be_set_up);
+    return static_cast<int>(exit_status::setup_failed);
   }
 }
 

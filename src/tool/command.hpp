@@ -34,7 +34,7 @@ class command_error : public std::runtime_error {
   exit_status status_;
 };
 
-/// Ends a command with exit_status::cannot_be_set_up.
+/// Ends a command with exit_status::setup_failed.
 [[noreturn]] void cannot_set_up(const std::string& what);
 /// The same, for a file: "PATH cannot be DONE: " and errno's reason.
 [[noreturn]] void cannot_set_up(const std::filesystem::path& path, const std::string& done);

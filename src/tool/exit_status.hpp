@@ -6,12 +6,12 @@ namespace kclxx::cli {
 /// The exit statuses of the tool. `kclxx capture` passes on its child's status instead, once that
 /// runs.
 enum class exit_status : int {
-  fine = 0,
+  ok = 0,
   breach = 1,        ///< the child broke the protocol, its answers differ, or a check found errors
   usage = 2,         ///< the command line cannot be understood
   child_failed = 3,  ///< the child ended when it should not have
-  bad_transcript = 4,    ///< a transcript is damaged, not one, or lacks what an option needs
-  cannot_be_set_up = 5,  ///< a file or the child cannot be opened, made or started
+  bad_transcript = 4,  ///< a transcript is damaged, not one, or lacks what an option needs
+  setup_failed = 5,    ///< a file or the child cannot be opened, made or started
 };
 
 }  // namespace kclxx::cli

@@ -31,7 +31,7 @@ void occupy_standard_descriptors() {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
     if (::open("/dev/null", O_PATH | O_CLOEXEC) == fd) continue;
     std::perror("kclxx: /dev/null cannot be opened");
-    std::_Exit(static_cast<int>(exit_status::cannot_be_set_up));
+    std::_Exit(static_cast<int>(exit_status::setup_failed));
   }
 }
 

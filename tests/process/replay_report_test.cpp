@@ -6,6 +6,7 @@
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
+#include "tool/atomic_file.hpp"
 
 using namespace kclxx::test;
 using Catch::Contains;
@@ -89,4 +90,33 @@ TEST_CASE("a report that cannot be written is named, with the reason", "[replay]
   CHECK(read_all(full.error.get()) ==
         "kclxx replay: /dev/full cannot be written: No space left on device\n");
   CHECK(full.wait().status == 5);
+}
+
+TEST_CASE("two results of the same name are both written, and the last one stays", "[tool]") {
+  replayed place;
+  const std::string name = place.file("report.html", "<!DOCTYPE html>old");
+  kclxx::cli::atomic_file first(name, "<!DOCTYPE");
+  kclxx::cli::atomic_file second(name, "<!DOCTYPE");
+  first.stream() << "<!DOCTYPE html>first";
+  second.stream() << "<!DOCTYPE html>second";
+  first.commit();
+  second.commit();
+  const auto directory = std::filesystem::path(name).parent_path();
+  CHECK(std::distance(std::filesystem::directory_iterator(directory), {}) == 1);
+  std::ifstream in(name);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "<!DOCTYPE html>second");
+}
+
+TEST_CASE("a result is not written through a symbolic link that somebody prepared", "[tool]") {
+  replayed place;
+  const std::string precious = place.file("precious", "keep me");
+  const std::string name = std::filesystem::path(precious).replace_filename("report.html");
+  std::filesystem::create_symlink(precious, name + ".part");
+  std::filesystem::create_symlink(precious, name + "." + std::to_string(::getpid()) + "-0.part");
+  kclxx::cli::atomic_file result(name, "<!DOCTYPE");
+  result.stream() << "<!DOCTYPE html>";
+  result.commit();
+  CHECK_FALSE(std::filesystem::is_symlink(name));
+  std::ifstream in(precious);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "keep me");
 }

@@ -30,7 +30,7 @@ inline const std::map<kcl_version, std::string> sound{
      "60000\n"}};
 
 inline executable_state look(const std::string& program) {
-  if (program == "/bin/child" || program == "/my programs/child") return executable_state::fine;
+  if (program == "/bin/child" || program == "/my programs/child") return executable_state::ok;
   if (program == "/bin/text") return executable_state::not_executable;
   if (program == "/bin") return executable_state::directory;
   return executable_state::missing;

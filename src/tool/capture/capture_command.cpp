@@ -92,7 +92,7 @@ struct capture {
     }
     run_to_the_end(*all.release(), std::move(input), std::move(output));
   } catch (const std::exception& error) {
-    throw command_error(exit_status::cannot_be_set_up, error.what());
+    throw command_error(exit_status::setup_failed, error.what());
   }
 }
 

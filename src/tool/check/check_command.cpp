@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "tool/atomic_file.hpp"
 #include "tool/check/checked_child.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/result_file.hpp"
 
 namespace kclxx::cli {
 
@@ -109,14 +109,14 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
 
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
-  std::optional<result_file> junit;
+  std::optional<atomic_file> junit;
   if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
   std::vector<check::finished_rule> all;
   try {
     all = run_rules(rules, settings_from(options), command);
   } catch (const start_error& error) {
     std::cout << "Bail out! " << error.what() << '\n';
-    throw command_error(exit_status::cannot_be_set_up, error.what());
+    throw command_error(exit_status::setup_failed, error.what());
   }
   if (junit) {
     check::write_junit(junit->stream(), joined(command), all);
@@ -127,7 +127,7 @@ exit_status run_check(const check_options& options, const names& command) {
                          [&](const check::finished_rule& one) { return one.came.is == what; });
   };
   if (count(check::result::verdict::failed) > 0) return exit_status::breach;
-  if (count(check::result::verdict::passed) > 0) return exit_status::fine;
+  if (count(check::result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().came.seen << ")" << '\n';
   return exit_status::breach;

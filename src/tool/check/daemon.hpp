@@ -110,7 +110,6 @@ class daemon {
 };
 
 std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit);
-std::string to_string(std::chrono::milliseconds time);
 /// In quotes, cut short, fit for one line of a report.
 std::string quoted(std::string_view text);
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "protocol/json_string.hpp"
-#include "protocol/utf8.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::check {
 
@@ -38,33 +38,7 @@ std::string escaped(std::string_view text) {
 
 std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
 
-/// What XML 1.0 cannot hold becomes '?': control characters, U+FFFE and U+FFFF.
-std::string xml(std::string_view text) {
-  std::string made;
-  const std::string valid = protocol::replace_invalid_utf8(text);
-  for (std::size_t i = 0; i < valid.size(); ++i) {
-    const char c = valid[i];
-    const std::string_view rest = std::string_view(valid).substr(i);
-    if (rest.starts_with("\uFFFE") || rest.starts_with("\uFFFF")) {
-      made += '?';
-      i += 2;
-      continue;
-    }
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '&') {
-      made += "&amp;";
-    } else if (c == '<') {
-      made += "&lt;";
-    } else if (c == '>') {
-      made += "&gt;";
-    } else if (c == '"') {
-      made += "&quot;";
-    } else {
-      made += code < 0x20 && c != '\n' && c != '\t' ? '?' : c;
-    }
-  }
-  return made;
-}
+using cli::xml;
 
 std::string seconds(std::chrono::milliseconds time) {
   const std::string rest = std::to_string(time.count() % 1000);

@@ -72,7 +72,7 @@ int list_diagnostics(const daemon_options& options, bool is_strict) {
   std::cout << count_of(errors, "error") << ", " << count_of(found.size() - errors, "warning")
             << std::endl;
   const bool has_failed = errors > 0 || (is_strict && !found.empty());
-  return static_cast<int>(has_failed ? exit_status::breach : exit_status::fine);
+  return static_cast<int>(has_failed ? exit_status::breach : exit_status::ok);
 }
 
 void add_fetch(CLI::App& daemon, invocation& run) {

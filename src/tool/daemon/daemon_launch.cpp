@@ -150,7 +150,7 @@ void run_daemon(const daemon_options& options) {
   tool::launch made = tool::compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
   listen_to_sigterm();
-  become(std::move(made.command));
+  exec(std::move(made.command));
 }
 
 void print_daemon_command(const daemon_options& options) {

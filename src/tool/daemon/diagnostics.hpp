@@ -27,7 +27,7 @@ struct diagnostic {
   bool operator==(const diagnostic&) const = default;
 };
 
-enum class executable_state { fine, missing, not_executable, directory };
+enum class executable_state { ok, missing, not_executable, directory };
 
 /// What the daemon would find under the first word of executableName: a path, or a name to be
 /// looked up in PATH.

@@ -14,7 +14,7 @@ std::string path_with_blanks(const std::string& command, const executable_look& 
     const auto next = command.find(' ', end + 1);
     const std::string longer = command.substr(0, next);
     const executable_state state = look(longer);
-    if (state == executable_state::fine || state == executable_state::not_executable) return longer;
+    if (state == executable_state::ok || state == executable_state::not_executable) return longer;
   }
   return "";
 }
@@ -38,7 +38,7 @@ void check_executable(const properties& all, const executable_look& look,
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
   const executable_state state = look(program);
-  if (state == executable_state::fine) return;
+  if (state == executable_state::ok) return;
   if (const std::string meant = path_with_blanks(place->value, look); !meant.empty()) {
     say("names \"" + meant + "\", which has a blank",
         "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",

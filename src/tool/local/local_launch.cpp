@@ -106,7 +106,7 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) close_inherited();
   descriptor lock;
   if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
-  become(std::move(command));
+  exec(std::move(command));
 }
 
 }  // namespace kclxx::cli

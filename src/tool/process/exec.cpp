@@ -14,7 +14,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-void become(std::vector<std::string> command) {
+void exec(std::vector<std::string> command) {
   ::execv(command.front().c_str(), pointers_to(command).data());
   cannot_set_up(command.front(), "started");
 }

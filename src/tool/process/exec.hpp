@@ -12,6 +12,6 @@ namespace kclxx::cli {
 
 /// This process becomes that program, which is named by its path.
 /// Errors: command_error; there is no other return.
-[[noreturn]] void become(std::vector<std::string> command);
+[[noreturn]] void exec(std::vector<std::string> command);
 
 }  // namespace kclxx::cli

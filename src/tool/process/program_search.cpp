@@ -19,7 +19,7 @@ executable_state look_at_path(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == -1) return executable_state::missing;
   if (S_ISDIR(status.st_mode)) return executable_state::directory;
-  return ::access(path.c_str(), X_OK) == 0 ? executable_state::fine
+  return ::access(path.c_str(), X_OK) == 0 ? executable_state::ok
                                            : executable_state::not_executable;
 }
 
@@ -27,21 +27,21 @@ executable_state look_at_path(const std::string& path) {
 
 std::optional<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
-    if (look_at_path(name) == executable_state::fine) return name;
+    if (look_at_path(name) == executable_state::ok) return name;
     return std::nullopt;
   }
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (look_at_path(candidate) == executable_state::fine) return candidate;
+    if (look_at_path(candidate) == executable_state::ok) return candidate;
   }
   return std::nullopt;
 }
 
 executable_state look_at_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return look_at_path(name);
-  return find_program(name) ? executable_state::fine : executable_state::missing;
+  return find_program(name) ? executable_state::ok : executable_state::missing;
 }
 
 std::string find_java() {

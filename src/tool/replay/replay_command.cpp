@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
+#include "tool/atomic_file.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/replay_progress.hpp"
 #include "tool/replay/replay_report.hpp"
 #include "tool/replay/replay_result.hpp"
 #include "tool/replay/replay_shard.hpp"
-#include "tool/result_file.hpp"
 
 namespace kclxx::cli {
 
@@ -131,7 +131,7 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   }
   what.how.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
-  std::optional<result_file> report;
+  std::optional<atomic_file> report;
   if (!what.report.empty()) {
     what.how.keeps_timeline = true;
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay

@@ -5,6 +5,7 @@
 
 #include "base/overloaded.hpp"
 #include "tool/replay/replay_plan.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::replay {
 
@@ -20,12 +21,6 @@ bool is_message(const dm::child_line& line) {
 
 std::string ending(int status, int signal) {
   return signal != 0 ? "signal " + std::to_string(signal) : "exit status " + std::to_string(status);
-}
-
-std::string seconds(std::chrono::milliseconds time) {
-  std::string text = std::to_string(time.count() / 1000);
-  if (time.count() % 1000 != 0) text += "." + std::to_string(time.count() % 1000 + 1000).substr(1);
-  return text + " s";
 }
 
 }  // namespace
@@ -202,7 +197,7 @@ void replay_plan::on_end_of_output(time now, effects& out) {
 }
 
 void replay_plan::on_timeout(time now, effects& out) {
-  const std::string limit = " within " + seconds(how_.timeout);
+  const std::string limit = " within " + cli::to_text(how_.timeout);
   switch (phase_) {
     case phase::playing:
       fail(is_open() ? "no status for " + current_.name + limit

@@ -6,8 +6,8 @@
 #include <ostream>
 #include <utility>
 
-#include "protocol/utf8.hpp"
 #include "tool/replay/report_plot.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::cli {
 
@@ -35,7 +35,7 @@ th:first-child, td:first-child { text-align: left; }
 th { font-weight: 600; color: #52606d; }
 .scroll { overflow-x: auto; }
 .resume { overflow-wrap: anywhere; color: #52606d; }
-.fine { color: #0b7a4b; font-weight: 600; }
+.ok { color: #0b7a4b; font-weight: 600; }
 .bad { color: #b42318; font-weight: 600; }
 ul { padding-left: 20px; }
 li { margin: 6px 0; overflow-wrap: anywhere; }
@@ -60,12 +60,16 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-std::string cell(const std::string& text) { return "<td>" + escaped(text) + "</td>"; }
+std::string duration_label(double seconds) {
+  return to_text(std::chrono::nanoseconds(std::llround(seconds * 1e9)));
+}
+
+std::string cell(const std::string& text) { return "<td>" + xml(text) + "</td>"; }
 
 std::string verdict(const replayed_shard& one) {
   switch (status_of(one)) {
-    case exit_status::fine:
-      return "fine";
+    case exit_status::ok:
+      return "ok";
     case exit_status::breach:
       return one.summary.breaches.count() > 0 ? "breach" : "difference";
     case exit_status::child_failed:
@@ -73,7 +77,7 @@ std::string verdict(const replayed_shard& one) {
     case exit_status::bad_transcript:
       return "bad transcript";
     case exit_status::usage:
-    case exit_status::cannot_be_set_up:
+    case exit_status::setup_failed:
       return "not played";
   }
   return "?";
@@ -83,12 +87,11 @@ std::string row(const std::string& name, const replay::totals& counts, const std
   const auto& times = counts.callbacks;
   return "<tr>" + cell(name) + cell(count_label(static_cast<double>(counts.records))) +
          cell(count_label(static_cast<double>(counts.batches))) +
-         cell(duration_label(seconds(times.quantile(0.5)))) +
-         cell(duration_label(seconds(times.quantile(0.99)))) +
-         cell(duration_label(seconds(times.max()))) +
+         cell(to_text(times.quantile(0.5))) + cell(to_text(times.quantile(0.99))) +
+         cell(to_text(times.max())) +
          cell(count_label(static_cast<double>(counts.checkpoints_asked))) +
          cell(count_label(static_cast<double>(counts.checkpoints_failed))) + "<td class=\"" +
-         (status == "fine" ? "fine" : "bad") + "\">" + escaped(status) + "</td></tr>\n";
+         (status == "ok" ? "ok" : "bad") + "\">" + xml(status) + "</td></tr>\n";
 }
 
 void print_table(std::ostream& out, const replay_result& result) {
@@ -100,8 +103,8 @@ void print_table(std::ostream& out, const replay_result& result) {
                verdict(one));
   }
   if (result.shards.size() > 1) {
-    const bool is_fine = result.status() == exit_status::fine;
-    out << row("total", result.total(), is_fine ? "fine" : "see above");
+    const bool is_fine = result.status() == exit_status::ok;
+    out << row("total", result.total(), is_fine ? "ok" : "see above");
   }
   out << "</table></div></section>\n";
 }
@@ -128,7 +131,7 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
         {seconds(one.begin), seconds(one.end), color_of(one),
          (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
                           : one.action) +
-             ", " + duration_label(seconds(one.end - one.begin))});
+             ", " + to_text(one.end - one.begin)});
     if (one.checkpoints == 0) continue;
     picture.ticks.push_back({seconds(one.end), 0, one.failed_checkpoints > 0 ? "red" : "green",
                              std::to_string(one.checkpoints) + " checkpoints, " +
@@ -188,12 +191,9 @@ void print_positions(std::ostream& out, const replay::summary& what) {
 
 void print_diagnostic(std::ostream& out, const char* kind, const replayed_shard& of,
                       const replay::diagnostic& one) {
-  const auto text = [](const std::string& any) {
-    return escaped(protocol::replace_invalid_utf8(any));
-  };
-  out << "<li><span class=\"bad\">" << kind << "</span> " << text(of.file) << ":"
-      << one.transcript_line << ": " << text(one.what);
-  if (!one.child_line.empty()) out << "<br/><code>" << text(one.child_line) << "</code>";
+  out << "<li><span class=\"bad\">" << kind << "</span> " << xml(of.file) << ":"
+      << one.transcript_line << ": " << xml(one.what);
+  if (!one.child_line.empty()) out << "<br/><code>" << xml(one.child_line) << "</code>";
   out << "</li>\n";
 }
 
@@ -207,10 +207,10 @@ void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
 
 void print_diagnostics(std::ostream& out, const replayed_shard& of) {
   const replay::summary& what = of.summary;
-  if (status_of(of) == exit_status::fine && what.notes.empty()) return;
+  if (status_of(of) == exit_status::ok && what.notes.empty()) return;
   out << "<ul>\n";
-  if (!of.setup_error.empty()) out << "<li>" << escaped(of.setup_error) << "</li>\n";
-  for (const std::string& note : what.notes) out << "<li>" << escaped(note) << "</li>\n";
+  if (!of.setup_error.empty()) out << "<li>" << xml(of.setup_error) << "</li>\n";
+  for (const std::string& note : what.notes) out << "<li>" << xml(note) << "</li>\n";
   print_first(out, "breach", of, what.breaches);
   print_first(out, "difference", of, what.differences);
   if (what.failure) print_diagnostic(out, "child failed", of, *what.failure);
@@ -220,11 +220,9 @@ void print_diagnostics(std::ostream& out, const replayed_shard& of) {
 
 void print_section(std::ostream& out, const replayed_shard& one) {
   const replay::summary& what = one.summary;
-  out << "<section><h2>"
-      << escaped(protocol::replace_invalid_utf8(what.shard.empty() ? one.file : what.shard))
-      << "</h2>\n";
-  out << "<div class=\"resume\">" << escaped(protocol::replace_invalid_utf8(one.file));
-  if (what.resume) out << "; resumes after " << escaped(to_string(*what.resume));
+  out << "<section><h2>" << xml(what.shard.empty() ? one.file : what.shard) << "</h2>\n";
+  out << "<div class=\"resume\">" << xml(one.file);
+  if (what.resume) out << "; resumes after " << xml(to_string(*what.resume));
   out << "</div>\n";
   print_diagnostics(out, one);
   if (!what.timeline.spans().empty()) {
@@ -240,8 +238,7 @@ void print_section(std::ostream& out, const replayed_shard& one) {
 
 void print_report(std::ostream& out, const replay_result& result) {
   out << page_begin << "<h1>kclxx replay</h1>\n<div>" << result.shards.size()
-      << (result.shards.size() == 1 ? " shard, " : " shards, ")
-      << duration_label(seconds(result.took()))
+      << (result.shards.size() == 1 ? " shard, " : " shards, ") << to_text(result.took())
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
   for (const replayed_shard& one : result.shards) print_section(out, one);

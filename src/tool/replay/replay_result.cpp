@@ -23,15 +23,15 @@ std::chrono::nanoseconds replay_result::took() const noexcept {
 }
 
 exit_status status_of(const replayed_shard& one) noexcept {
-  if (!one.setup_error.empty()) return exit_status::cannot_be_set_up;
+  if (!one.setup_error.empty()) return exit_status::setup_failed;
   if (one.summary.damage) return exit_status::bad_transcript;
   if (one.summary.failure) return exit_status::child_failed;
   const bool is_fine = one.summary.breaches.count() == 0 && one.summary.differences.count() == 0;
-  return is_fine ? exit_status::fine : exit_status::breach;
+  return is_fine ? exit_status::ok : exit_status::breach;
 }
 
 exit_status replay_result::status() const noexcept {
-  exit_status worst = exit_status::fine;
+  exit_status worst = exit_status::ok;
   for (const replayed_shard& one : shards) worst = std::max(worst, status_of(one));
   return worst;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tool/replay/replay_result.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::cli {
 
@@ -27,27 +28,11 @@ std::string bytes(double value) {
   return value < 1e9 ? with_unit(value / 1e6, "MB") : with_unit(value / 1e9, "GB");
 }
 
-std::string duration(nanoseconds time) {
-  const auto value = static_cast<double>(time.count());
-  if (value < 1e3) return with_unit(value, "ns");
-  if (value < 1e6) return with_unit(value / 1e3, "us");
-  return value < 1e9 ? with_unit(value / 1e6, "ms") : with_unit(value / 1e9, "s");
-}
-
 /// "12,345"
 std::string grouped(std::uint64_t value) {
   std::string text = std::to_string(value);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
-}
-
-/// Nothing of what a child wrote may control the terminal.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  std::replace_if(
-      result.begin(), result.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return result;
 }
 
 void print_row(std::ostream& out, std::string_view name, std::string_view content) {
@@ -61,7 +46,7 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
                 bytes(static_cast<double>(counts.data_bytes)) + " of data in " +
                 bytes(static_cast<double>(counts.line_bytes)) + " of lines");
   const double seconds = std::chrono::duration<double>(took).count();
-  std::string time = duration(took);
+  std::string time = to_text(took);
   if (seconds > 0) {
     time +=
         ": " + grouped(static_cast<std::uint64_t>(static_cast<double>(counts.records) / seconds)) +
@@ -70,9 +55,9 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
   print_row(out, "time", time);
   if (counts.callbacks.count() > 0) {
     print_row(out, "callbacks",
-              "p50 " + duration(counts.callbacks.quantile(0.5)) + ", p99 " +
-                  duration(counts.callbacks.quantile(0.99)) + ", max " +
-                  duration(counts.callbacks.max()));
+              "p50 " + to_text(counts.callbacks.quantile(0.5)) + ", p99 " +
+                  to_text(counts.callbacks.quantile(0.99)) + ", max " +
+                  to_text(counts.callbacks.max()));
   }
   print_row(out, "checkpoints",
             grouped(counts.checkpoints_asked) + " asked, " + grouped(counts.checkpoints_answered) +
@@ -110,8 +95,8 @@ void print_shard(std::ostream& out, const replayed_shard& one) {
 
 std::string_view verdict(exit_status status) {
   switch (status) {
-    case exit_status::fine:
-      return "fine";
+    case exit_status::ok:
+      return "ok";
     case exit_status::breach:
       return "the child broke the protocol, or differs from the recording";
     case exit_status::child_failed:
@@ -119,7 +104,7 @@ std::string_view verdict(exit_status status) {
     case exit_status::bad_transcript:
       return "bad transcript";
     case exit_status::usage:
-    case exit_status::cannot_be_set_up:
+    case exit_status::setup_failed:
       return "a shard could not be played";
   }
   return "?";

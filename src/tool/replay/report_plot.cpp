@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <ostream>
 
+#include "tool/text.hpp"
+
 namespace kclxx::cli {
 
 namespace {
@@ -60,7 +62,7 @@ std::vector<double> ticks_of(const plot_axis& axis, double about) {
 void write_text(std::ostream& out, double x, double y, const char* anchor, const char* style,
                 const std::string& text) {
   out << "<text x=\"" << number(x) << "\" y=\"" << number(y) << "\" text-anchor=\"" << anchor
-      << "\" class=\"" << style << "\">" << escaped(text) << "</text>\n";
+      << "\" class=\"" << style << "\">" << xml(text) << "</text>\n";
 }
 
 void write_line(std::ostream& out, double x1, double y1, double x2, double y2, const char* style) {
@@ -70,7 +72,7 @@ void write_line(std::ostream& out, double x1, double y1, double x2, double y2, c
 
 void begin_picture(std::ostream& out, double height, const std::string& title) {
   out << "<svg viewBox=\"0 0 " << number(width, "%.0f") << " " << number(height, "%.0f")
-      << "\" role=\"img\" aria-label=\"" << escaped(title) << "\">\n";
+      << "\" role=\"img\" aria-label=\"" << xml(title) << "\">\n";
   write_text(out, left, 20, "start", "title", title);
 }
 
@@ -142,48 +144,16 @@ void write_strip(std::ostream& out, const strip& what) {
     const double wide = std::max(x_of(what.x, bar.end) - x, 1.5);
     out << "<rect x=\"" << number(x) << "\" y=\"" << number(top) << "\" width=\"" << number(wide)
         << "\" height=\"" << number(height) << "\" class=\"fill-" << bar.color << "\"><title>"
-        << escaped(bar.hint) << "</title></rect>\n";
+        << xml(bar.hint) << "</title></rect>\n";
   }
   for (const strip_bar& tick : what.ticks) {
     const std::string x = number(x_of(what.x, tick.begin));
     const std::string y = number(top + height + 9);
     out << "<circle cx=\"" << x << "\" cy=\"" << y << "\" r=\"4\" class=\"fill-" << tick.color
-        << "\"><title>" << escaped(tick.hint) << "</title></circle>\n";
+        << "\"><title>" << xml(tick.hint) << "</title></circle>\n";
   }
   write_x_axis(out, what.x, bottom);
   out << "</svg>\n";
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-    }
-  }
-  return result;
-}
-
-std::string duration_label(double seconds) {
-  if (seconds == 0) return "0";
-  if (seconds < 1e-6) return number(seconds * 1e9, "%.3g ns");
-  if (seconds < 1e-3) return number(seconds * 1e6, "%.3g us");
-  if (seconds < 1) return number(seconds * 1e3, "%.3g ms");
-  if (seconds < 600) return number(seconds, "%.3g s");
-  return seconds < 36000 ? number(seconds / 60, "%.3g min") : number(seconds / 3600, "%.3g h");
 }
 
 std::string count_label(double count) {

@@ -56,11 +56,6 @@ struct strip {
 };
 void write_strip(std::ostream& out, const strip& what);
 
-/// For text in HTML; control characters become spaces.
-std::string escaped(std::string_view text);
-
-/// "250 us", "1.5 ms", "12 s", from seconds.
-std::string duration_label(double seconds);
 /// "800", "1.5k", "20M".
 std::string count_label(double count);
 

@@ -224,7 +224,7 @@ TEST_CASE("an action without its status until the deadline is a hanging child", 
   CHECK(d.plan.wants() == want::child_exit);
   d.plan.on_exit(0, 9);
   CHECK(d.plan.wants() == want::nothing);
-  CHECK(d.plan.result().failure->what == "no status for processRecords within 1.500 s");
+  CHECK(d.plan.result().failure->what == "no status for processRecords within 1.5 s");
   CHECK(d.plan.result().breaches.count() == 0);
 }
 

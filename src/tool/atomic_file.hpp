@@ -9,25 +9,28 @@
 
 namespace kclxx::cli {
 
-/// A file for a command's results. It is written beside its name and takes it with commit(), so
-/// that nothing half done, and no failure, replaces an older one.
-class result_file {
+/// A file for a command's results. It is written beside its name, under a name that is no other
+/// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces
+/// an older one.
+class atomic_file {
  public:
   /// `first_bytes`: what files of this kind begin with; a file that is there and is another, a
   /// transcript for instance, is not replaced.
   /// Errors: command_error.
-  result_file(std::string name, std::string_view first_bytes);
-  ~result_file();
-  result_file(const result_file&) = delete;
-  result_file& operator=(const result_file&) = delete;
+  atomic_file(std::string name, std::string_view first_bytes);
+  ~atomic_file();
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
 
   [[nodiscard]] std::ostream& stream() noexcept { return stream_; }
   /// Errors: command_error when not all could be written.
   void commit();
 
  private:
+  void open();
+
   std::string name_;
-  std::string part_;
+  std::string part_;  // empty: it is written in place
   descriptor file_;
   std::ostringstream stream_;
 };
