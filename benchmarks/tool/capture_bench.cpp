@@ -24,7 +24,7 @@
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-using kclxx::cli::child_process;
+using kclxx::tool::child_process;
 using namespace kclxx::bench;
 
 constexpr std::string_view answer =

@@ -27,7 +27,7 @@
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-using kclxx::cli::child_process;
+using kclxx::tool::child_process;
 using namespace kclxx::bench;
 
 const std::string begin = initialize();
@@ -57,7 +57,7 @@ double plain(const std::vector<std::string>& command, const std::string& line, s
 double plain_from(const std::string& file, const std::vector<std::string>& command) {
   const auto start = clock_type::now();
   child_process child(command);
-  kclxx::cli::input_file source(file);
+  kclxx::tool::input_file source(file);
   kclxx::transcript::line_source lines(source, std::size_t{1} << 30);
   std::string_view line;
   while (lines.next(line) == kclxx::transcript::line_source::result::line) {

@@ -13,7 +13,7 @@
 #include "io/line_writer.hpp"
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -73,4 +73,4 @@ void atomic_file::commit() {
                 std::strerror(error));
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -7,7 +7,7 @@
 
 #include "tool/process/descriptor.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// A file for a command's results. It is written beside its name, under a name that is no other
 /// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces
@@ -35,4 +35,4 @@ class atomic_file {
   std::ostringstream stream_;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

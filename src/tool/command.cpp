@@ -13,7 +13,7 @@
 
 #include "tool/process/cancellation.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -153,4 +153,4 @@ int run_command_line(CLI::App& app, invocation& run, int argc, const char* const
   }
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -12,7 +12,7 @@
 
 #include "tool/exit_status.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// One run of the tool: what a command finds besides its options, and the status it leaves.
 struct invocation {
@@ -67,4 +67,4 @@ CLI::Validator seconds_between(double least, double most);
 /// Parses, runs the command and gives the process's exit status; messages go to stderr.
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The exit statuses of the tool. `kclxx capture` passes on its child's status instead, once that
 /// runs.
@@ -14,4 +14,4 @@ enum class exit_status : int {
   setup_failed = 5,    ///< a file or the child cannot be opened, made or started
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -22,7 +22,7 @@
 
 namespace {
 
-using kclxx::cli::exit_status;
+using kclxx::tool::exit_status;
 
 // A descriptor 0, 1 or 2 that is closed would be given to the next pipe or file, which would then
 // be taken for stdin. What takes its place fails as it would: EBADF.
@@ -38,7 +38,7 @@ void occupy_standard_descriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace kclxx::cli;
+  using namespace kclxx::tool;
   occupy_standard_descriptors();
   // Inherited as ignored, it would keep the children's exit statuses from us.
   std::signal(SIGCHLD, SIG_DFL);

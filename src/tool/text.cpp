@@ -8,7 +8,7 @@
 
 #include "protocol/utf8.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::string to_text(std::chrono::nanoseconds time) {
   return text.data();
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The text for a terminal: what is not UTF-8 becomes U+FFFD. What could control the terminal or
 /// change the order of the text becomes '?': control characters (C0, DEL, C1), line and paragraph
@@ -20,4 +20,4 @@ std::string xml(std::string_view text);
 /// Three digits and a unit: "640 us", "1.5 s", "20 min".
 std::string to_text(std::chrono::nanoseconds time);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

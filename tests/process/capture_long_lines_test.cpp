@@ -7,8 +7,8 @@
 #include "support/catch.hpp"
 
 using namespace kclxx::test;
-using kclxx::cli::child_exit;
-using kclxx::cli::child_process;
+using kclxx::tool::child_exit;
+using kclxx::tool::child_process;
 
 namespace {
 

@@ -15,8 +15,8 @@
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
-using kclxx::cli::child_exit;
-using kclxx::cli::child_process;
+using kclxx::tool::child_exit;
+using kclxx::tool::child_process;
 
 namespace {
 

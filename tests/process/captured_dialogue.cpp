@@ -83,9 +83,9 @@ bool captured_dialogue::await_broken_input() const {
   return ::poll(&broken, 1, patience) == 1 && (broken.revents & POLLERR) != 0;
 }
 
-cli::child_exit captured_dialogue::wait() {
+tool::child_exit captured_dialogue::wait() {
   using namespace std::chrono_literals;
-  const auto how = capture_->wait_until(cli::child_process::clock::now() + 30s);
+  const auto how = capture_->wait_until(tool::child_process::clock::now() + 30s);
   if (!how) throw std::runtime_error("kclxx capture does not end");
   return *how;
 }
@@ -96,7 +96,7 @@ captured_dialogue::recorded captured_dialogue::transcript() const {
     for (const auto& file : fs::directory_iterator(directory_)) {
       all.name = file.path().filename().string();
     }
-    cli::input_file source((directory_ / all.name).string());
+    tool::input_file source((directory_ / all.name).string());
     transcript::reader reader(source, all.name);
     all.head = reader.head().value();
     std::string daemon_pending;

@@ -17,7 +17,7 @@ namespace kclxx::test {
 /// daemon. Whatever waits fails after 30 s.
 class captured_dialogue {
  public:
-  using error_output = cli::child_process::error_output;
+  using error_output = tool::child_process::error_output;
 
   /// `file_limit`: bytes that a file which the capture writes may have; 0: any number.
   /// `directory` empty: one of its own, removed at the end.
@@ -42,7 +42,7 @@ class captured_dialogue {
   void signal(int number) { capture_->kill(number); }
   /// To the capture and the child, as a terminal or a container does.
   void signal_group(int number);
-  cli::child_exit wait();
+  tool::child_exit wait();
 
   /// What was recorded; `error` is the reader's.
   struct recorded {
@@ -67,7 +67,7 @@ class captured_dialogue {
 
   std::filesystem::path directory_;
   bool is_own_directory_;
-  std::optional<cli::child_process> capture_;
+  std::optional<tool::child_process> capture_;
 };
 
 }  // namespace kclxx::test

@@ -17,8 +17,8 @@
 #include "tool/process/child_process.hpp"
 
 using namespace kclxx::test;
-using kclxx::cli::child_exit;
-using kclxx::cli::child_process;
+using kclxx::tool::child_exit;
+using kclxx::tool::child_process;
 using words = std::vector<std::string>;
 
 namespace {

@@ -140,7 +140,7 @@ TEST_CASE("a time that is not a number is refused", "[replay]") {
 
 TEST_CASE("the time of a slow source is not the child's", "[replay]") {
   using namespace std::chrono_literals;
-  kclxx::cli::child_process tool(
+  kclxx::tool::child_process tool(
       {KCLXX_TOOL, "replay", "--json", "--timeout", "2", "-", "--", KCLXX_SIMPLE_CHILD});
   const auto write = [&](const std::string& text) {
     REQUIRE(::write(tool.input.get(), text.data(), text.size()) ==
@@ -152,18 +152,18 @@ TEST_CASE("the time of a slow source is not the child's", "[replay]") {
   write(replayed::batch(1) + "\n" + lease_lost + "\n");
   tool.input.close();
   const auto result = nlohmann::json::parse(read_all(tool.output.get()));
-  CHECK(tool.wait() == kclxx::cli::child_exit{0, 0});
+  CHECK(tool.wait() == kclxx::tool::child_exit{0, 0});
   CHECK(result["total"]["batches"] == 2);
   CHECK(result["total"]["callback_microseconds"]["max"] < 2e6);
 }
 
 TEST_CASE("a child that hangs is noticed while the source has nothing", "[replay]") {
   using namespace std::chrono_literals;
-  kclxx::cli::child_process tool(
+  kclxx::tool::child_process tool(
       {KCLXX_TOOL, "replay", "--timeout", "0.2", "-", "--", KCLXX_SIMPLE_CHILD, "1:hang"});
   const std::string text = initialize + "\n" + replayed::batch(0) + "\n";
   REQUIRE(::write(tool.input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   // Its input stays open.
-  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 20s) == kclxx::cli::child_exit{3, 0});
+  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 20s) == kclxx::tool::child_exit{3, 0});
   CHECK_THAT(read_all(tool.output.get()), Contains("-:2: no status for processRecords within"));
 }

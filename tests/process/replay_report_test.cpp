@@ -83,9 +83,9 @@ TEST_CASE("a report replaces an older report and nothing else", "[replay][report
 
 TEST_CASE("a report that cannot be written is named, with the reason", "[replay][report]") {
   replayed tool;
-  kclxx::cli::child_process full(
+  kclxx::tool::child_process full(
       {KCLXX_TOOL, "replay", "--report", "/dev/full", tool.dialogue(1), "--", KCLXX_SIMPLE_CHILD},
-      kclxx::cli::child_process::error_output::piped);
+      kclxx::tool::child_process::error_output::piped);
   full.input.close();
   CHECK(read_all(full.error.get()) ==
         "kclxx replay: /dev/full cannot be written: No space left on device\n");
@@ -95,8 +95,8 @@ TEST_CASE("a report that cannot be written is named, with the reason", "[replay]
 TEST_CASE("two results of the same name are both written, and the last one stays", "[tool]") {
   replayed place;
   const std::string name = place.file("report.html", "<!DOCTYPE html>old");
-  kclxx::cli::atomic_file first(name, "<!DOCTYPE");
-  kclxx::cli::atomic_file second(name, "<!DOCTYPE");
+  kclxx::tool::atomic_file first(name, "<!DOCTYPE");
+  kclxx::tool::atomic_file second(name, "<!DOCTYPE");
   first.stream() << "<!DOCTYPE html>first";
   second.stream() << "<!DOCTYPE html>second";
   first.commit();
@@ -113,7 +113,7 @@ TEST_CASE("a result is not written through a symbolic link that somebody prepare
   const std::string name = std::filesystem::path(precious).replace_filename("report.html");
   std::filesystem::create_symlink(precious, name + ".part");
   std::filesystem::create_symlink(precious, name + "." + std::to_string(::getpid()) + "-0.part");
-  kclxx::cli::atomic_file result(name, "<!DOCTYPE");
+  kclxx::tool::atomic_file result(name, "<!DOCTYPE");
   result.stream() << "<!DOCTYPE html>";
   result.commit();
   CHECK_FALSE(std::filesystem::is_symlink(name));

@@ -63,7 +63,7 @@ class replayed {
     command.insert(command.end(), arguments.begin(), arguments.end());
     command.insert(command.end(), {"--", KCLXX_SIMPLE_CHILD});
     command.insert(command.end(), child.begin(), child.end());
-    cli::child_process tool(command);
+    tool::child_process tool(command);
     tool.input.close();
     replay_run all;
     all.out = read_all(tool.output.get());

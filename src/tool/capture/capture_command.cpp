@@ -20,7 +20,7 @@
 #include "tool/process/child_process.hpp"
 #include "tool/process/descriptor.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -116,4 +116,4 @@ void add_capture_command(CLI::App& app, invocation& run) {
   command.callback([directory, &run] { run_capture(*directory, run.child); });
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -3,9 +3,9 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// `kclxx capture`: runs between the daemon and a child and records (docs/capture.md).
 void add_capture_command(CLI::App& app, invocation& run);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

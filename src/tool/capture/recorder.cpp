@@ -14,7 +14,7 @@
 #include "tool/transcript/header.hpp"
 #include "tool/transcript/reader.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -173,4 +173,4 @@ void recorder::write(const transcript::entry& entry, bool is_unfinished) {
   if (shard) file_.rename(directory_ + "/" + as_file_name(*shard) + suffix_);
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

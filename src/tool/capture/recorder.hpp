@@ -12,7 +12,7 @@
 #include "tool/transcript/transcript_file.hpp"
 #include "tool/transcript/writer.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Writes the transcript of a running dialogue from the bytes of both sides. The file is readable
 /// by its owner only. It is created without the shard in its name and renamed at initialize.
@@ -82,4 +82,4 @@ class recorder {
   std::size_t held_bytes_ = 0;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -11,7 +11,7 @@
 
 #include "io/line_writer.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -51,4 +51,4 @@ void relay(descriptor from, descriptor to, recorder& record, entry_kind line_of_
   }
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -5,7 +5,7 @@
 #include "tool/process/descriptor.hpp"
 #include "tool/transcript/entry.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Copies one direction of a dialogue, as the bytes come and unchanged, and records them. Runs
 /// until `from` ends or nobody reads `to`, and closes both then, so that either side sees at once
@@ -13,4 +13,4 @@ namespace kclxx::cli {
 /// Blocking: until the end.
 void relay(descriptor from, descriptor to, recorder& record, transcript::entry_kind line_of_side);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -16,7 +16,7 @@
 #include "tool/check/rule.hpp"
 #include "tool/process/cancellation.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -193,4 +193,4 @@ void add_check_command(CLI::App& app, invocation& run) {
       [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -3,9 +3,9 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// `kclxx check`: holds a child against the rules of the protocol.
 void add_check_command(CLI::App& app, invocation& run);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

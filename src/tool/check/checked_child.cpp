@@ -6,7 +6,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -130,4 +130,4 @@ std::string checked_child::error_text() {
   return line + 1 < text.size() ? text.substr(line + 1) : text;
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

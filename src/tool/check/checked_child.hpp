@@ -13,7 +13,7 @@
 #include "tool/check/child.hpp"
 #include "tool/process/child_dialogue.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and the
 /// last part is kept.
@@ -44,4 +44,4 @@ class checked_child final : public check::child {
   bool output_ended_ = false;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

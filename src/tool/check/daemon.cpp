@@ -37,13 +37,13 @@ std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 200;
   std::string out;
   protocol::append_quoted(out, text.substr(0, longest));
-  out = cli::printable(out);
+  out = tool::printable(out);
   if (text.size() > longest) out += " and " + std::to_string(text.size() - longest) + " bytes more";
   return out;
 }
 
 std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit) {
-  if (!how) return "it did not end, or its output was held open, for " + cli::to_text(limit);
+  if (!how) return "it did not end, or its output was held open, for " + tool::to_text(limit);
   if (how->signal != 0) return "signal " + std::to_string(how->signal) + " ended it";
   return "it left with exit status " + std::to_string(how->status);
 }
@@ -169,7 +169,7 @@ std::string daemon::explain(const action& what, const read_result& last,
   if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "none within " + cli::to_text(limit);
+    text += "none within " + tool::to_text(limit);
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + quoted(last.text);
   if (!noise.empty()) {

@@ -38,7 +38,7 @@ std::string escaped(std::string_view text) {
 
 std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
 
-using cli::xml;
+using tool::xml;
 
 std::string seconds(std::chrono::milliseconds time) {
   const std::string rest = std::to_string(time.count() % 1000);

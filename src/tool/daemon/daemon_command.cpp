@@ -10,7 +10,7 @@
 #include "tool/daemon/package_cache.hpp"
 #include "tool/process/program_search.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -162,4 +162,4 @@ void add_daemon_command(CLI::App& app, invocation& run) {
   add_print_command(daemon, run);
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

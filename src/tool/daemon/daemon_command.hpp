@@ -3,9 +3,9 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// `kclxx daemon`: fetches, checks and starts the Java daemon (docs/daemon.md).
 void add_daemon_command(CLI::App& app, invocation& run);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -6,7 +6,7 @@
 #include "tool/daemon/package_cache.hpp"
 #include "tool/daemon/package_programs.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 
@@ -28,4 +28,4 @@ fs::path fetch_jars(const fs::path& cache, tool::kcl_version which, bool is_offl
   return place;
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

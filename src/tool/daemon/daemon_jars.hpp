@@ -5,7 +5,7 @@
 
 #include "tool/daemon/kcl_version.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The folder in the cache that is for the jars of this version, whether it is there or not.
 std::filesystem::path place_of_jars(const std::filesystem::path& cache, tool::kcl_version which);
@@ -19,4 +19,4 @@ bool has_jars(const std::filesystem::path& folder, tool::kcl_version which);
 std::filesystem::path fetch_jars(const std::filesystem::path& cache, tool::kcl_version which,
                                  bool is_offline);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

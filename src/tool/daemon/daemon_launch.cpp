@@ -25,7 +25,7 @@
 #include "tool/process/program_search.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -166,4 +166,4 @@ void print_daemon_command(const daemon_options& options) {
   std::cout << tool::shell_command(tool::compose(settings, all), files) << std::flush;
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -8,7 +8,7 @@
 #include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The options of `run`, `print-command` and `check`.
 struct daemon_options {
@@ -38,4 +38,4 @@ tool::host this_host();
 /// Errors: command_error.
 void print_daemon_command(const daemon_options& options);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -10,7 +10,7 @@
 #include "tool/command.hpp"
 #include "tool/process/shell.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -54,4 +54,4 @@ void verify_jars(const std::filesystem::path& folder, std::string_view expected)
                 ", which is not among the expected files, so nothing was installed");
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -14,7 +14,7 @@
 #include "tool/command.hpp"
 #include "tool/process/descriptor.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 
@@ -127,4 +127,4 @@ void fetch_folder(const cached_folder& folder) {
   }
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

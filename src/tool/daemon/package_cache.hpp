@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Where they are kept when no folder is named: $XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx.
 /// Errors: command_error when neither variable is set.
@@ -30,4 +30,4 @@ void fetch_folder(const cached_folder& folder);
 /// Errors: command_error.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

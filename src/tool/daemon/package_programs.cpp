@@ -17,7 +17,7 @@
 #include "tool/process/program_search.hpp"
 #include "tool/process/spawn.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 
@@ -103,4 +103,4 @@ void fetch_with_npm(const fs::path& folder, const std::string& what, bool is_off
                  is_offline ? " (offline: it has only what is in its cache)" : "");
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

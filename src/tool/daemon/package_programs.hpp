@@ -8,7 +8,7 @@
 
 #include "tool/embedded.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 // They use the user's settings, mirrors and proxies; offline, only what they downloaded before.
 // Their output goes to stderr; `what` is announced there.
@@ -27,4 +27,4 @@ bool has_jar(const std::filesystem::path& folder, std::string_view beginning);
 /// Errors: command_error with how to get npm, or that it failed.
 void fetch_with_npm(const std::filesystem::path& folder, const std::string& what, bool is_offline);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -22,7 +22,7 @@
 #include "tool/transcript/transcript_file.hpp"
 #include "tool/transcript/writer.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -268,4 +268,4 @@ void add_generate_command(CLI::App& app, invocation& run) {
   });
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

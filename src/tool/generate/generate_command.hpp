@@ -3,9 +3,9 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// `kclxx generate`: makes transcripts with the daemon's side of a dialogue (docs/generate.md).
 void add_generate_command(CLI::App& app, invocation& run);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

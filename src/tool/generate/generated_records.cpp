@@ -4,7 +4,7 @@
 #include <array>
 #include <iterator>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -84,4 +84,4 @@ void generated_records::next_sequence_number(std::string& out) {
   append_padded(out, counter_, counter_digits);
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

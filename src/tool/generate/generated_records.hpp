@@ -14,7 +14,7 @@
 #include "tool/generate/generated_shards.hpp"
 #include "tool/replay/random_numbers.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 struct record_shape {
   std::uint64_t smallest = 1024;  ///< bytes of data; sizes are spread evenly
@@ -65,4 +65,4 @@ class generated_records {
   std::vector<record> records_;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::vector<generated_shard> generate_shards(const stream_shape& shape,
   return stream(shape, random).run();
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -8,7 +8,7 @@
 
 #include "tool/replay/random_numbers.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// One shard of a stream that `kclxx generate` makes up.
 struct generated_shard {
@@ -39,4 +39,4 @@ struct stream_shape {
 std::vector<generated_shard> generate_shards(const stream_shape& shape,
                                              replay::random_numbers& random);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -8,7 +8,7 @@
 
 #include "tool/local/local_launch.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -227,4 +227,4 @@ void add_local_command(CLI::App& app, invocation& run) {
   add_leases(local, run);
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

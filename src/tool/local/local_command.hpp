@@ -3,9 +3,9 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// `kclxx local`: a local Kinesis and DynamoDB for development.
 void add_local_command(CLI::App& app, invocation& run);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -19,7 +19,7 @@
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 
@@ -109,4 +109,4 @@ void run_local(const local_call& call) {
   exec(std::move(command));
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// One command of `kclxx local`, which the program for Node.js then does.
 struct local_call {
@@ -31,4 +31,4 @@ std::vector<std::string> fetch_local(bool is_offline);
 /// Errors: command_error.
 [[noreturn]] void run_local(const local_call& call);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 #include "tool/daemon/package_programs.hpp"
 #include "tool/embedded.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 namespace embedded = tool::embedded;
@@ -64,4 +64,4 @@ fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
   return place;
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

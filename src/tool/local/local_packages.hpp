@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 // Each brings something, unless it is there, and gives its folder.
 // Errors: command_error.
@@ -18,4 +18,4 @@ std::filesystem::path fetch_local_packages(const std::filesystem::path& cache, b
 /// The jars of DynamoDB Local, by Maven.
 std::filesystem::path fetch_dynamodb_local(const std::filesystem::path& cache, bool is_offline);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -69,4 +69,4 @@ void leave_by_cancellation() noexcept {
   std::_Exit(128 + cancellation_signal());
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -6,7 +6,7 @@
 #include <exception>
 #include <stop_token>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Thrown by what waits, once the signal came.
 class cancelled : public std::exception {
@@ -31,4 +31,4 @@ void throw_if_cancelled();
 /// Ends the process as the signal would have done. Precondition: cancellation_signal() != 0.
 [[noreturn]] void leave_by_cancellation() noexcept;
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -173,4 +173,4 @@ std::optional<child_dialogue::event> child_dialogue::take_line() {
   return event{event_kind::line, line, line.size() + std::exchange(dropped_, 0), read_at_};
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -14,7 +14,7 @@
 #include "tool/process/event_loop.hpp"
 #include "tool/transcript/line_splitter.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Both directions of the dialogue with one child. While a line of any size is written, what the
 /// child writes is read, so neither side can block the other. The child has a process group of its
@@ -130,4 +130,4 @@ class child_dialogue {
   clock::time_point read_at_{};
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -17,7 +17,7 @@
 
 #include "tool/process/cancellation.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::optional<child_exit> child_process::wait_until(clock::time_point deadline) 
   return wait();
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -10,7 +10,7 @@
 #include "tool/process/descriptor.hpp"
 #include "tool/process/spawn.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// How a process ended.
 struct child_exit {
@@ -75,4 +75,4 @@ class child_process {
   std::optional<child_exit> exit_;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Owns a file descriptor; -1 is none.
 class descriptor {
@@ -29,4 +29,4 @@ class descriptor {
   int fd_ = -1;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

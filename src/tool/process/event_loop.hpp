@@ -11,7 +11,7 @@
 
 #include "tool/process/cancellation.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// An io_context for one thread, whose waiting ends when the command is cancelled.
 class event_loop {
@@ -40,4 +40,4 @@ class event_loop {
   std::stop_callback<std::function<void()>> on_cancelled_{cancellation_token(), [this] { wake(); }};
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

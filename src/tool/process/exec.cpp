@@ -5,7 +5,7 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -19,4 +19,4 @@ void exec(std::vector<std::string> command) {
   cannot_set_up(command.front(), "started");
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

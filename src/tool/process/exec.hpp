@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// As exec(3) and posix_spawn(3) take arguments and environments, with a null pointer at the end.
 /// Lifetime: that of the texts, which stay as they are.
@@ -14,4 +14,4 @@ namespace kclxx::cli {
 /// Errors: command_error; there is no other return.
 [[noreturn]] void exec(std::vector<std::string> command);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

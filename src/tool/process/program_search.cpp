@@ -9,7 +9,7 @@
 
 #include "tool/command.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::string find_java() {
                            "openjdk-17-jre-headless");
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

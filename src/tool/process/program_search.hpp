@@ -6,7 +6,7 @@
 
 #include "tool/daemon/diagnostics.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The path that execvp would start for a name; a name with a slash is its own. Nothing: there is
 /// no executable file of that name.
@@ -19,4 +19,4 @@ tool::executable_state look_at_program(const std::string& name);
 /// Errors: command_error with how to get one.
 std::string find_java();
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

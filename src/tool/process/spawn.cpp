@@ -8,7 +8,7 @@
 
 #include "tool/process/exec.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 spawner::spawner() {
   ::posix_spawn_file_actions_init(&actions_);
@@ -52,4 +52,4 @@ int spawner::try_start(pid_t& pid, std::vector<std::string>& command) {
                         pointers_to(command).data(), environment_ ? environment.data() : environ);
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -10,7 +10,7 @@
 
 #include "tool/process/descriptor.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The program cannot be started; what() names it and gives the reason.
 class start_error : public std::runtime_error {
@@ -48,4 +48,4 @@ class spawner {
   std::optional<std::vector<std::string>> environment_;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

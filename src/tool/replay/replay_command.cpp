@@ -27,7 +27,7 @@
 #include "tool/replay/replay_result.hpp"
 #include "tool/replay/replay_shard.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -227,4 +227,4 @@ void add_replay_command(CLI::App& app, invocation& run) {
   command.callback([arguments, &run] { run.status = run_replay(*arguments, run.child); });
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -5,7 +5,7 @@
 
 #include "tool/replay/replay_result.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -83,4 +83,4 @@ void print_json(std::ostream& out, const replay_result& result) {
   out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -197,7 +197,7 @@ void replay_plan::on_end_of_output(time now, effects& out) {
 }
 
 void replay_plan::on_timeout(time now, effects& out) {
-  const std::string limit = " within " + cli::to_text(how_.timeout);
+  const std::string limit = " within " + tool::to_text(how_.timeout);
   switch (phase_) {
     case phase::playing:
       fail(is_open() ? "no status for " + current_.name + limit

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <unistd.h>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -39,4 +39,4 @@ void progress_bar::show(std::uint64_t read_bytes, std::uint64_t records) {
   }
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// A progress bar on stderr, when that is a terminal; else nothing.
 /// Thread safety: none.
@@ -26,4 +26,4 @@ class progress_bar {
 /// One line without a newline; `total` 0 is unknown, as for a pipe.
 std::string progress_line(std::uint64_t read, std::uint64_t total, std::uint64_t records);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 #include "tool/replay/report_plot.hpp"
 #include "tool/text.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -245,4 +245,4 @@ void print_report(std::ostream& out, const replay_result& result) {
   out << "</body>\n</html>\n";
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -5,10 +5,10 @@
 
 #include "tool/replay/replay_result.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// The page of --report: one file that needs nothing from anywhere.
 /// Precondition: the shards were played with options::keeps_timeline.
 void print_report(std::ostream& out, const replay_result& result);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 replay::totals replay_result::total() const noexcept {
   replay::totals all;
@@ -36,4 +36,4 @@ exit_status replay_result::status() const noexcept {
   return worst;
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -10,7 +10,7 @@
 #include "tool/exit_status.hpp"
 #include "tool/replay/summary.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 struct replayed_shard {
   std::string file;
@@ -36,4 +36,4 @@ void print_text(std::ostream& out, const replay_result& result);
 /// For programs: one JSON object and a newline (replay_json.cpp).
 void print_json(std::ostream& out, const replay_result& result);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -14,7 +14,7 @@
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -201,4 +201,4 @@ replay::summary replay_shard(const std::string& file, const std::vector<std::str
   return shard_run(*reader, stop, command, how, progress).run();
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 #include "tool/replay/options.hpp"
 #include "tool/replay/summary.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// How far one shard has come, for who watches from another thread.
 struct shard_progress {
@@ -26,4 +26,4 @@ struct shard_progress {
 replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
                              const replay::options& how, shard_progress& progress);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

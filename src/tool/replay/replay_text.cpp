@@ -9,7 +9,7 @@
 #include "tool/replay/replay_result.hpp"
 #include "tool/text.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -121,4 +121,4 @@ void print_text(std::ostream& out, const replay_result& result) {
   out << verdict(result.status()) << "\n";
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -9,7 +9,7 @@
 
 #include "tool/text.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -162,4 +162,4 @@ std::string count_label(double count) {
   return count < 1e9 ? number(count / 1e6, "%.4gM") : number(count / 1e9, "%.4gG");
 }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 struct plot_point {
   double x;
@@ -59,4 +59,4 @@ void write_strip(std::ostream& out, const strip& what);
 /// "800", "1.5k", "20M".
 std::string count_label(double count);
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

@@ -20,7 +20,7 @@
 
 #include "tool/process/cancellation.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 namespace {
 
@@ -125,4 +125,4 @@ void output_file::rename(const std::string& to) {
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

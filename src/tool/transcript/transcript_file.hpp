@@ -13,7 +13,7 @@
 #include "tool/process/descriptor.hpp"
 #include "tool/transcript/byte_stream.hpp"
 
-namespace kclxx::cli {
+namespace kclxx::tool {
 
 /// Makes a directory, with those above it. True when it was not there.
 /// Errors: std::system_error, with its name.
@@ -53,4 +53,4 @@ class output_file : public transcript::byte_sink {
   descriptor file_;
 };
 
-}  // namespace kclxx::cli
+}  // namespace kclxx::tool

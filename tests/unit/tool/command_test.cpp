@@ -8,7 +8,7 @@
 
 #include "support/catch.hpp"
 
-using namespace kclxx::cli;
+using namespace kclxx::tool;
 
 namespace {
 
@@ -63,7 +63,7 @@ result run_tool(const std::vector<const char*>& arguments) {
 
 }  // namespace
 
-TEST_CASE("what stands behind -- is the child's, untouched", "[cli]") {
+TEST_CASE("what stands behind -- is the child's, untouched", "[tool]") {
   const result run = run_tool(
       {"start", "--number", "3", "--", "./child", "--number", "4", "--", "--help", "", "a b"});
   CHECK(run.status == 42);
@@ -73,13 +73,13 @@ TEST_CASE("what stands behind -- is the child's, untouched", "[cli]") {
         std::vector<std::string>{"./child", "--number", "4", "--", "--help", "", "a b"});
 }
 
-TEST_CASE("a failure is one line on stderr that names the command", "[cli]") {
+TEST_CASE("a failure is one line on stderr that names the command", "[tool]") {
   const result run = run_tool({"count"});
   CHECK(run.status == 4);
   CHECK(run.output == "kclxx count: file:3: is bad\n");
 }
 
-TEST_CASE("a bad command line is status 2 and one line", "[cli]") {
+TEST_CASE("a bad command line is status 2 and one line", "[tool]") {
   const auto refused = [](const std::vector<const char*>& arguments, const std::string& beginning) {
     const result run = run_tool(arguments);
     CAPTURE(run.output);
@@ -99,7 +99,7 @@ TEST_CASE("a bad command line is status 2 and one line", "[cli]") {
   refused({"count", "--", "a"}, "kclxx count: it starts no program: remove the --");
 }
 
-TEST_CASE("the help of a command shows the child and ends with the example", "[cli]") {
+TEST_CASE("the help of a command shows the child and ends with the example", "[tool]") {
   const result run = run_tool({"start", "--help"});
   CHECK(run.status == 0);
   CHECK(run.output.find(" -- CHILD [ARGUMENT...]\n") != std::string::npos);

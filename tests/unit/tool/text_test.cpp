@@ -6,7 +6,7 @@
 
 #include "support/catch.hpp"
 
-using namespace kclxx::cli;
+using namespace kclxx::tool;
 using namespace std::chrono_literals;
 
 TEST_CASE("what a child wrote can neither control the terminal nor reverse its text", "[tool]") {

@@ -24,7 +24,7 @@
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
-using namespace kclxx::cli;
+using namespace kclxx::tool;
 using kclxx::test::decoded_line;
 using kclxx::test::in_forked_copy;
 namespace fs = std::filesystem;
@@ -129,7 +129,7 @@ strings tail(const strings& lines, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("the same seed gives the same bytes, another one others", "[cli][generate]") {
+TEST_CASE("the same seed gives the same bytes, another one others", "[tool][generate]") {
   const strings options{"--shards", "2", "--records", "500", "--reshard", "2", "--size", "10..90"};
   const generated one(options);
   const generated same(options);
@@ -141,7 +141,7 @@ TEST_CASE("the same seed gives the same bytes, another one others", "[cli][gener
   CHECK(one.files() != other.files());
 }
 
-TEST_CASE("all records come, in batches, rising, on the way to the tip", "[cli][generate]") {
+TEST_CASE("all records come, in batches, rising, on the way to the tip", "[tool][generate]") {
   const generated made(
       {"--records", "2500", "--batch", "400", "--size", "100..300", "--keys", "20"});
   const strings lines = made.lines("shardId-000000000000.jsonl");
@@ -178,7 +178,7 @@ TEST_CASE("all records come, in batches, rising, on the way to the tip", "[cli][
 }
 
 TEST_CASE("user records of an aggregate share their sequence number, and their batch",
-          "[cli][generate]") {
+          "[tool][generate]") {
   const generated made({"--records", "20", "--batch", "5", "--aggregate", "3", "--size", "1"});
   const strings lines = made.lines("shardId-000000000000.jsonl");
   CHECK(records_of({lines[1]}).size() == 6);  // five would tear one apart
@@ -192,7 +192,7 @@ TEST_CASE("user records of an aggregate share their sequence number, and their b
   }
 }
 
-TEST_CASE("the ending is what was asked for", "[cli][generate]") {
+TEST_CASE("the ending is what was asked for", "[tool][generate]") {
   const std::string lost = R"({"action":"leaseLost"})";
   const auto ends_with = [](const std::string& how, const strings& ending) {
     const generated made({"--records", "1", "--end", how});
@@ -206,7 +206,8 @@ TEST_CASE("the ending is what was asked for", "[cli][generate]") {
   ends_with("none", {"end_of_input"});
 }
 
-TEST_CASE("resharding closes parents and opens their children with their keys", "[cli][generate]") {
+TEST_CASE("resharding closes parents and opens their children with their keys",
+          "[tool][generate]") {
   kclxx::replay::random_numbers random(GENERATE(as<std::uint64_t>(), 1, 2, 3, 4, 5));
   const stream_shape shape{3, 10, 5000, 100'003};
   const auto shards = generate_shards(shape, random);
@@ -237,7 +238,7 @@ TEST_CASE("resharding closes parents and opens their children with their keys", 
 }
 
 TEST_CASE("a parent's file ends with shardEnded and comes before its children's",
-          "[cli][generate]") {
+          "[tool][generate]") {
   const generated made({"--records", "90", "--reshard", "1", "--keys", "2"});
   REQUIRE(made.files().size() == 3);
   const strings parent = made.lines("shardId-000000000000.jsonl");
@@ -253,7 +254,7 @@ TEST_CASE("a parent's file ends with shardEnded and comes before its children's"
   }
 }
 
-TEST_CASE("what cannot be made is refused in one line", "[cli][generate]") {
+TEST_CASE("what cannot be made is refused in one line", "[tool][generate]") {
   const auto refused = [](const strings& arguments, const std::string& beginning) {
     const generated made(arguments);
     CAPTURE(made.error);
@@ -282,7 +283,7 @@ TEST_CASE("what cannot be made is refused in one line", "[cli][generate]") {
 }
 
 TEST_CASE("a batch whose line could be longer than 1 GiB is refused before anything is written",
-          "[cli][generate]") {
+          "[tool][generate]") {
   const fs::path directory =
       fs::temp_directory_path() / ("kclxx_lines_" + std::to_string(::getpid()));
   const auto refused = [&](const strings& shape) {
@@ -302,7 +303,7 @@ TEST_CASE("a batch whose line could be longer than 1 GiB is refused before anyth
   fs::remove_all(directory);
 }
 
-TEST_CASE("what fails half-way leaves no file and no directory of its own", "[cli][generate]") {
+TEST_CASE("what fails half-way leaves no file and no directory of its own", "[tool][generate]") {
   const generated place({"--records", "1"});
   // SIGXFSZ ignored: a write beyond the limit is an error then, as on a full disk.
   const auto came = in_forked_copy([&] {

@@ -9,7 +9,7 @@
 
 #include "support/catch.hpp"
 
-using namespace kclxx::cli;
+using namespace kclxx::tool;
 using namespace std::chrono_literals;
 using event_kind = child_dialogue::event_kind;
 
@@ -48,7 +48,7 @@ ending read_to_end(child_dialogue& dialogue) {
 
 }  // namespace
 
-TEST_CASE("lines go both ways, and the child's exit is there in the end", "[cli][dialogue]") {
+TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool][dialogue]") {
   child_dialogue dialogue(shell("cat; exit 3"));
   const std::string line = "one";
   dialogue.send(line);
@@ -69,7 +69,7 @@ TEST_CASE("lines go both ways, and the child's exit is there in the end", "[cli]
 }
 
 TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
-          "[cli][dialogue]") {
+          "[tool][dialogue]") {
   // The child writes all of its own line before it reads anything.
   child_dialogue dialogue(
       shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"));
@@ -98,7 +98,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
   CHECK(short_lines == std::vector<std::string>{"20000001", "end"});
 }
 
-TEST_CASE("a child that is silent costs the time that was given", "[cli][dialogue]") {
+TEST_CASE("a child that is silent costs the time that was given", "[tool][dialogue]") {
   child_dialogue dialogue(shell("exec sleep 1000"));
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
@@ -109,7 +109,7 @@ TEST_CASE("a child that is silent costs the time that was given", "[cli][dialogu
 }
 
 TEST_CASE("a child that does not read any more is told apart from one that left",
-          "[cli][dialogue]") {
+          "[tool][dialogue]") {
   child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"));
   CHECK(next_line(dialogue) == "closed");
   const std::string line(5'000'000, 'y');
@@ -120,7 +120,7 @@ TEST_CASE("a child that does not read any more is told apart from one that left"
   CHECK_FALSE(dialogue.is_sending());
 }
 
-TEST_CASE("what a child wrote before it left is read to the end", "[cli][dialogue]") {
+TEST_CASE("what a child wrote before it left is read to the end", "[tool][dialogue]") {
   child_dialogue dialogue(shell("seq 100000"));
   const ending all = read_to_end(dialogue);
   CHECK(all.lines == 100'000);
@@ -128,7 +128,7 @@ TEST_CASE("what a child wrote before it left is read to the end", "[cli][dialogu
 }
 
 TEST_CASE("a child that floods with lines and reads no answer is not read beyond the limit",
-          "[cli][dialogue]") {
+          "[tool][dialogue]") {
   child_dialogue dialogue(shell("exec yes"));
   std::size_t answered = 0;
   for (;;) {

@@ -12,7 +12,7 @@
 
 #include "support/catch.hpp"
 
-using namespace kclxx::cli;
+using namespace kclxx::tool;
 using namespace std::chrono_literals;
 
 namespace {
@@ -49,7 +49,7 @@ std::string why_not(const std::vector<std::string>& command) {
 }  // namespace
 
 TEST_CASE("a child reads what is written until its input is closed, and its exit is a value",
-          "[cli]") {
+          "[tool]") {
   child_process child({"/bin/sh", "-c", "cat; echo \"$1\"; exit 7", "sh", "two  words"});
   write_text(child.input, "hello\n");
   child.input.close();
@@ -59,7 +59,7 @@ TEST_CASE("a child reads what is written until its input is closed, and its exit
   CHECK(to_string(child.wait()) == "exit status 7");
 }
 
-TEST_CASE("the signal that ended a child is known", "[cli]") {
+TEST_CASE("the signal that ended a child is known", "[tool]") {
   child_process child({"cat"});
   CHECK(child.wait_until(in(0ms)) == std::nullopt);
   child.kill(SIGKILL);
@@ -67,7 +67,7 @@ TEST_CASE("the signal that ended a child is known", "[cli]") {
   CHECK(to_string(child.wait()) == "signal 9 (Killed)");
 }
 
-TEST_CASE("what cannot be started is named, with the reason", "[cli]") {
+TEST_CASE("what cannot be started is named, with the reason", "[tool]") {
   CHECK(why_not({"/no/such/program"}) ==
         "/no/such/program cannot be started: No such file or directory");
   CHECK(why_not({"no-such-program-in-PATH"}) ==
@@ -76,7 +76,7 @@ TEST_CASE("what cannot be started is named, with the reason", "[cli]") {
   CHECK(why_not({}) == "no program was named");
 }
 
-TEST_CASE("a script without its first line is run by the shell, as Java does it", "[cli]") {
+TEST_CASE("a script without its first line is run by the shell, as Java does it", "[tool]") {
   const auto script =
       std::filesystem::temp_directory_path() / ("kclxx_script_" + std::to_string(::getpid()));
   std::ofstream(script) << "echo \"from the script: $1\"\n";
@@ -89,14 +89,14 @@ TEST_CASE("a script without its first line is run by the shell, as Java does it"
   std::filesystem::remove(script);
 }
 
-TEST_CASE("stderr is a pipe when asked", "[cli]") {
+TEST_CASE("stderr is a pipe when asked", "[tool]") {
   child_process child({"/bin/sh", "-c", "echo oops >&2"}, child_process::error_output::piped);
   CHECK(read_all(child.error) == "oops\n");
   CHECK(read_all(child.output).empty());
 }
 
 TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of another child's pipes",
-          "[cli]") {
+          "[tool]") {
   child_process other({"cat"});
   child_process child({"/bin/sh", "-c", "ls -l /proc/$$/fd"});
   const std::string list = read_all(child.output);
@@ -116,7 +116,7 @@ TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of anothe
   CHECK(other.wait_until(in(20s)) == child_exit{0, 0});  // nobody else holds its input
 }
 
-TEST_CASE("no child outlives its object", "[cli]") {
+TEST_CASE("no child outlives its object", "[tool]") {
   pid_t pid = -1;
   {
     child_process child({"cat"});

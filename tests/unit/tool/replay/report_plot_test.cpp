@@ -12,7 +12,7 @@ using Catch::Contains;
 namespace {
 
 std::string report_of(std::size_t breaches) {
-  cli::replay_result result;
+  tool::replay_result result;
   result.shards.resize(1);
   for (std::size_t i = 0; i < breaches; ++i) {
     result.shards[0].summary.breaches.add(i + 1, "a status that nobody waits for");
@@ -24,7 +24,7 @@ std::string report_of(std::size_t breaches) {
 
 }  // namespace
 
-TEST_CASE("the report says how many diagnostics it does not show", "[cli][report]") {
+TEST_CASE("the report says how many diagnostics it does not show", "[tool][report]") {
   const std::size_t most = replay::diagnostics::most_kept;
   CHECK_THAT(report_of(most), !Contains("more</li>"));
   CHECK_THAT(report_of(most + 7), Contains("<span class=\"bad\">breach</span> and 7 more</li>"));
