@@ -107,12 +107,8 @@ void replay_plan::on_end_of_transcript(time now, effects& out) {
 }
 
 void replay_plan::on_damage(std::size_t line_number, std::string what, time now, effects& out) {
-  damage(line_number, std::move(what));
+  verdict_.damage(line_number, std::move(what));
   on_end_of_transcript(now, out);
-}
-
-void replay_plan::damage(std::size_t line_number, std::string what) {
-  if (!summary_.damage) summary_.damage = diagnostic{line_number, std::move(what), {}};
 }
 
 void replay_plan::on_time(time now, effects& out) {
@@ -162,7 +158,7 @@ replay_plan::action replay_plan::injected(call_kind what, std::string name, bool
 
 void replay_plan::begin_shard(const action& first, time now) {
   const std::string id = first.content.shard_id.value_or("");
-  summary_.shard = id;
+  verdict_.result().shard = id;
   began_ = now;
   first_at_ = first.at.value_or(std::chrono::microseconds(0));
   lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
@@ -177,12 +173,12 @@ void replay_plan::begin_shard(const action& first, time now) {
 
 void replay_plan::start(action next, time now, effects& out) {
   if (!consumer_ && next.what != call_kind::initialize) {
-    damage(next.line_number, "the dialogue does not begin with initialize");
+    verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
     return end_dialogue(now, out);
   }
   if (!consumer_) begin_shard(next, now);
   if (!consumer_->can_call(next.what)) {
-    damage(next.line_number, "a daemon sends no " + next.name + " here");
+    verdict_.damage(next.line_number, "a daemon sends no " + next.name + " here");
     return end_dialogue(now, out);
   }
   if (next.content.kind == line_kind::process_records) {
@@ -190,10 +186,11 @@ void replay_plan::start(action next, time now, effects& out) {
     if (faults_.is_lease_lost()) lease_->lose();
   }
   current_ = std::move(next);
+  verdict_.begin_action(current_.line_number);
   is_sending_ = true;
   started_at_ = now;
   deadline_ = now + how_.timeout;
-  summary_.counts.line_bytes += current_.size;
+  verdict_.result().counts.line_bytes += current_.size;
   if (current_.own) {
     out.emplace_back(write_line{*current_.own});
   } else {
@@ -202,7 +199,7 @@ void replay_plan::start(action next, time now, effects& out) {
   }
   if (how_.keeps_timeline && current_.content.position &&
       current_.what == call_kind::process_records) {
-    summary_.timeline.deliver(*current_.content.position, faults_.records());
+    verdict_.result().timeline.deliver(*current_.content.position, faults_.records());
   }
   const bool has_records = current_.content.kind == line_kind::process_records;
   dm::happenings happened;
@@ -234,11 +231,11 @@ void replay_plan::meet_faults_after_line(time now, effects& out) {
     case fault_schedule::after_line::nothing:
       break;
     case fault_schedule::after_line::kill:
-      is_deliberate_ = true;
+      verdict_.on_deliberate_end();
       kill(now, out);
       break;
     case fault_schedule::after_line::end_of_input:
-      is_deliberate_ = true;
+      verdict_.on_deliberate_end();
       end_dialogue(now, out);
       break;
   }

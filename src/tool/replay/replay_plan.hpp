@@ -18,6 +18,7 @@
 #include "tool/replay/options.hpp"
 #include "tool/replay/recording.hpp"
 #include "tool/replay/summary.hpp"
+#include "tool/replay/verdict.hpp"
 #include "tool/transcript/entry.hpp"
 #include "tool/transcript/line_summary.hpp"
 
@@ -83,7 +84,7 @@ class replay_plan {
   /// How the child ended: its exit status, or the signal, with the other one 0.
   void on_exit(int status, int signal);
 
-  [[nodiscard]] const summary& result() const noexcept { return summary_; }
+  [[nodiscard]] const summary& result() const noexcept { return verdict_.result(); }
 
  private:
   /// One action of the daemon.
@@ -108,7 +109,6 @@ class replay_plan {
   void end_dialogue(time now, effects& out);
   void close(time now, effects& out);
   void meet_faults_after_line(time now, effects& out);
-  void damage(std::size_t line_number, std::string what);
 
   // The child's side: replay_plan_child.cpp
   void take_held_line(time now, effects& out);
@@ -117,16 +117,14 @@ class replay_plan {
   void on_answered(const daemon_model::answered& one, std::string_view line, effects& out);
   void on_returned(time now, std::string_view line, effects& out);
   void add_span(time now);
-  void on_worker_ended(const std::string& why, std::string_view line);
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
-  void fail(std::string why);
   [[nodiscard]] bool is_looked_ahead() const noexcept { return ahead_ || transcript_ended_; }
   [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
 
   options how_;
   fault_schedule faults_;
-  summary summary_;
+  verdict verdict_;
   std::optional<daemon_model::lease> lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
   std::optional<recording> recorded_;
@@ -140,10 +138,6 @@ class replay_plan {
   bool is_sending_ = false;
   bool input_broke_ = false;
   bool is_paused_ = false;
-  bool is_deliberate_ = false;  // a fault ended the dialogue; how the child leaves is no failure
-  bool worker_ended_ = false;
-  bool output_ended_ = false;
-  bool was_killed_ = false;
 
   struct held_line {
     std::string text;

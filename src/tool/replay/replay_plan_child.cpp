@@ -19,10 +19,6 @@ bool is_message(const dm::child_line& line) {
          !std::holds_alternative<dm::ignored_line>(line);
 }
 
-std::string ending(int status, int signal) {
-  return signal != 0 ? "signal " + std::to_string(signal) : "exit status " + std::to_string(status);
-}
-
 }  // namespace
 
 void replay_plan::on_sent(time now, effects& out) {
@@ -58,10 +54,9 @@ void replay_plan::on_early_output(std::string_view text) {
        text.remove_prefix(end + 1)) {
     const std::string_view line = text.substr(0, end);
     if (!std::holds_alternative<dm::child_status>(dm::parse_child_line(line))) continue;
-    summary_.breaches.add(current_.line_number,
-                          "the daemon takes this status, which was there before " + current_.name +
-                              " was sent, for the answer to it",
-                          line);
+    verdict_.breach("the daemon takes this status, which was there before " + current_.name +
+                        " was sent, for the answer to it",
+                    line);
   }
 }
 
@@ -76,12 +71,12 @@ void replay_plan::take_child_line(std::string_view line, time now, effects& out)
   if (is_open()) {
     const dm::child_line message = dm::parse_child_line(line);
     if (const auto* asked = std::get_if<dm::child_checkpoint>(&message)) {
-      ++summary_.counts.checkpoints_asked;
+      ++verdict_.result().counts.checkpoints_asked;
       if (how_.answers == answers_from::recorded && !current_.own) {
         recorded_failure_ = recorded_->take_failure(*asked);
       }
     }
-    if (!current_.own) recorded_->compare(message, line, summary_.differences);
+    if (!current_.own) recorded_->compare(message, line, verdict_.result().differences);
   }
   dm::happenings happened;
   consumer_->on_line(line, happened);
@@ -89,58 +84,57 @@ void replay_plan::take_child_line(std::string_view line, time now, effects& out)
 }
 
 void replay_plan::handle(const dm::happenings& all, std::string_view line, time now, effects& out) {
-  const auto breach = [&](std::string what, std::string_view by) {
-    summary_.breaches.add(current_.line_number, std::move(what), by);
-  };
   for (const dm::happening& one : all) {
-    std::visit(
-        overloaded{
-            [&](const dm::answered& a) { on_answered(a, line, out); },
-            [&](const dm::skipped& a) { breach("the daemon skips this line: " + a.why, a.line); },
-            [&](const dm::returned&) { on_returned(now, line, out); },
-            [&](const dm::failed& a) {
-              if (output_ended_) {
-                fail(a.why);
-              } else {
-                breach(a.why, line);
-              }
-            },
-            [&](const dm::shard_end_not_checkpointed&) {
-              breach("the end of the shard is not checkpointed: its children are never read", line);
-            },
-            [&](const dm::close_input&) { close(now, out); },
-            [&](const dm::lost_line& a) { on_lost_line(a.line); },
-            [&](const dm::worker_ended& a) { on_worker_ended(a.why, line); },
-        },
-        one);
+    std::visit(overloaded{
+                   [&](const dm::answered& a) { on_answered(a, line, out); },
+                   [&](const dm::skipped& a) {
+                     verdict_.breach("the daemon skips this line: " + a.why, a.line);
+                   },
+                   [&](const dm::returned&) { on_returned(now, line, out); },
+                   [&](const dm::failed& a) {
+                     if (verdict_.has_output_ended()) {
+                       verdict_.fail(a.why);
+                     } else {
+                       verdict_.breach(a.why, line);
+                     }
+                   },
+                   [&](const dm::shard_end_not_checkpointed&) {
+                     verdict_.breach(
+                         "the end of the shard is not checkpointed: its children are never read",
+                         line);
+                   },
+                   [&](const dm::close_input&) { close(now, out); },
+                   [&](const dm::lost_line& a) { on_lost_line(a.line); },
+                   [&](const dm::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
+               },
+               one);
   }
   // What a fault or a breach cut off is not the transcript's mistake.
-  if (phase_ == phase::closing && ahead_ && !is_deliberate_ && !worker_ended_ &&
-      !current_.is_last) {
-    damage(ahead_->line_number, "a daemon sends no " + ahead_->name + " after " + current_.name);
+  if (phase_ == phase::closing && ahead_ && !verdict_.is_end_explained() && !current_.is_last) {
+    verdict_.damage(ahead_->line_number,
+                    "a daemon sends no " + ahead_->name + " after " + current_.name);
   }
 }
 
 void replay_plan::on_answered(const dm::answered& one, std::string_view line, effects& out) {
-  ++summary_.counts.checkpoints_answered;
-  if (one.error) ++summary_.counts.checkpoints_failed;
+  ++verdict_.result().counts.checkpoints_answered;
+  if (one.error) ++verdict_.result().counts.checkpoints_failed;
   if (one.error && !one.attempted) {
-    summary_.breaches.add(
-        current_.line_number,
-        "the daemon refuses this checkpoint in " + current_.name + ": " + *one.error, line);
+    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *one.error,
+                    line);
   }
   if (how_.keeps_timeline) {
-    summary_.timeline.add_checkpoint(one.error.has_value());
-    summary_.timeline.persist(lease_->checkpoint());
+    verdict_.result().timeline.add_checkpoint(one.error.has_value());
+    verdict_.result().timeline.persist(lease_->checkpoint());
   }
   out.emplace_back(write_line{one.line});
 }
 
 void replay_plan::on_returned(time now, std::string_view line, effects& out) {
-  if (!summary_.first_status) summary_.first_status = now;
-  summary_.last_status = now;
+  if (!verdict_.result().first_status) verdict_.result().first_status = now;
+  verdict_.result().last_status = now;
   if (current_.content.kind == line_kind::process_records) {
-    totals& counts = summary_.counts;
+    totals& counts = verdict_.result().counts;
     // A status before the line was written took no time.
     counts.callbacks.add(is_sending_ ? std::chrono::nanoseconds(0) : now - sent_at_);
     ++counts.batches;
@@ -152,7 +146,7 @@ void replay_plan::on_returned(time now, std::string_view line, effects& out) {
     lease_->lose();
   }
   if (!input_broke_) return;
-  on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
+  verdict_.on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
   end_dialogue(now, out);
 }
 
@@ -163,32 +157,23 @@ void replay_plan::add_span(time now) {
   one.end = now - *began_;
   if (one.repeats && !is_sending_) one.callback = now - sent_at_;
   one.behind = current_.content.millis_behind_latest;
-  summary_.timeline.add(std::move(one));
-}
-
-void replay_plan::on_worker_ended(const std::string& why, std::string_view line) {
-  worker_ended_ = true;
-  if (output_ended_) {
-    fail(why);
-  } else if (!was_killed_) {
-    summary_.breaches.add(current_.line_number, why + "; the daemon ends the whole worker", line);
-  }
+  verdict_.result().timeline.add(std::move(one));
 }
 
 void replay_plan::on_lost_line(const std::string& line) {
   const dm::child_line message = dm::parse_child_line(line);
   const bool is_checkpoint = std::holds_alternative<dm::child_checkpoint>(message);
-  if (is_checkpoint) ++summary_.counts.checkpoints_asked;
-  if (is_deliberate_ || worker_ended_ || !is_message(message)) return;
-  summary_.breaches.add(current_.line_number,
-                        "nobody reads this line: it came after the last status", line);
+  if (is_checkpoint) ++verdict_.result().counts.checkpoints_asked;
+  if (is_message(message)) verdict_.on_lost_line(line);
 }
 
 void replay_plan::on_end_of_output(time now, effects& out) {
   if (phase_ == phase::closing) {
     phase_ = phase::waiting_for_exit;
     deadline_ = now + how_.timeout;
-  } else if (phase_ == phase::playing && !std::exchange(output_ended_, true) && consumer_) {
+  } else if (phase_ == phase::playing && !verdict_.has_output_ended()) {
+    verdict_.on_end_of_output();
+    if (!consumer_) return;
     dm::happenings happened;
     consumer_->on_end_of_output(happened);
     handle(happened, {}, now, out);
@@ -200,14 +185,14 @@ void replay_plan::on_timeout(time now, effects& out) {
   const std::string limit = " within " + tool::to_text(how_.timeout);
   switch (phase_) {
     case phase::playing:
-      fail(is_open() ? "no status for " + current_.name + limit
-                     : current_.name + " was answered, but not read" + limit);
+      verdict_.fail(is_open() ? "no status for " + current_.name + limit
+                              : current_.name + " was answered, but not read" + limit);
       break;
     case phase::closing:
-      fail("the child did not close its output" + limit + " of the end of its input");
+      verdict_.fail("the child did not close its output" + limit + " of the end of its input");
       break;
     case phase::waiting_for_exit:
-      fail("the child did not leave" + limit + " of the end of its output");
+      verdict_.fail("the child did not leave" + limit + " of the end of its output");
       break;
     case phase::over:
       return;
@@ -216,36 +201,22 @@ void replay_plan::on_timeout(time now, effects& out) {
 }
 
 void replay_plan::kill(time now, effects& out) {
-  was_killed_ = true;
+  verdict_.on_kill();
   phase_ = phase::waiting_for_exit;
   deadline_ = now + how_.timeout;
   out.emplace_back(kill_child{});
 }
 
-void replay_plan::fail(std::string why) {
-  if (!summary_.failure) summary_.failure = diagnostic{current_.line_number, std::move(why), {}};
-}
-
 void replay_plan::on_exit(int status, int signal) {
   phase_ = phase::over;
-  const bool is_fine = status == 0 && signal == 0;
-  if (output_ended_ && summary_.failure && !was_killed_) {
-    summary_.failure->what += ", " + ending(status, signal);
-  } else if (!is_fine && !is_deliberate_ && !worker_ended_ && !was_killed_) {
-    fail("the child left with " + ending(status, signal));
-  }
-  for (std::string& note : faults_.unmet()) summary_.notes.push_back(std::move(note));
-  if (!lease_) return damage(1, "there is no dialogue in it: no line of the daemon");
-  summary_.resume = lease_->checkpoint();
-  recorded_->compare_final(*summary_.resume, current_.line_number, summary_.differences);
-  if (how_.expected != expectation::answers || !recorded_exit_ || is_deliberate_) return;
-  const bool was_signal = recorded_exit_->kind == transcript::entry_kind::killed;
-  const std::string recorded =
-      ending(was_signal ? 0 : recorded_exit_->number, was_signal ? recorded_exit_->number : 0);
-  if (recorded != ending(status, signal)) {
-    summary_.differences.add(
-        recorded_exit_->line_number,
-        "recorded was " + recorded + ", but the child left with " + ending(status, signal));
+  verdict_.on_exit(status, signal);
+  summary& result = verdict_.result();
+  for (std::string& note : faults_.unmet()) result.notes.push_back(std::move(note));
+  if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
+  result.resume = lease_->checkpoint();
+  recorded_->compare_final(*result.resume, current_.line_number, result.differences);
+  if (how_.expected == expectation::answers && recorded_exit_) {
+    verdict_.compare_exit(status, signal, *recorded_exit_);
   }
 }
 

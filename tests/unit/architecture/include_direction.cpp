@@ -65,6 +65,7 @@ const std::vector<layer>& layers() {
        effects},
       {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
+      {"src/tool/replay/verdict", {"tool/replay/", "tool/transcript/"}, {"kclxx/"}, effects},
       {"src/tool/replay/replay_plan",
        {"base/overloaded", "daemon_model/", "protocol/", "tool/replay/", "tool/text",
         "tool/transcript/"},
