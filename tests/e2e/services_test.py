@@ -25,7 +25,7 @@ class KeeperOfEmulators(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.directory = pathlib.Path(folder.name) / "services"
-        self.tool = pathlib.Path(folder.name) / "src" / "cli"
+        self.tool = pathlib.Path(folder.name) / "src" / "tool"
         self.tool.mkdir(parents=True)
         (self.tool / "kclxx").write_text(TOOL)
         (self.tool / "kclxx").chmod(0o755)

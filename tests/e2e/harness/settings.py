@@ -6,7 +6,7 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "e2e"))
-TOOL = BUILD / "src" / "cli" / "kclxx"
+TOOL = BUILD / "src" / "tool" / "kclxx"
 CHILD = BUILD / "tests" / "e2e" / "recorded_child"
 RUNS = BUILD / "tests" / "e2e" / "runs"
 # The folder of emulators that run already (services.py); without it a test starts its own.
