@@ -9,90 +9,92 @@
 
 #include <kclxx/error.hpp>
 #include <kclxx/export.hpp>
+#include <kclxx/record.hpp>
+#include <kclxx/record_batch.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/shard_service.hpp>
 
 namespace kclxx {
 
-namespace detail {
-class checkpoint_port;
-}
+/// The position that a checkpoint covers: that record and all earlier ones of the shard.
+class checkpoint_target {
+ public:
+  /// Everything: inside a callback, all records delivered so far; elsewhere, on another thread or
+  /// in a timer, the records of the callbacks that have returned.
+  checkpoint_target() noexcept = default;
+  checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
+      : position_(position) {}
+  /// Errors: std::invalid_argument when its sequence number is none.
+  checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
+      : position_(last.position()) {}
+  /// The batch's last record. An empty batch stands for the default.
+  /// Errors: std::invalid_argument as for a record.
+  checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
+    if (!batch.empty()) position_ = batch.back().position();
+  }
 
-/// Persists how far a shard was processed: after a restart or on another worker, reading goes on
-/// behind the position that was checkpointed last.
+  [[nodiscard]] const std::optional<sequence_position>& position() const noexcept {
+    return position_;
+  }
+
+ private:
+  std::optional<sequence_position> position_;
+};
+
+/// Persists how far a shard was processed. After a restart, or on another worker, the records
+/// after the last checkpoint are delivered.
 ///
-/// 1. With `complete_when::on_return` (the default) nothing needs to be called: what
-///    process_records returned from is checkpointed by itself.
-/// 2. With `complete_when::by_request`, call `request` (does not wait) or `checkpoint` (waits) once
-///    records are done.
+/// 1. With checkpoint_mode::automatic (the default) no call is needed: the library checkpoints
+///    what process_records returned from.
+/// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
+///    (waits) once records are done.
 ///
-/// A handle: copies are cheap and speak for the same shard, and one may outlive the shard (then
-/// every call fails with errc::daemon_gone).
+/// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
+/// (then every call fails with errc::daemon_gone). A position that is already persisted succeeds
+/// at once.
+///
 /// Thread safety: all functions may be called from any thread, on the same object too.
 class KCLXX_EXPORT checkpointer {
  public:
-  using clock = std::chrono::steady_clock;
+  using clock = shard_service::clock;
 
-  /// Persists `position` and all before it, and waits for the daemon's word. A `record` may be
-  /// given for its position. Already persisted: returns at once.
+  /// Persists the target and waits for the daemon's answer. In shard_ended, without a target, it
+  /// finishes the shard (the library does that when shard_ended returns).
   ///
   /// Retryable errors are retried as run_options::retry says. Calls that wait at the same time
   /// share one message to the daemon.
-  /// Errors: checkpoint_error.
-  /// Blocking: until the daemon answers. The daemon listens only while it waits for a callback
-  /// to return: from another thread a call between two callbacks waits for the next one, on an
-  /// idle shard for hours. Give a deadline there, or use `request`.
-  void checkpoint(const sequence_position& position) { wait(position, std::nullopt); }
-  void checkpoint(const sequence_position& position, std::error_code& ec) {
-    wait(position, std::nullopt, ec);
-  }
+  /// Errors: checkpoint_error, or `ec`.
+  /// Blocking: until the daemon answers. The daemon reads a child only while one of its callbacks
+  /// is open. So a call on another thread between two callbacks waits for the next one, on an idle
+  /// shard for hours: give it a deadline, or use `async_checkpoint`.
+  void checkpoint(const checkpoint_target& target = {}) const;
+  void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
+  /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
+  /// pending, as after async_checkpoint. The clock is that of shard_context::now().
+  void checkpoint_until(const checkpoint_target& target, clock::time_point deadline) const;
+  void checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
+                        std::error_code& ec) const;
 
-  /// The same for everything delivered so far. In shard_ended it says that the shard is finished
-  /// (the library does that by itself when shard_ended returns).
-  void checkpoint() { wait(std::nullopt, std::nullopt); }
-  void checkpoint(std::error_code& ec) { wait(std::nullopt, std::nullopt, ec); }
-
-  /// The same with a deadline, after which they fail with errc::timed_out. The position then
-  /// stays pending, as if it had been requested. shard_context::now() is the clock.
-  void checkpoint_until(clock::time_point deadline, const sequence_position& position) {
-    wait(position, deadline);
-  }
-  void checkpoint_until(clock::time_point deadline, const sequence_position& position,
-                        std::error_code& ec) {
-    wait(position, deadline, ec);
-  }
-  void checkpoint_until(clock::time_point deadline) { wait(std::nullopt, deadline); }
-  void checkpoint_until(clock::time_point deadline, std::error_code& ec) {
-    wait(std::nullopt, deadline, ec);
-  }
-
-  /// Raises the highest pending position to `position`, which is sent as soon as the daemon
-  /// listens; a lower one than is pending or persisted changes nothing. Failures are logged, and
-  /// retryable ones tried again. What a callback requests goes out when it returns, or when it
-  /// has lasted 5 ms.
+  /// Persists the target without waiting. Requests are merged: the highest one is sent when the
+  /// callback returns, or after it has lasted 5 ms, and not more often than
+  /// run_options::checkpoint_interval.
   ///
-  /// A position that was kept elsewhere, in a file for instance, may lie beyond what was delivered
-  /// to this process: call without a position then.
-  ///
-  /// Returns false when it is too late: the lease is lost or the daemon gone.
-  /// Errors: checkpoint_error with errc::position_out_of_range or errc::invalid_position.
+  /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
+  /// or a later position is persisted, else with the reason why it never will be by this process.
+  /// Retryable errors are retried until then. It is never called inside async_checkpoint or under
+  /// a lock, but on a thread of the library (in the test kit: on the test's), and must not throw:
+  /// an exception is treated as a callback's. Without a handler an error is logged.
+  /// Errors: none thrown. A target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.
-  bool request(const sequence_position& position) { return raise(position); }
-  /// The same for everything delivered so far.
-  bool request() { return raise(std::nullopt); }
+  void async_checkpoint(const checkpoint_target& target = {}, checkpoint_handler handler = {}) const;
 
-  /// For the runtime and the test kit.
-  explicit checkpointer(std::shared_ptr<detail::checkpoint_port> port) noexcept
-      : port_(std::move(port)) {}
+  explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
+      : service_(std::move(service)) {}
+  /// What stands behind it; a wrapper gets it from here.
+  [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept { return service_; }
 
  private:
-  using optional_position = std::optional<sequence_position>;
-  using optional_deadline = std::optional<clock::time_point>;
-
-  void wait(const optional_position& position, optional_deadline deadline);
-  void wait(const optional_position& position, optional_deadline deadline, std::error_code& ec);
-  bool raise(const optional_position& position);
-
-  std::shared_ptr<detail::checkpoint_port> port_;
+  std::shared_ptr<shard_service> service_;
 };
 
 }  // namespace kclxx

@@ -51,6 +51,9 @@ class record_batch {
     return behind_;
   }
 
+  /// What keeps the records alive; null for a batch without an owner.
+  [[nodiscard]] const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+
   /// At most `count` records from `offset` on, sharing this batch's memory. What lies beyond the
   /// end is left out.
   [[nodiscard]] record_batch slice(std::size_t offset, std::size_t count) const {

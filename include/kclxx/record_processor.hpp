@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include <kclxx/checkpointer.hpp>
 #include <kclxx/export.hpp>
 #include <kclxx/record_batch.hpp>
@@ -17,37 +14,42 @@ namespace kclxx {
 /// most once (process_records does not follow it); then lease_lost or shard_ended, or neither.
 /// The destructor runs last.
 ///
-/// An exception that leaves a callback ends the process with exit_status::callback_failed and is
-/// never reported to the daemon as success. The daemon then ends the whole worker: catch what
-/// can be handled.
-/// Thread safety: all callbacks run on the thread that called `run`, one at a time.
+/// An exception that leaves a callback ends the session with exit_status::callback_failed and is
+/// never reported to the daemon as success. The daemon then ends the whole worker, with all its
+/// shards: catch what can be handled. A checkpoint_error that says that the lease is gone is an
+/// exception to that: it is logged, and the session continues until the daemon ends it.
+///
+/// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that
+/// called it.
 class KCLXX_EXPORT record_processor {
  public:
   virtual ~record_processor() = default;
+  record_processor(const record_processor&) = delete;
+  record_processor& operator=(const record_processor&) = delete;
 
-  /// Called first. Nothing can be checkpointed yet.
-  /// Lifetime: the context lives as long as the processor.
+  /// Called first, right after the constructor. Nothing can be checkpointed yet.
   virtual void initialize(const shard_context& context);
 
   /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
   /// With enhanced fan-out a call that takes longer than 30 s makes the daemon resubscribe.
-  virtual void process_records(record_batch batch, checkpointer& checkpointer) = 0;
+  virtual void process_records(record_batch batch, const checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.
   virtual void lease_lost();
 
-  /// All records of the shard, which was split or merged, were delivered. When this returns, the
-  /// library checkpoints the shard's end, and its children are read: return only when all work
-  /// is done. `checkpointer.checkpoint()` and `checkpoint(last position)` in here can finish the
+  /// All records of the shard, which was split or merged, were delivered. After this returns, the
+  /// library checkpoints the shard's end, and the daemon reads its children. With
+  /// checkpoint_mode::manual it first waits until all delivered records are checkpointed or
+  /// pending. `checkpointer.checkpoint()` and `checkpoint(last position)` in here can finish the
   /// shard at once, before this returns.
-  virtual void shard_ended(checkpointer& checkpointer);
+  virtual void shard_ended(const checkpointer& checkpointer);
 
-  /// The worker is to stop or hands the lease on: the last chance to checkpoint. When this
-  /// returns, what is complete is checkpointed, awaited.
-  virtual void shutdown_requested(checkpointer& checkpointer);
+  /// The worker is to stop or hands the lease over: the last chance to checkpoint. After this
+  /// returns, what is complete is checkpointed, and the answer is awaited.
+  virtual void shutdown_requested(const checkpointer& checkpointer);
+
+ protected:
+  record_processor() = default;
 };
-
-/// Makes the processor of a shard; called once per shard, on the thread of its callbacks.
-using processor_factory = std::function<std::unique_ptr<record_processor>()>;
 
 }  // namespace kclxx

@@ -4,37 +4,49 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <string_view>
+#include <string>
 
 namespace kclxx {
 
 enum class log_level { info, warning, error };
 
-/// Which records may be checkpointed.
-enum class complete_when {
-  /// Those of every batch that process_records returned from.
-  on_return,
-  /// Those that were asked for with checkpointer::request or checkpoint: for processors that
-  /// finish records after process_records has returned.
-  by_request,
+/// One message of the library.
+struct log_entry {
+  log_level level;
+  std::string shard_id;  ///< empty before initialize
+  std::string text;      ///< one line, without a newline; control characters are escaped as in C
+  bool operator==(const log_entry&) const = default;
 };
 
-/// How checkpoints that failed with a retryable error are tried again: after `initial_backoff`,
-/// then twice as long each time, with jitter, up to `max_backoff`.
+/// Who decides which records may be checkpointed.
+enum class checkpoint_mode {
+  /// The library: the records of every batch that process_records returned from are complete.
+  automatic,
+  /// The processor, with checkpointer::checkpoint or async_checkpoint: for records that are
+  /// finished after process_records has returned.
+  manual,
+};
+
+/// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
+/// twice as long each time, with jitter, up to `max_backoff`.
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
-  /// Tries of one awaited checkpoint, the first included. With the values above: about 20 s.
-  /// A requested checkpoint stays pending instead, and is tried again for as long as it takes.
+  /// Attempts of one checkpoint() that waits, the first included. With the values above: about
+  /// 20 s. An async_checkpoint stays pending instead, and is retried as long as the shard is read.
   int max_attempts = 10;
 };
 
-/// How `run` behaves. Every field has a default that loses nothing.
+/// How `run` behaves. Every field has a default that loses nothing. A duration below zero counts
+/// as zero; one above ten years as ten years.
 struct run_options {
   // What is persisted, and when.
-  complete_when complete = complete_when::on_return;
-  /// With on_return: the least time between two checkpoints that the library makes by itself,
-  /// measured when a batch returns. 0: after every batch.
+  checkpoint_mode mode = checkpoint_mode::automatic;
+  /// The least time between two checkpoints that nobody waits for: those that the library makes in
+  /// automatic mode, and those of async_checkpoint. Each costs the daemon a write to its lease
+  /// table. They are sent only while a callback is open, so what is complete before an idle time
+  /// stays unpersisted until the daemon's next call; callProcessRecordsEvenForEmptyRecordList in
+  /// the daemon's properties makes it call regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// In shutdown_requested: retries end after this time. Keep it below the daemon's
@@ -46,16 +58,15 @@ struct run_options {
   /// far more when the daemon took aggregated records apart.
   std::size_t max_line_length = std::size_t{1} << 30;
 
-  // How the process ends.
-  /// How long a callback may go on after the daemon is gone, and the processor's destructor after
-  /// the end of the dialogue.
+  // How the session ends.
+  /// How long a callback may continue after the daemon is gone, and the processor's destructor
+  /// after the end of the dialogue (at least one second).
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.
-  /// Called with each log message, without a newline. Empty: to stderr, a line each.
-  /// Must be thread-safe and must not throw; it is called from the library's threads. It must not
-  /// wait for a checkpoint: the thread that it is called on may be the one that the answer needs.
-  std::function<void(log_level, std::string_view)> log{};
+  /// Called with each message. Empty: each goes to stderr as a line. Called on a thread of the
+  /// library, one message at a time, in order. It should not throw; what it throws is ignored.
+  std::function<void(const log_entry&)> log{};
 };
 
 }  // namespace kclxx

@@ -3,35 +3,42 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
+#include <kclxx/checkpointer.hpp>
+#include <kclxx/export.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/shard_service.hpp>
 
 namespace kclxx {
 
-/// What a processor can know about its shard.
+/// What a processor can know about its shard, its clock and its timers.
 ///
-/// Lifetime: as long as the processor; it may keep the reference that `initialize` gets.
+/// Lifetime: as long as the processor, which may keep the reference that it got.
 /// Thread safety: all functions may be called from any thread.
-class shard_context {
+class KCLXX_EXPORT shard_context {
  public:
-  using clock = std::chrono::steady_clock;
+  using clock = shard_service::clock;
+  using timer_id = shard_service::timer_id;
 
   /// What a context is made of; the runtime fills one in, and so can a test.
   struct fields {
     std::string shard_id{};
     std::optional<sequence_position> start_position{};
     std::stop_token stop_token{};
-    std::function<clock::time_point()> now = [] { return clock::now(); };
     std::optional<std::string> stream_name{};
     std::optional<std::string> application_name{};
     std::optional<std::string> worker_id{};
+    /// Null: the machine's clock, no timers, and checkpoints that fail at once with
+    /// errc::daemon_gone.
+    std::shared_ptr<shard_service> service{};
   };
 
-  explicit shard_context(fields from) : fields_(std::move(from)) {}
+  explicit shard_context(fields from);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
@@ -39,22 +46,42 @@ class shard_context {
   /// For instance "shardId-000000000003".
   [[nodiscard]] const std::string& shard_id() const noexcept { return fields_.shard_id; }
 
-  /// Where reading begins: behind this position, or at a sentinel such as TRIM_HORIZON.
-  /// std::nullopt when the daemon did not say.
+  /// Where reading begins: after this position, or at a sentinel such as TRIM_HORIZON.
+  /// std::nullopt when the daemon did not tell.
   [[nodiscard]] const std::optional<sequence_position>& start_position() const noexcept {
     return fields_.start_position;
   }
 
-  /// Stops when this shard's work is in vain: its lease is lost, the daemon went away, or the
-  /// process leaves. A callback that works for long should look at it, and then return.
+  /// Stops when this shard's work is in vain: its lease is lost, the daemon is gone, or the
+  /// session ends. A callback that works for long should check it, and then return.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return fields_.stop_token; }
 
-  /// The processor's clock: real time under the daemon, virtual time in the test kit.
-  [[nodiscard]] clock::time_point now() const { return fields_.now(); }
+  /// The same checkpointer that callbacks get, for threads of the processor's own.
+  [[nodiscard]] checkpointer get_checkpointer() const { return checkpointer(fields_.service); }
+
+  /// The shard's clock: real time under the daemon, virtual time in the test kit.
+  [[nodiscard]] clock::time_point now() const { return fields_.service->now(); }
+  /// Sleeps. Returns true at the deadline, and false as soon as the stop token stops.
+  /// Blocking: yes; in the test kit the virtual clock moves instead.
+  bool sleep_until(clock::time_point deadline) const {
+    return fields_.service->sleep_until(deadline);
+  }
+  bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
+
+  /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
+  /// between callbacks and never during one, also while the shard is idle; a period that passes
+  /// during a callback makes one call after it. The timers end with the shard's last callback. An
+  /// exception is treated as a callback's.
+  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
+  timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
+  /// Ends a timer. One that has ended is ignored. When it is called on the callbacks' thread, the
+  /// timer's function is not called after it.
+  void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// The stream's, application's and worker's names, from the environment variables
-  /// KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID; the daemon itself does not
-  /// tell its children.
+  /// KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID, which `kclxx daemon run`
+  /// exports; the daemon does not tell its children.
   [[nodiscard]] const std::optional<std::string>& stream_name() const noexcept {
     return fields_.stream_name;
   }

@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kclxx/checkpointer.hpp>
 
-#include "base/checkpoint_port.hpp"
-
 namespace kclxx {
 
-void checkpointer::wait(const optional_position& position, optional_deadline deadline) {
-  const auto result = port_->wait(position, deadline);
-  if (result.code) throw checkpoint_error(result.code);
-}
+namespace {
 
-void checkpointer::wait(const optional_position& position, optional_deadline deadline,
-                        std::error_code& ec) {
-  ec = port_->wait(position, deadline).code;
-}
-
-bool checkpointer::raise(const optional_position& position) {
-  const std::error_code ec = port_->request(position);
-  if (ec == errc::lease_lost || ec == errc::daemon_gone) return false;
+void throw_if(std::error_code ec) {
   if (ec) throw checkpoint_error(ec);
-  return true;
+}
+
+}  // namespace
+
+void checkpointer::checkpoint(const checkpoint_target& target) const {
+  throw_if(service_->wait(target.position(), std::nullopt));
+}
+
+void checkpointer::checkpoint(const checkpoint_target& target, std::error_code& ec) const {
+  ec = service_->wait(target.position(), std::nullopt);
+}
+
+void checkpointer::checkpoint_until(const checkpoint_target& target,
+                                    clock::time_point deadline) const {
+  throw_if(service_->wait(target.position(), deadline));
+}
+
+void checkpointer::checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
+                                    std::error_code& ec) const {
+  ec = service_->wait(target.position(), deadline);
+}
+
+void checkpointer::async_checkpoint(const checkpoint_target& target,
+                                    checkpoint_handler handler) const {
+  service_->submit(target.position(), std::move(handler));
 }
 
 }  // namespace kclxx

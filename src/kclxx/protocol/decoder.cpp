@@ -194,12 +194,28 @@ record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index
 }
 
 checkpoint_answer walk::decode_checkpoint() {
-  return each_field<checkpoint_answer>(
-      [this](checkpoint_answer& to, ondemand::raw_json_string key, ondemand::value value) {
-        if (key != "error") return;
-        const auto text = values_.string(value, {"error"});
-        if (text) to.error = std::string(*text);
+  struct fields {
+    std::optional<std::string> error;
+    std::optional<std::string_view> sequence_number;
+    std::uint64_t sub_sequence_number = 0;
+  };
+  const auto found =
+      each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
+        if (key == "error") {
+          const auto text = values_.string(value, {"error"});
+          if (text) to.error = std::string(*text);
+        } else if (key == "sequenceNumber") {
+          to.sequence_number = values_.string(value, {"sequenceNumber"});
+        } else if (key == "subSequenceNumber") {
+          to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
+        }
       });
+  checkpoint_answer body{found.error, std::nullopt};
+  if (found.sequence_number) {
+    body.position = sequence_position::parse(*found.sequence_number, found.sub_sequence_number);
+    if (!body.position) fail("sequenceNumber", describe_bad_digits(*found.sequence_number));
+  }
+  return body;
 }
 
 decltype(message::body) walk::decode_shutdown() {

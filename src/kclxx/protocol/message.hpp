@@ -33,7 +33,9 @@ struct shutdown_requested {};
 
 /// The answer to a checkpoint; `error` is the simple name of a Java exception.
 struct checkpoint_answer {
-  std::optional<std::string> error;
+  std::optional<std::string> error{};
+  /// The position that it answers; std::nullopt for the null checkpoint.
+  std::optional<sequence_position> position{};
 };
 
 /// Whether a `shutdown` with this reason, from an older daemon, ends the shard; if not, the lease

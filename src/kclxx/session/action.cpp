@@ -46,6 +46,20 @@ const char* to_string(callback value) noexcept {
   return "?";
 }
 
+const char* to_string(timer value) noexcept {
+  switch (value) {
+    case timer::retry:
+      return "retry";
+    case timer::pace:
+      return "pace";
+    case timer::report:
+      return "report";
+    case timer::grace:
+      return "grace";
+  }
+  return "?";
+}
+
 std::ostream& operator<<(std::ostream& out, const action& one) {
   std::visit(overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
@@ -60,8 +74,7 @@ std::ostream& operator<<(std::ostream& out, const action& one) {
                    if (!a.name.empty()) out << " (" << a.name << ")";
                  },
                  [&](const arm_timer& a) {
-                   out << "arm " << (a.which == timer::retry ? "retry" : "grace") << " timer "
-                       << a.after.count() << " ms";
+                   out << "arm " << to_string(a.which) << " timer " << a.after.count() << " ms";
                  },
                  [&](const log_line& a) { out << "log: " << a.text; },
                  [&](const pause_reading&) { out << "pause reading"; },

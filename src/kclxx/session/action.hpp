@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -22,7 +23,7 @@ namespace kclxx::session {
 
 enum class callback { initialize, process_records, lease_lost, shard_ended, shutdown_requested };
 
-/// Names one waiting call of checkpointer::checkpoint.
+/// Names one call of checkpointer::checkpoint, or one async_checkpoint with a handler.
 using waiter_id = std::uint64_t;
 
 /// Write a checkpoint line. SHARD_END stands for the null checkpoint of a finished shard.
@@ -46,15 +47,20 @@ struct call {
   bool operator==(const call& other) const;
 };
 
-/// Wake the waiting call with this result.
+/// Give the waiter its result.
 struct complete {
   waiter_id waiter;
   std::error_code result;
-  std::string name;  // the daemon's own name for the error
   bool operator==(const complete&) const = default;
 };
 
-enum class timer { retry, grace };
+enum class timer {
+  retry,   ///< a checkpoint that failed is due again
+  pace,    ///< a checkpoint that nobody waits for may be sent
+  report,  ///< the end of the shard still waits for records: log it again
+  grace,   ///< the process leaves whatever the callback does
+};
+inline constexpr std::size_t timer_count = 4;
 
 /// Report timer_fired after this time. Arming a timer again replaces it.
 struct arm_timer {
@@ -98,5 +104,6 @@ using actions = std::vector<action>;
 
 std::ostream& operator<<(std::ostream& out, const action& one);
 const char* to_string(callback value) noexcept;
+const char* to_string(timer value) noexcept;
 
 }  // namespace kclxx::session

@@ -40,82 +40,118 @@ std::error_code checkpoints::check(const sequence_position& position) const {
   return {};
 }
 
-std::error_code checkpoints::request(const optional_position& position) {
-  if (position) {
-    if (const std::error_code ec = check(*position)) return ec;
-  }
-  const optional_position target = position ? position : delivered_;
-  raise(complete_, target);
-  raise(pending_, target);
-  return {};
-}
-
-void checkpoints::wait(waiter_id id, const optional_position& position, bool at_shard_end,
-                       actions& out) {
+void checkpoints::wait(waiter_id id, const optional_position& position, bool from_callback,
+                       bool at_shard_end, actions& out) {
   if (lease_gone_) {
-    out.push_back(session::complete{id, errc::lease_lost, {}});
+    out.push_back(session::complete{id, errc::lease_lost});
     return;
   }
   optional_position target = position;
   if (position) {
     if (const std::error_code ec = check(*position)) {
-      out.push_back(session::complete{id, ec, {}});
+      out.push_back(session::complete{id, ec});
       return;
     }
   } else {
-    target = at_shard_end ? shard_end() : delivered_;
+    target = at_shard_end ? shard_end() : from_callback ? delivered_ : returned_;
   }
   if (!target || target <= persisted_) {
-    out.push_back(session::complete{id, {}, {}});
+    out.push_back(session::complete{id, {}});
     return;
   }
   if (*target != shard_end()) raise(complete_, target);
-  waiters_.push_back({id, *target});
+  waiters_.push_back({id, *target, true});
+}
+
+void checkpoints::submit(const std::optional<waiter_id>& id, const optional_position& position,
+                         bool from_callback, actions& out) {
+  const auto settle = [&](std::error_code result) {
+    if (id) out.push_back(session::complete{*id, result});
+  };
+  if (lease_gone_) return settle(errc::lease_lost);
+  if (position) {
+    if (const std::error_code ec = check(*position)) {
+      if (!id) {
+        out.push_back(log_line{log_level::error, "the checkpoint at " + to_string(*position) +
+                                                     " is refused: " + ec.message()});
+      }
+      return settle(ec);
+    }
+  }
+  const optional_position target = position ? position : from_callback ? delivered_ : returned_;
+  if (!target || target <= persisted_) return settle({});
+  raise(complete_, target);
+  raise(pending_, target);
+  if (id) waiters_.push_back({*id, *target, false});
 }
 
 bool checkpoints::abandon(waiter_id id) {
   const auto found = std::find_if(waiters_.begin(), waiters_.end(),
-                                  [&](const waiter& one) { return one.id == id; });
+                                  [&](const waiter& waiting) { return waiting.id == id; });
   if (found == waiters_.end()) return false;
-  // An abandoned SHARD_END is not kept: shard_ended's return makes it pending by itself.
+  // An abandoned SHARD_END is not kept: the return of shard_ended makes it pending.
   if (found->target != shard_end()) raise(pending_, found->target);
   waiters_.erase(found);
   return true;
 }
 
 template <class Predicate>
-void checkpoints::complete_if(Predicate chosen, std::error_code result, const std::string& name,
-                              actions& out) {
-  const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
-                                           [&](const waiter& one) { return !chosen(one); });
-  for (auto it = first; it != waiters_.end(); ++it)
-    out.push_back(session::complete{it->id, result, name});
+void checkpoints::complete_if(Predicate chosen, std::error_code result, actions& out) {
+  const auto first =
+      std::stable_partition(waiters_.begin(), waiters_.end(),
+                            [&](const waiter& waiting) { return !chosen(waiting); });
+  for (auto it = first; it != waiters_.end(); ++it) {
+    out.push_back(session::complete{it->id, result});
+  }
   waiters_.erase(first, waiters_.end());
 }
 
-void checkpoints::fail_waiters(std::error_code why, const std::string& name, actions& out) {
-  complete_if([](const waiter&) { return true; }, why, name, out);
+void checkpoints::fail_waiters(std::error_code why, actions& out) {
+  complete_if([](const waiter&) { return true; }, why, out);
 }
 
-checkpoints::optional_position checkpoints::wanted(bool for_waiters_only) const {
-  optional_position highest = for_waiters_only ? std::nullopt : pending_;
-  for (const waiter& one : waiters_) raise(highest, one.target);
+void checkpoints::fail_waiting_calls(std::error_code why, actions& out) {
+  complete_if([](const waiter& waiting) { return waiting.is_waiting_call; }, why, out);
+}
+
+bool checkpoints::is_paced(time_point now) const {
+  return !last_sent_ || now - *last_sent_ >= interval_;
+}
+
+checkpoints::optional_position checkpoints::wanted(time_point now, urgency how) const {
+  const bool with_pending = how == urgency::all || (how == urgency::paced && is_paced(now));
+  optional_position highest;
+  for (const waiter& waiting : waiters_) {
+    if (waiting.is_waiting_call) raise(highest, waiting.target);
+  }
+  // A line is sent anyway: it can as well cover what is pending.
+  if (with_pending || (highest > persisted_ && how == urgency::paced)) raise(highest, pending_);
   return highest > persisted_ ? highest : std::nullopt;
 }
 
-checkpoints::optional_position checkpoints::next(time_point now, bool for_waiters_only) const {
+checkpoints::optional_position checkpoints::next(time_point now, urgency how) const {
   if (in_flight_ || lease_gone_ || now < not_before_) return std::nullopt;
-  return wanted(for_waiters_only);
+  return wanted(now, how);
 }
 
-bool checkpoints::has_more_than_in_flight(time_point now) const {
-  return !lease_gone_ && now >= not_before_ && wanted(false) > in_flight_;
+std::optional<time_point> checkpoints::next_paced(time_point now) const {
+  if (in_flight_ || !has_pending() || is_paced(now)) return std::nullopt;
+  return std::max(*last_sent_ + interval_, not_before_);
+}
+
+void checkpoints::sent(const sequence_position& position, time_point now) {
+  in_flight_ = position;
+  last_sent_ = now;
+}
+
+bool checkpoints::has_more_than_in_flight(time_point now, urgency how) const {
+  return !lease_gone_ && now >= not_before_ && wanted(now, how) > in_flight_;
 }
 
 std::chrono::milliseconds checkpoints::next_backoff() {
   backoff_ = std::clamp(2 * backoff_, retry_.initial_backoff,
                         std::max(retry_.initial_backoff, retry_.max_backoff));
-  // Jitter over the upper half, so that the shards of a host do not come back at the same time.
+  // Jitter over the upper half, so that the shards of a host do not retry at the same time.
   std::uniform_int_distribution<std::chrono::milliseconds::rep> jitter(backoff_.count() / 2,
                                                                        backoff_.count());
   return std::chrono::milliseconds(jitter(random_));
@@ -125,40 +161,42 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
                                            const std::optional<time_point>& last_retry,
                                            actions& out) {
   const sequence_position position = *std::exchange(in_flight_, std::nullopt);
-  const auto covered = [&](const waiter& one) { return one.target <= position; };
+  const auto covered = [&](const waiter& waiting) { return waiting.target <= position; };
   if (!error) {
     raise(persisted_, position);
     backoff_ = {};
     not_before_ = time_point::min();
-    complete_if(covered, {}, {}, out);
+    complete_if(covered, {}, out);
     return outcome::persisted;
   }
-  const std::error_code code = make_checkpoint_error_code(*error);
+  const std::error_code ec = make_checkpoint_error_code(*error);
   const std::string what = "the checkpoint at " + describe(position) + " failed: " + *error;
-  if (code == checkpoint_errc::shutdown) {
+  if (ec == checkpoint_errc::shutdown) {
     out.push_back(log_line{log_level::warning, what + "; this worker no longer holds the lease"});
-    lose_lease(code, *error, out);
+    lose_lease(ec, out);
     return outcome::lease_gone;
   }
-  if (is_retryable(code)) {
+  if (ec == checkpoint_condition::retryable) {
     const auto after = next_backoff();
     not_before_ = now + after;
     const bool too_late = last_retry && not_before_ > *last_retry;
-    for (waiter& one : waiters_) one.attempts += covered(one) ? 1 : 0;
+    for (waiter& waiting : waiters_) waiting.attempts += covered(waiting) ? 1 : 0;
     complete_if(
-        [&](const waiter& one) {
-          return covered(one) && (too_late || one.attempts >= retry_.max_attempts);
+        [&](const waiter& waiting) {
+          return waiting.is_waiting_call && covered(waiting) &&
+                 (too_late || waiting.attempts >= retry_.max_attempts);
         },
-        code, *error, out);
-    // Said when somebody still wants it: whoever waited and gave up has the error itself.
-    const std::string retry = "; trying again after " + std::to_string(after.count()) + " ms";
-    out.push_back(log_line{log_level::warning, !too_late && wanted(false) ? what + retry : what});
+        ec, out);
+    // Only while somebody wants it: a waiting call that gave up has the error.
+    const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
+    const bool is_wanted = !too_late && wanted(now, urgency::all).has_value();
+    out.push_back(log_line{log_level::warning, is_wanted ? what + retry : what});
     out.push_back(arm_timer{timer::retry, after});
     return outcome::retry_later;
   }
   out.push_back(log_line{log_level::error, what});
   if (pending_ <= position) pending_.reset();
-  complete_if(covered, code, *error, out);
+  complete_if(covered, ec, out);
   return outcome::refused;
 }
 
@@ -167,14 +205,18 @@ void checkpoints::not_answered(errc why, actions& out) {
   const sequence_position position = *std::exchange(in_flight_, std::nullopt);
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position)});
-  complete_if([&](const waiter& one) { return one.target <= position; }, why, {}, out);
+  complete_if(
+      [&](const waiter& waiting) {
+        return waiting.is_waiting_call && waiting.target <= position;
+      },
+      why, out);
 }
 
-void checkpoints::lose_lease(std::error_code why, const std::string& name, actions& out) {
+void checkpoints::lose_lease(std::error_code why, actions& out) {
   lease_gone_ = true;
   pending_.reset();
   in_flight_.reset();
-  fail_waiters(why, name, out);
+  fail_waiters(why, out);
 }
 
 }  // namespace kclxx::session

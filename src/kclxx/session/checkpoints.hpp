@@ -18,67 +18,85 @@ namespace kclxx::session {
 
 using time_point = std::chrono::steady_clock::time_point;
 
-/// The shard's progress: what was delivered, is complete, is pending, on its way, and persisted;
-/// and who waits for what. SHARD_END stands for the null checkpoint; it sorts behind every number,
-/// so that "covered" is one comparison everywhere.
+/// The shard's progress: what was delivered, is complete, is pending, in flight, and persisted;
+/// and who waits for what. SHARD_END is the null checkpoint; it sorts after every number, so that
+/// "covered" is one comparison everywhere.
 ///
 /// Pure; not thread-safe.
 class checkpoints {
  public:
   /// How the daemon's answer, or its absence, left things.
   enum class outcome { persisted, retry_later, refused, lease_gone };
+  /// What may be sent: for those who wait, also what is pending when the interval has passed, or
+  /// all that is pending.
+  enum class urgency { waiters, paced, all };
 
-  checkpoints(const retry_options& retry, std::uint32_t seed) : retry_(retry), random_(seed) {}
+  explicit checkpoints(const run_options& options, std::uint32_t seed)
+      : retry_(options.retry), interval_(options.checkpoint_interval), random_(seed) {}
 
-  /// Reading begins behind `position`, which therefore is persisted already.
+  /// Reading begins after `position`, which therefore is persisted already.
   void start(const std::optional<sequence_position>& position);
   void deliver(const sequence_position& largest) { raise(delivered_, largest); }
-  /// Everything delivered is complete; `make_pending` also wants it persisted.
+  /// The callback that got what was delivered has returned.
+  void delivered_returned() { raise(returned_, delivered_); }
+  /// Everything delivered is complete.
   void complete_delivered() { raise(complete_, delivered_); }
   void make_complete_pending() { raise(pending_, complete_); }
   void make_shard_end_pending();
 
-  /// Raises the pending position; std::nullopt is everything delivered.
-  std::error_code request(const std::optional<sequence_position>& position);
-
-  /// Enters a waiting call, or completes it at once. `at_shard_end`: without a position, the end
-  /// of the shard is meant.
-  void wait(waiter_id id, const std::optional<sequence_position>& position, bool at_shard_end,
-            actions& out);
+  /// Enters a waiting call, or completes it at once. Without a position: everything delivered for
+  /// a call from a callback, else what callbacks have returned from. `at_shard_end`: the end of
+  /// the shard instead.
+  void wait(waiter_id id, const std::optional<sequence_position>& position, bool from_callback,
+            bool at_shard_end, actions& out);
+  /// Enters a request that nobody waits for. Its outcome goes to `id`, or, without one, to the log.
+  void submit(const std::optional<waiter_id>& id, const std::optional<sequence_position>& position,
+              bool from_callback, actions& out);
   /// The waiting call gave up; its position stays pending. False when it was completed already.
   bool abandon(waiter_id id);
-  void fail_waiters(std::error_code why, const std::string& name, actions& out);
+  void fail_waiters(std::error_code why, actions& out);
+  /// The same for the waiting calls alone: what is pending may still be persisted.
+  void fail_waiting_calls(std::error_code why, actions& out);
 
   /// What to send now, if anything: the highest position that is wanted and not persisted.
-  /// `for_waiters_only` leaves out what merely is pending (P49).
-  [[nodiscard]] std::optional<sequence_position> next(time_point now, bool for_waiters_only) const;
-  void sent(const sequence_position& position) { in_flight_ = position; }
+  [[nodiscard]] std::optional<sequence_position> next(time_point now, urgency how) const;
+  /// When what is pending may be sent, if only the interval is in its way.
+  [[nodiscard]] std::optional<time_point> next_paced(time_point now) const;
+  void sent(const sequence_position& position, time_point now);
+  [[nodiscard]] const std::optional<sequence_position>& in_flight() const { return in_flight_; }
   [[nodiscard]] bool is_in_flight() const noexcept { return in_flight_.has_value(); }
-  /// Whether something higher than what is on its way is wanted, and no backoff stands before it.
-  [[nodiscard]] bool has_more_than_in_flight(time_point now) const;
+  /// Whether something higher than what is in flight could be sent.
+  [[nodiscard]] bool has_more_than_in_flight(time_point now, urgency how) const;
 
   /// The daemon answered what is in flight. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
   outcome answered(const std::optional<std::string>& error, time_point now,
                    const std::optional<time_point>& last_retry, actions& out);
-  /// The daemon went on without answering what is in flight, or is gone.
+  /// The daemon continued without answering what is in flight, or is gone.
   void not_answered(errc why, actions& out);
   /// The lease is gone: nothing can be persisted any more.
-  void lose_lease(std::error_code why, const std::string& name, actions& out);
+  void lose_lease(std::error_code why, actions& out);
 
-  /// After a retryable error: when the next try is due.
+  /// After a retryable error: when the next attempt is due.
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
   [[nodiscard]] bool is_lease_gone() const noexcept { return lease_gone_; }
   [[nodiscard]] bool is_shard_finished() const;
   /// Whether records are complete, or pending, that are not persisted.
   [[nodiscard]] bool is_behind() const { return !lease_gone_ && complete_ > persisted_; }
   [[nodiscard]] bool has_pending() const { return !lease_gone_ && pending_ > persisted_; }
+  /// Whether all that was delivered is complete.
+  [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }
   [[nodiscard]] const std::optional<sequence_position>& complete() const { return complete_; }
+  [[nodiscard]] const std::optional<sequence_position>& delivered() const { return delivered_; }
+  [[nodiscard]] std::optional<sequence_position> complete_or_persisted() const {
+    return complete_ < persisted_ ? persisted_ : complete_;
+  }
 
  private:
   struct waiter {
     waiter_id id;
     sequence_position target;
+    bool is_waiting_call;
     int attempts = 0;
   };
   using optional_position = std::optional<sequence_position>;
@@ -87,14 +105,17 @@ class checkpoints {
     if (position < to) position = to;
   }
   [[nodiscard]] std::error_code check(const sequence_position& position) const;
-  [[nodiscard]] optional_position wanted(bool for_waiters_only) const;
+  [[nodiscard]] bool is_paced(time_point now) const;
+  [[nodiscard]] optional_position wanted(time_point now, urgency how) const;
   std::chrono::milliseconds next_backoff();
   template <class Predicate>
-  void complete_if(Predicate chosen, std::error_code result, const std::string& name, actions& out);
+  void complete_if(Predicate chosen, std::error_code result, actions& out);
 
   retry_options retry_;
+  std::chrono::milliseconds interval_;
   std::minstd_rand random_;
   optional_position delivered_;
+  optional_position returned_;
   optional_position complete_;
   optional_position pending_;
   optional_position in_flight_;
@@ -103,6 +124,7 @@ class checkpoints {
   bool lease_gone_ = false;
   std::chrono::milliseconds backoff_{0};
   time_point not_before_ = time_point::min();
+  std::optional<time_point> last_sent_;
 };
 
 }  // namespace kclxx::session

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events from the daemon and from the surroundings. How an action is closed stands in closing.cpp.
 #include "session/session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace kclxx::session {
@@ -30,7 +30,7 @@ std::optional<callback> callback_for(const protocol::message& message) {
 }  // namespace
 
 session::session(const run_options& options, bool input_is_file, std::uint32_t seed)
-    : options_(options), input_is_file_(input_is_file), checkpoints_(options.retry, seed) {}
+    : options_(options), input_is_file_(input_is_file), checkpoints_(options, seed) {}
 
 bool session::allows_checkpoints() const noexcept {
   // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
@@ -66,7 +66,7 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   if (is_answer) return;  // the answer to a checkpoint which the callback may still ask for
   const bool waited = checkpoints_.is_in_flight();
   if (is_lease_lost) {
-    checkpoints_.lose_lease(errc::lease_lost, {}, out);
+    checkpoints_.lose_lease(errc::lease_lost, out);
   } else {
     checkpoints_.not_answered(errc::not_answered, out);
   }
@@ -78,7 +78,21 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   }
 }
 
+bool session::is_for_in_flight(const protocol::checkpoint_answer& answer) const {
+  // A file's answers are those to another run's checkpoints.
+  if (input_is_file_) return true;
+  const sequence_position& sent = *checkpoints_.in_flight();
+  return answer.position ? answer.position == sent : !sent.is_number();
+}
+
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
+  if (!is_for_in_flight(answer)) {
+    on_bad_line("the daemon answered a checkpoint at " +
+                    (answer.position ? to_string(*answer.position) : "the end of the shard") +
+                    ", which is not the one that was sent",
+                out);
+    return;
+  }
   const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended;
   if (for_shard_end && answer.error) ++shard_end_attempts_;
   const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
@@ -134,12 +148,13 @@ void session::open(protocol::message message, record_batch batch, time_point now
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
     if (records->largest) checkpoints_.deliver(*records->largest);
   } else if (*what == callback::lease_lost) {
-    checkpoints_.lose_lease(errc::lease_lost, {}, out);
+    checkpoints_.lose_lease(errc::lease_lost, out);
     fire_stop(out);
   } else if (*what == callback::shutdown_requested) {
     last_retry_ = now + options_.shutdown_retry_limit;
   }
   phase_ = phase::calling;
+  is_flushed_ = false;
   current_ = open_action{*what, std::move(message.action)};
   out.push_back(std::move(next));
   send_next(now, out);
@@ -162,13 +177,25 @@ void session::answer_unknown(const std::string& name, actions& out) {
   out.push_back(write_status{name});
 }
 
+checkpoints::urgency session::urgency() const {
+  const bool is_last_chance = phase_ == phase::failing || current_->what != callback::process_records;
+  if (phase_ != phase::calling) {
+    return is_last_chance ? checkpoints::urgency::all : checkpoints::urgency::paced;
+  }
+  // What is pending goes out with the status. It could also finish the shard before the callback
+  // has (P49).
+  if (!is_flushed_ || current_->what == callback::shard_ended) return checkpoints::urgency::waiters;
+  return checkpoints::urgency::paced;
+}
+
 void session::send_next(time_point now, actions& out) {
   if (!allows_checkpoints() || !can_be_answered()) return;
-  // What merely is pending could finish the shard before the callback has (P49).
-  const bool for_waiters_only = current_->what == callback::shard_ended && phase_ == phase::calling;
-  const auto position = checkpoints_.next(now, for_waiters_only);
-  if (!position) return;
-  checkpoints_.sent(*position);
+  const auto position = checkpoints_.next(now, urgency());
+  if (!position) {
+    arm_pace(now, out);
+    return;
+  }
+  checkpoints_.sent(*position, now);
   out.push_back(write_checkpoint{*position});
   if (!held_) return;
   const auto early = std::get<protocol::checkpoint_answer>(held_->message.body);
@@ -177,24 +204,56 @@ void session::send_next(time_point now, actions& out) {
   on_answer(early, now, out);
 }
 
+/// A callback that lasts may outlast the interval.
+void session::arm_pace(time_point now, actions& out) {
+  if (phase_ != phase::calling || urgency() != checkpoints::urgency::paced) return;
+  const auto due = checkpoints_.next_paced(now);
+  if (!due || due == pace_armed_for_) return;
+  pace_armed_for_ = due;
+  out.push_back(
+      arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(*due - now)});
+}
+
 void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                             bool from_callback, time_point now, actions& out) {
   if (has_ended()) {
-    out.push_back(complete{id, errc::daemon_gone, {}});
+    out.push_back(complete{id, errc::daemon_gone});
     return;
   }
   const bool not_here = current_ && phase_ == phase::calling && !allows_checkpoints();
   if (from_callback && (not_here || !current_) && !checkpoints_.is_lease_gone()) {
-    out.push_back(complete{id, errc::not_allowed_here, {}});
+    out.push_back(complete{id, errc::not_allowed_here});
     return;
   }
   if (from_callback && !can_be_answered() && !checkpoints_.is_lease_gone()) {
-    out.push_back(complete{id, errc::not_answered, {}});
+    out.push_back(complete{id, errc::not_answered});
     return;
   }
-  const bool at_shard_end = phase_ == phase::calling && current_->what == callback::shard_ended;
-  checkpoints_.wait(id, position, at_shard_end, out);
-  send_next(now, out);
+  const bool at_shard_end =
+      from_callback && phase_ == phase::calling && current_->what == callback::shard_ended;
+  checkpoints_.wait(id, position, from_callback, at_shard_end, out);
+  after_request(now, out);
+}
+
+void session::on_submit(const std::optional<waiter_id>& id,
+                        const std::optional<sequence_position>& position, bool from_callback,
+                        time_point now, actions& out) {
+  if (has_ended()) {
+    if (id) out.push_back(complete{*id, errc::daemon_gone});
+    return;
+  }
+  checkpoints_.submit(id, position, from_callback, out);
+  after_request(now, out);
+}
+
+void session::after_request(time_point now, actions& out) {
+  const bool is_end_of_shard =
+      phase_ == phase::closing && current_->what == callback::shard_ended;
+  if (is_end_of_shard && awaits_completion_) {
+    close(now, out);
+  } else {
+    send_next(now, out);
+  }
 }
 
 bool session::on_deadline(waiter_id id, time_point now, actions& out) {
@@ -203,25 +262,35 @@ bool session::on_deadline(waiter_id id, time_point now, actions& out) {
   return was_waiting;
 }
 
-std::error_code session::on_request(const std::optional<sequence_position>& position,
-                                    time_point now, actions& out) {
-  const std::error_code ec = on_request_for_later(position);
-  if (!ec) send_next(now, out);
-  return ec;
+void session::on_callback_lasts(time_point now, actions& out) {
+  is_flushed_ = true;
+  send_next(now, out);
 }
 
 void session::on_timer(timer which, time_point now, actions& out) {
-  if (which == timer::retry) {
-    if (phase_ == phase::closing) {
-      close(now, out);
-    } else {
-      send_next(now, out);
-    }
-  } else if (phase_ == phase::leaving) {
-    out.push_back(log_line{log_level::error, "a callback did not return within the grace time"});
-    leave_now(exit_status::callback_stuck, out);
-  } else if (phase_ == phase::failing) {
-    leave_now(exit_status::callback_failed, out);
+  switch (which) {
+    case timer::pace:
+      pace_armed_for_.reset();
+      [[fallthrough]];
+    case timer::retry:
+      if (phase_ == phase::closing) {
+        close(now, out);
+      } else {
+        send_next(now, out);
+      }
+      return;
+    case timer::report:
+      if (phase_ == phase::closing && awaits_completion_) report_incomplete(out);
+      return;
+    case timer::grace:
+      if (phase_ == phase::leaving) {
+        out.push_back(
+            log_line{log_level::error, "a callback did not return within the grace time"});
+        leave_now(exit_status::callback_stuck, out);
+      } else if (phase_ == phase::failing) {
+        leave_now(exit_status::callback_failed, out);
+      }
+      return;
   }
 }
 
@@ -229,6 +298,12 @@ void session::on_bad_line(const std::string& text, actions& out) {
   if (phase_ == phase::left) return;
   out.push_back(log_line{log_level::error, text});
   abort(exit_status::protocol_error, out);
+}
+
+void session::on_failure(exit_status status, const std::string& why, actions& out) {
+  if (phase_ == phase::left) return;
+  out.push_back(log_line{log_level::error, why});
+  abort(status, out);
 }
 
 void session::on_output_broken(const std::string& why, actions& out) {
@@ -251,7 +326,7 @@ void session::on_end_of_input(bool unfinished_line, time_point now, actions& out
   if (input_is_file_ && phase_ != phase::failing) {
     input_ended_ = true;
     checkpoints_.not_answered(errc::daemon_gone, out);
-    checkpoints_.fail_waiters(errc::daemon_gone, {}, out);
+    checkpoints_.fail_waiters(errc::daemon_gone, out);
     if (phase_ == phase::closing) close(now, out);
     return;
   }
@@ -272,7 +347,7 @@ void session::abort(exit_status status, actions& out) {
   }
   // The callback is still running: tell it, and wait for it within bounds.
   checkpoints_.not_answered(errc::daemon_gone, out);
-  checkpoints_.fail_waiters(errc::daemon_gone, {}, out);
+  checkpoints_.fail_waiters(errc::daemon_gone, out);
   fire_stop(out);
   out.push_back(arm_timer{timer::grace, options_.grace_time});
   leaving_with_ = status;
@@ -280,7 +355,7 @@ void session::abort(exit_status status, actions& out) {
 }
 
 void session::leave_now(exit_status status, actions& out) {
-  checkpoints_.fail_waiters(errc::daemon_gone, {}, out);
+  checkpoints_.fail_waiters(errc::daemon_gone, out);
   fire_stop(out);
   phase_ = phase::left;
   out.push_back(leave{status});
@@ -294,6 +369,160 @@ void session::leave_at_end(actions& out) {
                                " are complete but not checkpointed: they will be delivered again"});
   }
   leave_now(exit_status::ok, out);
+}
+
+// --- How an action ends: what is checkpointed before its status, and when no status may follow. ---
+
+void session::on_callback_returned(time_point now, actions& out) {
+  if (phase_ == phase::leaving) {
+    leave_now(leaving_with_, out);
+    return;
+  }
+  if (phase_ != phase::calling) return;
+  phase_ = phase::closing;
+  checkpoints_.delivered_returned();
+  const bool is_automatic = options_.mode == checkpoint_mode::automatic;
+  if (is_automatic && (current_->what == callback::process_records ||
+                       current_->what == callback::shutdown_requested ||
+                       current_->what == callback::shard_ended)) {
+    checkpoints_.complete_delivered();
+  }
+  if (is_automatic || current_->what == callback::shutdown_requested) {
+    checkpoints_.make_complete_pending();
+  }
+  close(now, out);
+}
+
+void session::close(time_point now, actions& out) {
+  switch (current_->what) {
+    case callback::process_records:
+      return close_process_records(now, out);
+    case callback::shutdown_requested:
+      return close_shutdown(now, out);
+    case callback::shard_ended:
+      return close_shard_end(now, out);
+    case callback::initialize:
+    case callback::lease_lost:
+      return write_status_and_go_on(now, out);
+  }
+}
+
+void session::close_process_records(time_point now, actions& out) {
+  // A checkpoint line may stand unanswered before the status line: it is answered first. But there
+  // is at most one, so a higher position waits for the answer to the lower.
+  if (checkpoints_.is_in_flight() && checkpoints_.has_more_than_in_flight(now, urgency())) return;
+  send_next(now, out);
+  if (phase_ == phase::closing) write_status_and_go_on(now, out);
+}
+
+void session::close_shutdown(time_point now, actions& out) {
+  // The last chance: awaited, and retried for as long as the daemon has patience (P46). One try is
+  // made in any case, even if the callback used that time up or a backoff would outlast it.
+  if (checkpoints_.is_in_flight()) return;
+  const bool is_first_try = !tried_last_chance_;
+  const bool backoff_is_too_long = checkpoints_.not_before() > *last_retry_;
+  if (is_first_try && backoff_is_too_long) {
+    send_next(std::max(now, checkpoints_.not_before()), out);
+  } else if (is_first_try || now <= *last_retry_) {
+    send_next(now, out);
+  }
+  if (checkpoints_.is_in_flight()) tried_last_chance_ = true;
+  if (phase_ != phase::closing || checkpoints_.is_in_flight()) return;
+  if (can_be_answered() && checkpoints_.has_pending() && now < checkpoints_.not_before() &&
+      checkpoints_.not_before() <= *last_retry_) {
+    return;  // the retry timer is running
+  }
+  if (checkpoints_.is_behind()) {
+    out.push_back(log_line{log_level::error,
+                           "shutdown: records up to " + to_string(*checkpoints_.complete()) +
+                               " are complete but not checkpointed: they will be delivered again"});
+  }
+  write_status_and_go_on(now, out);
+}
+
+void session::close_shard_end(time_point now, actions& out) {
+  if (checkpoints_.is_lease_gone() || checkpoints_.is_shard_finished()) {
+    write_status_and_go_on(now, out);
+    return;
+  }
+  if (checkpoints_.is_in_flight()) return;
+  if (!can_be_answered()) {
+    out.push_back(
+        log_line{log_level::error, "the input continues without an answer to the end of the shard"});
+    abort(exit_status::shard_end_failed, out);
+    return;
+  }
+  if (checkpoints_.is_all_complete()) {
+    awaits_completion_ = false;
+    checkpoints_.make_shard_end_pending();
+  } else if (!std::exchange(awaits_completion_, true)) {
+    report_incomplete(out);
+  }
+  send_next(now, out);  // or the retry timer is running
+}
+
+/// The processor of a manual checkpoint_mode has records that it never asked to checkpoint.
+void session::report_incomplete(actions& out) {
+  const auto complete = checkpoints_.complete_or_persisted();
+  out.push_back(log_line{log_level::warning,
+                         "the end of the shard waits: records up to " +
+                             to_string(*checkpoints_.delivered()) +
+                             " were delivered, but checkpoints were requested " +
+                             (complete ? "only up to " + to_string(*complete) : "for none") +
+                             "; call async_checkpoint when the rest is done"});
+  out.push_back(arm_timer{timer::report, std::chrono::minutes(1)});
+}
+
+void session::write_status_and_go_on(time_point now, actions& out) {
+  out.push_back(write_status{current_->name});
+  is_terminal_ = current_->what == callback::lease_lost || current_->what == callback::shard_ended;
+  current_.reset();
+  last_retry_.reset();
+  phase_ = phase::idle;
+  if (held_) {
+    held_message next = *std::exchange(held_, std::nullopt);
+    out.push_back(resume_reading{});
+    open(std::move(next.message), std::move(next.batch), now, out);
+  }
+  // What was held may have opened nothing: an answer, or an action that is not known.
+  if (input_ended_ && phase_ == phase::idle) leave_at_end(out);
+}
+
+void session::on_callback_threw(const std::string& what, time_point now, actions& out) {
+  if (phase_ == phase::left) return;
+  out.push_back(log_line{log_level::error, what});
+  if (phase_ == phase::failing) return;
+  if (phase_ == phase::leaving) {
+    leave_now(leaving_with_, out);
+    return;
+  }
+  // No status, ever. But what was complete before is persisted first, or it would be done again;
+  // not at the end of a shard, which any checkpoint might finish (P49).
+  const bool can_persist = allows_checkpoints() && current_->what != callback::shard_ended;
+  phase_ = phase::failing;
+  fire_stop(out);
+  if (!can_persist) {
+    leave_now(exit_status::callback_failed, out);
+    return;
+  }
+  checkpoints_.make_complete_pending();
+  out.push_back(arm_timer{timer::grace, options_.grace_time});
+  finish_failing(checkpoints::outcome::persisted, now, out);
+}
+
+void session::on_lease_gone_in_callback(const std::string& what, time_point now, actions& out) {
+  out.push_back(log_line{log_level::warning, what});
+  checkpoints_.lose_lease(errc::lease_lost, out);
+  fire_stop(out);
+  on_callback_returned(now, out);
+}
+
+void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {
+  if (last == checkpoints::outcome::persisted) {
+    if (!checkpoints_.is_in_flight()) send_next(now, out);
+    if (phase_ == phase::left || checkpoints_.is_in_flight()) return;
+  }
+  leave_now(exit_status::callback_failed, out);
 }
 
 }  // namespace kclxx::session

@@ -16,7 +16,7 @@
 
 namespace kclxx::session {
 
-/// When on_callback_lasts is due: what a callback requests goes out with its status, but no later.
+/// When on_callback_lasts is due: what a callback submits is sent with its status, but not later.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
@@ -26,8 +26,8 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// Thread safety: none; the runtime feeds it under one mutex.
 class session {
  public:
-  /// `input_is_file`: a plain file, not a daemon, feeds it. Its lines come ahead of the dialogue,
-  /// its end says nothing before its turn, and its answers may be more than were asked for.
+  /// `input_is_file`: a plain file, not a daemon, feeds it. All its lines are there at once, so its
+  /// end is acted upon in its turn, and answers to checkpoints that were not sent are skipped.
   /// `seed` is for the jitter of the retries.
   explicit session(const run_options& options, bool input_is_file = false, std::uint32_t seed = 1);
 
@@ -40,23 +40,30 @@ class session {
   void on_output_broken(const std::string& why, actions& out);
 
   void on_callback_returned(time_point now, actions& out);
+  /// A callback, or user code between two callbacks, threw; `what` is the whole message.
   void on_callback_threw(const std::string& what, time_point now, actions& out);
+  /// A callback threw since the lease is gone: nothing can be persisted any more.
+  void on_lease_gone_in_callback(const std::string& what, time_point now, actions& out);
+  /// The process cannot continue, for instance for want of memory.
+  void on_failure(exit_status status, const std::string& why, actions& out);
   void on_timer(timer which, time_point now, actions& out);
 
   /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,
-  /// where waiting for a later action would be waiting for ever.
+  /// where waiting for a later action would never end.
   void on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                      bool from_callback, time_point now, actions& out);
   /// The waiting call's deadline passed. False when it has been completed meanwhile.
   bool on_deadline(waiter_id id, time_point now, actions& out);
-  /// checkpointer::request.
-  std::error_code on_request(const std::optional<sequence_position>& position, time_point now,
-                             actions& out);
-  /// The same from a callback that is likely to return soon: not sent before it does, or before
-  /// on_callback_lasts. So one line does for all that were made meanwhile, and goes out together
+  /// checkpointer::async_checkpoint; `id` when it has a handler. It is sent when the callback
+  /// returns or lasts, so that one line serves all that were made meanwhile, and leaves together
   /// with the status.
-  std::error_code on_request_for_later(const std::optional<sequence_position>& position);
-  void on_callback_lasts(time_point now, actions& out) { send_next(now, out); }
+  void on_submit(const std::optional<waiter_id>& id,
+                 const std::optional<sequence_position>& position, bool from_callback,
+                 time_point now, actions& out);
+  /// The callback has lasted callback_patience.
+  void on_callback_lasts(time_point now, actions& out);
+  /// True once the end of the shard waits for records that are not complete.
+  [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
 
  private:
   enum class phase {
@@ -93,7 +100,12 @@ class session {
   void drop_unasked_answer(actions& out);
   void answer_unknown(const std::string& name, actions& out);
 
+  [[nodiscard]] bool is_for_in_flight(const protocol::checkpoint_answer& answer) const;
+  [[nodiscard]] checkpoints::urgency urgency() const;
   void send_next(time_point now, actions& out);
+  void arm_pace(time_point now, actions& out);
+  void after_request(time_point now, actions& out);
+  void report_incomplete(actions& out);
   void close(time_point now, actions& out);
   void close_process_records(time_point now, actions& out);
   void close_shutdown(time_point now, actions& out);
@@ -116,7 +128,9 @@ class session {
   bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
   bool stop_fired_ = false;
   int shard_end_attempts_ = 0;
-  std::optional<time_point> last_automatic_;
+  bool is_flushed_ = false;        // the callback has lasted: what is pending may be sent
+  bool awaits_completion_ = false;  // the end of the shard, for records that are not complete
+  std::optional<time_point> pace_armed_for_;
   std::optional<time_point> last_retry_;  // in shutdown_requested
   bool tried_last_chance_ = false;        // likewise
   exit_status leaving_with_ = exit_status::ok;

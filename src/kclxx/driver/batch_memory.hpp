@@ -12,7 +12,7 @@
 
 #include "io/line_reader.hpp"
 
-namespace kclxx::runtime {
+namespace kclxx::driver {
 
 /// What a batch lives in: its line, decoded in place, and the views into it.
 struct batch_memory {
@@ -49,4 +49,4 @@ class batch_memory_pool {
   std::shared_ptr<state> state_;
 };
 
-}  // namespace kclxx::runtime
+}  // namespace kclxx::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/batch_memory.hpp"
+#include "driver/batch_memory.hpp"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kclxx::runtime {
+namespace kclxx::driver {
 
 namespace {
 
@@ -83,4 +83,4 @@ void batch_memory_pool::release_large() {
   return_to_system();
 }
 
-}  // namespace kclxx::runtime
+}  // namespace kclxx::driver

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <kclxx/export.hpp>
+#include <kclxx/record_processor.hpp>
+
+namespace kclxx {
+
+namespace detail {
+
+template <class Function>
+concept makes_processor_of_context =
+    std::is_invocable_r_v<std::unique_ptr<record_processor>, Function&, const shard_context&>;
+template <class Function>
+concept makes_processor =
+    std::is_invocable_r_v<std::unique_ptr<record_processor>, Function&>;
+template <class Function>
+concept processes_with_checkpointer =
+    std::is_invocable_v<Function&, record_batch, const checkpointer&>;
+template <class Function>
+concept processes_batch = std::is_invocable_v<Function&, record_batch>;
+
+/// The processor of a program that is one function.
+template <class Function>
+class function_processor final : public record_processor {
+ public:
+  explicit function_processor(std::shared_ptr<Function> function)
+      : function_(std::move(function)) {}
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
+    if constexpr (processes_with_checkpointer<Function>) {
+      (*function_)(std::move(batch), checkpointer);
+    } else {
+      (*function_)(std::move(batch));
+    }
+  }
+
+ private:
+  std::shared_ptr<Function> function_;
+};
+
+}  // namespace detail
+
+/// Makes the processor of a shard; called once per shard, on the thread of its callbacks. Made of
+/// one of these functions, which may be move-only:
+///
+/// - `(const shard_context&) -> std::unique_ptr<Processor>`
+/// - `() -> std::unique_ptr<Processor>`
+/// - `(record_batch, const checkpointer&)`: the processor calls it with each batch
+/// - `(record_batch)`: likewise
+///
+/// A handle: copies share the function. Thread safety: a function that serves several shards at
+/// the same time (see `serve`) must be safe to call from several threads.
+class processor_factory {
+ public:
+  template <class Function>
+    requires(!std::is_same_v<std::remove_cvref_t<Function>, processor_factory> &&
+             (detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
+              detail::makes_processor<std::remove_cvref_t<Function>> ||
+              detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
+              detail::processes_batch<std::remove_cvref_t<Function>>))
+  processor_factory(Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
+            std::forward<Function>(function))) {}
+
+  /// Errors: what the function throws.
+  [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
+    return function_->make(context);
+  }
+
+ private:
+  struct maker {
+    maker() = default;
+    maker(const maker&) = delete;
+    maker& operator=(const maker&) = delete;
+    virtual ~maker() = default;
+    virtual std::unique_ptr<record_processor> make(const shard_context& context) = 0;
+  };
+  template <class Function>
+  struct holder final : maker {
+    template <class From>
+    explicit holder(From&& from) : function(std::make_shared<Function>(std::forward<From>(from))) {}
+    std::unique_ptr<record_processor> make(const shard_context& context) override {
+      if constexpr (detail::makes_processor_of_context<Function>) {
+        return (*function)(context);
+      } else if constexpr (detail::makes_processor<Function>) {
+        return (*function)();
+      } else {
+        return std::make_unique<detail::function_processor<Function>>(function);
+      }
+    }
+    std::shared_ptr<Function> function;
+  };
+
+  std::shared_ptr<maker> function_;
+};
+
+/// The factory of a processor whose constructor takes the context, or nothing.
+template <std::derived_from<record_processor> Processor>
+[[nodiscard]] processor_factory factory_of() {
+  return [](const shard_context& context) {
+    if constexpr (std::is_constructible_v<Processor, const shard_context&>) {
+      return std::make_unique<Processor>(context);
+    } else {
+      return std::make_unique<Processor>();
+    }
+  };
+}
+
+}  // namespace kclxx

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <kclxx/export.hpp>
+#include <kclxx/processor_factory.hpp>
+#include <kclxx/run.hpp>
+#include <kclxx/run_options.hpp>
+
+namespace kclxx {
+
+/// The daemon's end of one shard, and what a child process has in its environment.
+struct transport {
+  int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
+  int output;  ///< a descriptor for the child's lines
+  std::optional<std::string> stream_name{};
+  std::optional<std::string> application_name{};
+  std::optional<std::string> worker_id{};
+};
+
+/// Serves one shard over a transport: what `run` does, without setting up the process. It may be
+/// called many times in a process, and from many threads at the same time: one session per call,
+/// each with threads of its own.
+///
+/// The process is the caller's: it ignores SIGPIPE or handles it, and keeps other text off the
+/// descriptors. They stay open, and belong to the caller again when this returns.
+/// Errors: none thrown; see exit_status. Each failure is one line in the log.
+/// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
+/// of the input. Callbacks run on a thread of the session. One that is stuck then is abandoned:
+/// this returns exit_status::callback_stuck, the thread keeps its processor and its descriptors'
+/// numbers are used no more; other sessions continue.
+[[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& over,
+                                             processor_factory make_processor,
+                                             const run_options& options = {});
+
+}  // namespace kclxx

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <kclxx/export.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+/// A move-only function of a checkpoint's outcome, as Asio's completion handlers are. Empty by
+/// default.
+class checkpoint_handler {
+ public:
+  checkpoint_handler() = default;
+  template <class Function>
+    requires(!std::is_same_v<std::remove_cvref_t<Function>, checkpoint_handler> &&
+             std::is_invocable_v<std::remove_cvref_t<Function>&, std::error_code>)
+  checkpoint_handler(Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      : function_(std::make_unique<holder<std::remove_cvref_t<Function>>>(
+            std::forward<Function>(function))) {}
+
+  /// Precondition: it is not empty.
+  void operator()(std::error_code result) { function_->call(result); }
+  explicit operator bool() const noexcept { return function_ != nullptr; }
+
+ private:
+  struct callable {
+    callable() = default;
+    callable(const callable&) = delete;
+    callable& operator=(const callable&) = delete;
+    virtual ~callable() = default;
+    virtual void call(std::error_code result) = 0;
+  };
+  template <class Function>
+  struct holder final : callable {
+    template <class From>
+    explicit holder(From&& from) : function(std::forward<From>(from)) {}
+    void call(std::error_code result) override { function(result); }
+    Function function;
+  };
+
+  std::unique_ptr<callable> function_;
+};
+
+/// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting and
+/// timers of one shard. `run` and the test kit implement it. Derive from `shard_service_wrapper`
+/// to give an inner processor other checkpoints, for instance those of a part of a batch.
+///
+/// Everything in the library that waits or sleeps does it here, so that it takes no real time in
+/// the test kit.
+///
+/// Thread safety: all functions may be called from any thread. The test kit's run on the test's
+/// thread only.
+class KCLXX_EXPORT shard_service {
+ public:
+  using clock = std::chrono::steady_clock;
+  using timer_id = std::uint64_t;
+
+  shard_service() = default;
+  shard_service(const shard_service&) = delete;
+  shard_service& operator=(const shard_service&) = delete;
+  virtual ~shard_service();
+
+  /// See checkpointer::async_checkpoint. std::nullopt: what checkpoint_target's default means.
+  virtual void submit(const std::optional<sequence_position>& position,
+                      checkpoint_handler handler) = 0;
+  /// See checkpointer::checkpoint. Returns the error, or an empty code once it is persisted.
+  virtual std::error_code wait(const std::optional<sequence_position>& position,
+                               const std::optional<clock::time_point>& deadline) = 0;
+
+  [[nodiscard]] virtual clock::time_point now() const = 0;
+  /// See shard_context::sleep_until.
+  virtual bool sleep_until(clock::time_point deadline) = 0;
+
+  /// See shard_context::after and every. A `period` of zero: once.
+  virtual timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                               std::function<void()> function) = 0;
+  virtual void cancel_timer(timer_id timer) = 0;
+};
+
+/// Passes everything on to another service: override what is to be different.
+class KCLXX_EXPORT shard_service_wrapper : public shard_service {
+ public:
+  explicit shard_service_wrapper(std::shared_ptr<shard_service> inner) noexcept
+      : inner_(std::move(inner)) {}
+  ~shard_service_wrapper() override;
+
+  void submit(const std::optional<sequence_position>& position,
+              checkpoint_handler handler) override {
+    inner_->submit(position, std::move(handler));
+  }
+  std::error_code wait(const std::optional<sequence_position>& position,
+                       const std::optional<clock::time_point>& deadline) override {
+    return inner_->wait(position, deadline);
+  }
+  [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
+  bool sleep_until(clock::time_point deadline) override { return inner_->sleep_until(deadline); }
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override {
+    return inner_->start_timer(delay, period, std::move(function));
+  }
+  void cancel_timer(timer_id timer) override { inner_->cancel_timer(timer); }
+
+ private:
+  std::shared_ptr<shard_service> inner_;
+};
+
+}  // namespace kclxx

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+
+#include <kclxx/shard_context.hpp>
+
+#include "base/stoppable_sleep.hpp"
+
+namespace kclxx {
+
+shard_service::~shard_service() = default;
+shard_service_wrapper::~shard_service_wrapper() = default;
+
+namespace {
+
+/// Of a context that somebody made without a daemon, in a test for instance.
+class no_daemon final : public shard_service {
+ public:
+  explicit no_daemon(std::stop_token stop) : stop_(std::move(stop)) {}
+
+  void submit(const std::optional<sequence_position>&, checkpoint_handler handler) override {
+    if (handler) handler(errc::daemon_gone);
+  }
+  std::error_code wait(const std::optional<sequence_position>&,
+                       const std::optional<clock::time_point>&) override {
+    return errc::daemon_gone;
+  }
+  [[nodiscard]] clock::time_point now() const override { return clock::now(); }
+  bool sleep_until(clock::time_point deadline) override {
+    return detail::sleep_until(deadline, stop_);
+  }
+  timer_id start_timer(std::chrono::milliseconds, std::chrono::milliseconds,
+                       std::function<void()>) override {
+    throw std::logic_error("a shard_context without a service has no timers");
+  }
+  void cancel_timer(timer_id) override {}
+
+ private:
+  std::stop_token stop_;
+};
+
+}  // namespace
+
+shard_context::shard_context(fields from) : fields_(std::move(from)) {
+  if (!fields_.service) fields_.service = std::make_shared<no_daemon>(fields_.stop_token);
+}
+
+shard_context::timer_id shard_context::after(std::chrono::milliseconds delay,
+                                             std::function<void()> function) const {
+  return fields_.service->start_timer(delay, std::chrono::milliseconds(0), std::move(function));
+}
+
+shard_context::timer_id shard_context::every(std::chrono::milliseconds period,
+                                             std::function<void()> function) const {
+  if (period < std::chrono::milliseconds(1)) {
+    throw std::logic_error("the period of a timer is at least 1 ms");
+  }
+  return fields_.service->start_timer(period, period, std::move(function));
+}
+
+}  // namespace kclxx

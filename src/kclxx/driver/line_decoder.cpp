@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/line_decoder.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace kclxx::driver {
+
+static_assert(io::line_buffer::padding >= protocol::decoder::padding);
+
+namespace {
+
+constexpr std::size_t excerpt_length = 120;
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string excerpt(const char* line, std::size_t length) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(length, excerpt_length); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    if (byte >= 0x20 && byte < 0x7f) {
+      text += line[i];
+    } else {
+      char escaped[5];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(byte));
+      text += escaped;
+    }
+  }
+  if (length > excerpt_length) text += "...";
+  return text;
+}
+
+/// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes more.
+void line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
+  // No record ends before that, so the excerpt is taken from a line that nothing has changed.
+  if (line.size() < excerpt_length) return;
+  keep_beginning(line.data(), line.size());
+  decoder_.read_ahead(line.data(), line.size(), memory.records, memory.arena);
+}
+
+/// Decoding rewrites the line; what an error shows of it must be kept before.
+void line_decoder::keep_beginning(const char* line, std::size_t length) {
+  if (beginning_.empty()) beginning_.assign(line, std::min(length, excerpt_length));
+}
+
+std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank>
+line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
+  char* const line = memory->line.data();
+  if (beginning_.empty() && is_blank({line, length})) return blank{};
+  keep_beginning(line, length);
+  bool replaced_invalid_utf8 = false;
+  auto result =
+      decoder_.decode(line, length, memory->records, memory->arena, replaced_invalid_utf8);
+  if (auto* error = std::get_if<protocol::decode_error>(&result)) {
+    return bad_line{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) +
+                    " " + error->what + "; the line has " + std::to_string(length) +
+                    " bytes and begins: " + excerpt(beginning_.data(), length)};
+  }
+  beginning_.clear();
+  has_replaced_ = has_replaced_ || replaced_invalid_utf8;
+  decoded found{std::get<protocol::message>(std::move(result)), {}};
+  if (const auto* records = std::get_if<protocol::process_records>(&found.message.body)) {
+    const std::span<const record> views(memory->records);
+    found.batch = record_batch(views, std::move(memory), records->millis_behind_latest);
+  }
+  return found;
+}
+
+line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t length,
+                                              std::size_t limit) {
+  keep_beginning(line, length);
+  return {"bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
+          " bytes (run_options::max_line_length) and begins: " +
+          excerpt(beginning_.data(), length)};
+}
+
+bool line_decoder::take_utf8_warning() noexcept {
+  return has_replaced_ && !std::exchange(has_warned_, true);
+}
+
+}  // namespace kclxx::driver

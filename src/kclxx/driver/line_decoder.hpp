@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+
+#include <kclxx/record_batch.hpp>
+
+#include "driver/batch_memory.hpp"
+#include "protocol/decoder.hpp"
+
+namespace kclxx::driver {
+
+/// The daemon's lines as messages, and what is wrong with those that are none, in words.
+///
+/// Thread safety: none.
+class line_decoder {
+ public:
+  struct decoded {
+    protocol::message message;
+    record_batch batch;  // of processRecords; owns the line's memory
+  };
+  struct bad_line {
+    std::string text;
+  };
+  /// A line without a message.
+  struct blank {};
+
+  /// Reads ahead in a line of which `line` has arrived; that line, wherever it then is, must be the
+  /// next one to decode, with the same memory.
+  void read_ahead(std::span<char> line, batch_memory& memory);
+  /// Decodes `memory->line[0, length)`.
+  std::variant<decoded, bad_line, blank> decode(std::shared_ptr<batch_memory> memory,
+                                                std::size_t length);
+  /// Of a line of which `line[0, length)` is there, and which is longer than `limit` bytes.
+  bad_line too_long(const char* line, std::size_t length, std::size_t limit);
+
+  /// True once: after the first line with bytes that are not UTF-8.
+  [[nodiscard]] bool take_utf8_warning() noexcept;
+  void release_memory() { decoder_.release_memory(); }
+
+ private:
+  void keep_beginning(const char* line, std::size_t length);
+
+  protocol::decoder decoder_;
+  std::string beginning_;  // of the line that is arriving or being decoded
+  bool has_replaced_ = false;
+  bool has_warned_ = false;
+};
+
+/// What the log says, once each.
+inline constexpr const char* utf8_warning =
+    "a line from the daemon has bytes that are not UTF-8; U+FFFD replaces them. Start the daemon "
+    "with -Dfile.encoding=UTF-8. Logged once.";
+inline constexpr const char* blank_line_warning =
+    "the daemon sent a line without a message; such lines are skipped. Logged once.";
+
+/// The beginning of a line for a log: cut short, with what is not printable ASCII escaped.
+std::string excerpt(const char* line, std::size_t length);
+
+}  // namespace kclxx::driver

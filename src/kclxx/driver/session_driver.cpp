@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/session_driver.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "protocol/encoder.hpp"
+#include "protocol/overloaded.hpp"
+
+namespace kclxx::driver {
+
+namespace {
+
+/// Sums of a time and such a duration do not overflow.
+run_options clamped(run_options options) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds most = std::chrono::hours(24 * 365 * 10);
+  for (milliseconds* duration :
+       {&options.checkpoint_interval, &options.retry.initial_backoff, &options.retry.max_backoff,
+        &options.shutdown_retry_limit, &options.grace_time}) {
+    *duration = std::clamp(*duration, milliseconds(0), most);
+  }
+  return options;
+}
+
+/// "3 records, 101/0 to 103/0", for messages about a callback.
+std::string describe(const session::call& call) {
+  std::string text = session::to_string(call.what);
+  if (call.what != session::callback::process_records) return text;
+  if (call.batch.empty()) return text + " (no records)";
+  return text + " (" + std::to_string(call.batch.size()) + " records, " +
+         to_string(call.batch.front().position()) + " to " +
+         to_string(call.batch.back().position()) + ")";
+}
+
+}  // namespace
+
+std::string current_exception_message() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
+
+session_driver::session_driver(processor_factory make_processor, const run_options& options,
+                               bool input_is_file, std::uint32_t seed, host& around)
+    : options_(clamped(options)),
+      host_(around),
+      session_(options_, input_is_file, seed),
+      processor_(std::move(make_processor)) {}
+
+template <class Event>
+void session_driver::feed(Event event) {
+  actions_.clear();
+  event(actions_);
+  carry_out();
+}
+
+void session_driver::carry_out() {
+  for (session::action& action : actions_) carry_out(action);
+  actions_.clear();
+  write();
+}
+
+void session_driver::carry_out(session::action& action) {
+  std::visit(
+      protocol::overloaded{
+          [&](session::write_checkpoint& what) {
+            protocol::append_checkpoint(lines_, what.position.is_number()
+                                                    ? std::optional(what.position)
+                                                    : std::nullopt);
+          },
+          [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
+          [&](session::call& what) { host_.call(std::move(what)); },
+          [&](session::complete& what) { complete(what.waiter, what.result); },
+          [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
+          [&](session::log_line& what) { host_.log(what.level, std::move(what.text)); },
+          [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
+          [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
+          [&](session::request_stop&) { host_.request_stop(); },
+          [&](session::leave& what) {
+            write();
+            status_ = what.status;
+            host_.left(what.status);
+          },
+      },
+      action);
+}
+
+void session_driver::write() {
+  if (lines_.empty()) return;
+  const std::error_code ec = host_.write(lines_);
+  lines_.clear();
+  if (!ec) return;
+  session::actions more;
+  session_.on_output_broken(ec.message(), more);
+  for (session::action& action : more) carry_out(action);
+  lines_.clear();
+}
+
+void session_driver::complete(session::waiter_id waiter, std::error_code result) {
+  const auto found = handlers_.find(waiter);
+  if (found == handlers_.end()) return host_.wake(waiter, result);
+  checkpoint_handler handler = std::move(found->second);
+  handlers_.erase(found);
+  host_.run_handler(std::move(handler), result);
+}
+
+void session_driver::on_line(
+    std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line) {
+  std::visit(protocol::overloaded{
+                 [&](line_decoder::decoded& what) {
+                   on_message(std::move(what.message), std::move(what.batch));
+                 },
+                 [&](line_decoder::bad_line& what) { on_bad_line(what.text); },
+                 [&](line_decoder::blank&) {
+                   if (std::exchange(has_warned_of_blank_line_, true)) return;
+                   host_.log(log_level::warning, blank_line_warning);
+                 },
+             },
+             line);
+}
+
+void session_driver::on_message(protocol::message message, record_batch batch) {
+  feed([&](auto& out) {
+    session_.on_message(std::move(message), std::move(batch), host_.now(), out);
+  });
+}
+
+void session_driver::on_bad_line(const std::string& text) {
+  feed([&](auto& out) { session_.on_bad_line(text, out); });
+}
+
+void session_driver::on_end_of_input(bool unfinished_line, int error) {
+  feed([&](auto& out) {
+    if (error != 0) {
+      session_.on_failure(exit_status::daemon_gone,
+                          std::string("cannot read from the daemon: ") + std::strerror(error), out);
+    } else {
+      session_.on_end_of_input(unfinished_line, host_.now(), out);
+    }
+  });
+}
+
+void session_driver::on_timer(session::timer which) {
+  feed([&](auto& out) { session_.on_timer(which, host_.now(), out); });
+}
+
+void session_driver::on_callback_lasts() {
+  feed([&](auto& out) { session_.on_callback_lasts(host_.now(), out); });
+}
+
+void session_driver::on_failure(exit_status status, const std::string& why) {
+  feed([&](auto& out) { session_.on_failure(status, why, out); });
+}
+
+session_driver::callback_result session_driver::run_callback(session::call what,
+                                                             const checkpointer& with,
+                                                             const shard_context::fields& fields) {
+  callback_result result;
+  try {
+    processor_.run(what, with, fields);
+  } catch (const checkpoint_error& error) {
+    result.thrown = std::current_exception();
+    result.is_lease_gone = error.code() == checkpoint_condition::lease_gone;
+    result.error = describe(what) + (result.is_lease_gone ? " ended early: " : " failed: ") +
+                   error.what();
+  } catch (...) {
+    result.thrown = std::current_exception();
+    result.error = describe(what) + " failed: " + current_exception_message();
+  }
+  // The batch's memory serves for the next line, which comes once the status is written.
+  const auto owner = std::exchange(what.batch, {}).owner();
+  result.keeps_batch = owner.use_count() > 1;
+  return result;
+}
+
+void session_driver::on_callback_done(const callback_result& result) {
+  if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
+      !std::exchange(has_warned_of_kept_batch_, true)) {
+    host_.log(log_level::warning,
+              "process_records returned but a copy of its record_batch is still in use; in "
+              "checkpoint_mode::automatic its records count as complete already. If they are still "
+              "being processed, use checkpoint_mode::manual. Logged once.");
+  }
+  feed([&](auto& out) {
+    if (!result.error) {
+      session_.on_callback_returned(host_.now(), out);
+    } else if (result.is_lease_gone) {
+      session_.on_lease_gone_in_callback(*result.error, host_.now(), out);
+    } else {
+      session_.on_callback_threw(*result.error, host_.now(), out);
+    }
+  });
+}
+
+void session_driver::on_user_code_threw(const std::string& whose, const std::string& what) {
+  feed([&](auto& out) {
+    session_.on_callback_threw(whose + " failed: " + what, host_.now(), out);
+  });
+}
+
+void session_driver::on_checkpoint(session::waiter_id id,
+                                   const std::optional<sequence_position>& position,
+                                   bool from_callback) {
+  feed([&](auto& out) {
+    session_.on_checkpoint(id, position, from_callback, host_.now(), out);
+  });
+}
+
+bool session_driver::on_deadline(session::waiter_id id) {
+  bool was_waiting = false;
+  feed([&](auto& out) { was_waiting = session_.on_deadline(id, host_.now(), out); });
+  return was_waiting;
+}
+
+void session_driver::on_submit(const std::optional<sequence_position>& position,
+                               checkpoint_handler handler, bool from_callback) {
+  std::optional<session::waiter_id> id;
+  if (handler) {
+    id = next_waiter_++;
+    handlers_.emplace(*id, std::move(handler));
+  }
+  feed([&](auto& out) { session_.on_submit(id, position, from_callback, host_.now(), out); });
+}
+
+}  // namespace kclxx::driver

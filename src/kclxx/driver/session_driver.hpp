@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include <kclxx/run.hpp>
+#include <kclxx/run_options.hpp>
+
+#include "driver/line_decoder.hpp"
+#include "driver/processor_host.hpp"
+#include "session/session.hpp"
+
+namespace kclxx::driver {
+
+/// What a session_driver needs from where it runs: the runtime, the test kit, the simulation.
+/// The functions are called inside the driver's events, and must not call back into it.
+class host {
+ public:
+  using time_point = session::time_point;
+
+  virtual ~host() = default;
+
+  [[nodiscard]] virtual time_point now() const = 0;
+  /// Writes whole lines to the daemon. Returns what went wrong.
+  virtual std::error_code write(std::string_view lines) = 0;
+  /// Calls on_timer after this time; arming again replaces.
+  virtual void arm(session::timer which, std::chrono::milliseconds after) = 0;
+  /// Hands a call over to the callbacks' thread, which runs it with run_callback.
+  virtual void call(session::call what) = 0;
+  /// A waiting call of checkpoint() has its outcome.
+  virtual void wake(session::waiter_id waiter, std::error_code result) = 0;
+  /// Reading stops or resumes; the end of the input must be noticed all the same.
+  virtual void pause_reading(bool paused) = 0;
+  /// The session is over.
+  virtual void left(exit_status status) = 0;
+
+  // User code: to be run later, outside the event.
+  virtual void log(log_level level, std::string text) = 0;
+  virtual void request_stop() = 0;
+  virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
+};
+
+/// One session and the carrying out of what it decides: lines written, calls handed over, waiters
+/// woken. Pure but for its host; it holds no lock and starts no thread.
+///
+/// Thread safety: none. The host calls one function at a time, but for run_callback, which belongs
+/// to the callbacks' thread and may run beside all others.
+class session_driver {
+ public:
+  session_driver(processor_factory make_processor, const run_options& options, bool input_is_file,
+                 std::uint32_t seed, host& around);
+
+  /// The options as they are acted upon: durations that cannot overflow.
+  [[nodiscard]] const run_options& options() const noexcept { return options_; }
+
+  // From the daemon.
+  /// What line_decoder made of a line.
+  void on_line(std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
+  void on_message(protocol::message message, record_batch batch);
+  void on_bad_line(const std::string& text);
+  void on_utf8_warning() { host_.log(log_level::warning, utf8_warning); }
+  /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
+  void on_end_of_input(bool unfinished_line, int error = 0);
+
+  void on_timer(session::timer which);
+  /// The open callback has lasted session::callback_patience.
+  void on_callback_lasts();
+  /// The process cannot continue.
+  void on_failure(exit_status status, const std::string& why);
+
+  // The callbacks' thread.
+  /// How a callback ended.
+  struct callback_result {
+    std::optional<std::string> error;  // the whole message, when it threw
+    bool is_lease_gone = false;        // because nothing can be persisted any more
+    bool keeps_batch = false;          // a handle on the batch is left
+    std::exception_ptr thrown{};
+  };
+  /// Runs a callback; what it throws is in the result. The call is destroyed.
+  callback_result run_callback(session::call what, const checkpointer& with,
+                               const shard_context::fields& fields);
+  void on_callback_done(const callback_result& result);
+  /// User code between two callbacks threw: `whose` is "a timer", for instance.
+  void on_user_code_threw(const std::string& whose, const std::string& what);
+  [[nodiscard]] processor_host& processor() noexcept { return processor_; }
+
+  // Checkpoints.
+  [[nodiscard]] session::waiter_id next_waiter() noexcept { return next_waiter_++; }
+  void on_checkpoint(session::waiter_id id, const std::optional<sequence_position>& position,
+                     bool from_callback);
+  /// False when it was completed already.
+  bool on_deadline(session::waiter_id id);
+  void on_submit(const std::optional<sequence_position>& position, checkpoint_handler handler,
+                 bool from_callback);
+
+  [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
+  [[nodiscard]] bool is_reading_paused() const noexcept { return is_paused_; }
+  [[nodiscard]] bool awaits_completion() const noexcept { return session_.awaits_completion(); }
+
+ private:
+  template <class Event>
+  void feed(Event event);
+  void carry_out();
+  void carry_out(session::action& action);
+  void write();
+  void complete(session::waiter_id waiter, std::error_code result);
+
+  run_options options_;
+  host& host_;
+  session::session session_;
+  processor_host processor_;
+  session::actions actions_;  // reused between events
+  std::string lines_;         // likewise
+  std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
+  session::waiter_id next_waiter_ = 1;
+  std::optional<exit_status> status_;
+  bool is_paused_ = false;
+  bool has_warned_of_blank_line_ = false;
+  bool has_warned_of_kept_batch_ = false;
+};
+
+/// The message of the exception that is being handled.
+std::string current_exception_message();
+
+}  // namespace kclxx::driver

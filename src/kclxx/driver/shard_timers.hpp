@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <kclxx/shard_service.hpp>
+
+namespace kclxx::driver {
+
+/// The timers of shard_context::after and every: which is due when. It calls nothing.
+///
+/// Thread safety: none; the host guards it.
+class shard_timers {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  using timer_id = shard_service::timer_id;
+  /// Shared, so that a timer that is cancelled while it runs stays alive until it returns.
+  using function = std::shared_ptr<std::function<void()>>;
+
+  timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
+  void cancel(timer_id timer);
+  void clear() { timers_.clear(); }
+
+  [[nodiscard]] std::optional<time_point> next_due() const;
+  /// The function of a timer that is due, or null. A periodic timer is due again a period later,
+  /// or from now when it is late by more than a period.
+  [[nodiscard]] function take_due(time_point now);
+
+ private:
+  struct timer {
+    time_point due;
+    std::chrono::milliseconds period;
+    function call;
+  };
+  [[nodiscard]] std::map<timer_id, timer>::const_iterator first() const;
+
+  std::map<timer_id, timer> timers_;  // few: a search for the first is cheap
+  timer_id next_id_ = 1;
+};
+
+}  // namespace kclxx::driver
