@@ -86,7 +86,8 @@ class KCLXX_EXPORT checkpointer {
   /// an exception is treated as a callback's. Without a handler an error is logged.
   /// Errors: none thrown. A target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.
-  void async_checkpoint(const checkpoint_target& target = {}, checkpoint_handler handler = {}) const;
+  void async_checkpoint(const checkpoint_target& target = {},
+                        checkpoint_handler handler = {}) const;
 
   explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
       : service_(std::move(service)) {}

@@ -17,8 +17,7 @@ template <class Function>
 concept makes_processor_of_context =
     std::is_invocable_r_v<std::unique_ptr<record_processor>, Function&, const shard_context&>;
 template <class Function>
-concept makes_processor =
-    std::is_invocable_r_v<std::unique_ptr<record_processor>, Function&>;
+concept makes_processor = std::is_invocable_r_v<std::unique_ptr<record_processor>, Function&>;
 template <class Function>
 concept processes_with_checkpointer =
     std::is_invocable_v<Function&, record_batch, const checkpointer&>;
@@ -58,12 +57,13 @@ class function_processor final : public record_processor {
 class processor_factory {
  public:
   template <class Function>
-    requires(!std::is_same_v<std::remove_cvref_t<Function>, processor_factory> &&
-             (detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
-              detail::makes_processor<std::remove_cvref_t<Function>> ||
-              detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
-              detail::processes_batch<std::remove_cvref_t<Function>>))
-  processor_factory(Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, processor_factory> &&
+           (detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
+            detail::makes_processor<std::remove_cvref_t<Function>> ||
+            detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
+            detail::processes_batch<std::remove_cvref_t<Function>>))
+      processor_factory(
+          Function&& function)  // NOLINT(google-explicit-constructor): as std::function
       : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
             std::forward<Function>(function))) {}
 

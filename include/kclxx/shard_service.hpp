@@ -21,9 +21,10 @@ class checkpoint_handler {
  public:
   checkpoint_handler() = default;
   template <class Function>
-    requires(!std::is_same_v<std::remove_cvref_t<Function>, checkpoint_handler> &&
-             std::is_invocable_v<std::remove_cvref_t<Function>&, std::error_code>)
-  checkpoint_handler(Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, checkpoint_handler> &&
+           std::is_invocable_v<std::remove_cvref_t<Function>&, std::error_code>)
+      checkpoint_handler(
+          Function&& function)  // NOLINT(google-explicit-constructor): as std::function
       : function_(std::make_unique<holder<std::remove_cvref_t<Function>>>(
             std::forward<Function>(function))) {}
 

@@ -36,12 +36,14 @@ std::string excerpt(const char* line, std::size_t length) {
   return text;
 }
 
-/// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes more.
-void line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
+/// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes
+/// more.
+bool line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
   // No record ends before that, so the excerpt is taken from a line that nothing has changed.
-  if (line.size() < excerpt_length) return;
+  if (line.size() < excerpt_length) return false;
   keep_beginning(line.data(), line.size());
   decoder_.read_ahead(line.data(), line.size(), memory.records, memory.arena);
+  return true;
 }
 
 /// Decoding rewrites the line; what an error shows of it must be kept before.
@@ -75,9 +77,9 @@ line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
 line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t length,
                                               std::size_t limit) {
   keep_beginning(line, length);
-  return {"bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
-          " bytes (run_options::max_line_length) and begins: " +
-          excerpt(beginning_.data(), length)};
+  return {
+      "bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
+      " bytes (run_options::max_line_length) and begins: " + excerpt(beginning_.data(), length)};
 }
 
 bool line_decoder::take_utf8_warning() noexcept {

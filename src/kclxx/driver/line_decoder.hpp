@@ -30,8 +30,8 @@ class line_decoder {
   struct blank {};
 
   /// Reads ahead in a line of which `line` has arrived; that line, wherever it then is, must be the
-  /// next one to decode, with the same memory.
-  void read_ahead(std::span<char> line, batch_memory& memory);
+  /// next one to decode, with the same memory. False when there is too little to begin with.
+  bool read_ahead(std::span<char> line, batch_memory& memory);
   /// Decodes `memory->line[0, length)`.
   std::variant<decoded, bad_line, blank> decode(std::shared_ptr<batch_memory> memory,
                                                 std::size_t length);

@@ -22,11 +22,15 @@ class processor_host {
 
   /// `fields` are those of the context, but for the shard and its start.
   /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
-  void run(const session::call& what, const checkpointer& with, const shard_context::fields& fields);
+  void run(const session::call& what, const checkpointer& with,
+           const shard_context::fields& fields);
 
   /// Null before initialize and after destroy().
   [[nodiscard]] record_processor* get() const noexcept { return processor_.get(); }
-  void destroy() { processor_.reset(); }
+  void destroy() {
+    processor_.reset();
+    context_.reset();
+  }
   /// Gives the processor and its context away, undestroyed.
   std::pair<std::unique_ptr<record_processor>, std::unique_ptr<shard_context>> abandon() {
     return {std::move(processor_), std::move(context_)};

@@ -69,28 +69,27 @@ void session_driver::carry_out() {
 }
 
 void session_driver::carry_out(session::action& action) {
-  std::visit(
-      protocol::overloaded{
-          [&](session::write_checkpoint& what) {
-            protocol::append_checkpoint(lines_, what.position.is_number()
-                                                    ? std::optional(what.position)
-                                                    : std::nullopt);
-          },
-          [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
-          [&](session::call& what) { host_.call(std::move(what)); },
-          [&](session::complete& what) { complete(what.waiter, what.result); },
-          [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
-          [&](session::log_line& what) { host_.log(what.level, std::move(what.text)); },
-          [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
-          [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
-          [&](session::request_stop&) { host_.request_stop(); },
-          [&](session::leave& what) {
-            write();
-            status_ = what.status;
-            host_.left(what.status);
-          },
-      },
-      action);
+  std::visit(protocol::overloaded{
+                 [&](session::write_checkpoint& what) {
+                   protocol::append_checkpoint(lines_, what.position.is_number()
+                                                           ? std::optional(what.position)
+                                                           : std::nullopt);
+                 },
+                 [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
+                 [&](session::call& what) { host_.call(std::move(what)); },
+                 [&](session::complete& what) { complete(what.waiter, what.result); },
+                 [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
+                 [&](session::log_line& what) { host_.log(what.level, std::move(what.text)); },
+                 [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
+                 [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
+                 [&](session::request_stop&) { host_.request_stop(); },
+                 [&](session::leave& what) {
+                   write();
+                   status_ = what.status;
+                   host_.left(what.status);
+                 },
+             },
+             action);
 }
 
 void session_driver::write() {
@@ -169,8 +168,8 @@ session_driver::callback_result session_driver::run_callback(session::call what,
   } catch (const checkpoint_error& error) {
     result.thrown = std::current_exception();
     result.is_lease_gone = error.code() == checkpoint_condition::lease_gone;
-    result.error = describe(what) + (result.is_lease_gone ? " ended early: " : " failed: ") +
-                   error.what();
+    result.error =
+        describe(what) + (result.is_lease_gone ? " ended early: " : " failed: ") + error.what();
   } catch (...) {
     result.thrown = std::current_exception();
     result.error = describe(what) + " failed: " + current_exception_message();
@@ -201,17 +200,14 @@ void session_driver::on_callback_done(const callback_result& result) {
 }
 
 void session_driver::on_user_code_threw(const std::string& whose, const std::string& what) {
-  feed([&](auto& out) {
-    session_.on_callback_threw(whose + " failed: " + what, host_.now(), out);
-  });
+  feed(
+      [&](auto& out) { session_.on_callback_threw(whose + " failed: " + what, host_.now(), out); });
 }
 
 void session_driver::on_checkpoint(session::waiter_id id,
                                    const std::optional<sequence_position>& position,
                                    bool from_callback) {
-  feed([&](auto& out) {
-    session_.on_checkpoint(id, position, from_callback, host_.now(), out);
-  });
+  feed([&](auto& out) { session_.on_checkpoint(id, position, from_callback, host_.now(), out); });
 }
 
 bool session_driver::on_deadline(session::waiter_id id) {

@@ -63,7 +63,8 @@ class session_driver {
 
   // From the daemon.
   /// What line_decoder made of a line.
-  void on_line(std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
+  void on_line(
+      std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
   void on_utf8_warning() { host_.log(log_level::warning, utf8_warning); }

@@ -9,17 +9,15 @@ namespace kclxx::driver {
 shard_timers::timer_id shard_timers::start(time_point due, std::chrono::milliseconds period,
                                            std::function<void()> call) {
   const timer_id id = next_id_++;
-  timers_.emplace(
-      id, timer{due, period, std::make_shared<std::function<void()>>(std::move(call))});
+  timers_.emplace(id, timer{due, period, std::make_shared<std::function<void()>>(std::move(call))});
   return id;
 }
 
-void shard_timers::cancel(timer_id timer) { timers_.erase(timer); }
+void shard_timers::cancel(timer_id id) { timers_.erase(id); }
 
 std::map<shard_timers::timer_id, shard_timers::timer>::const_iterator shard_timers::first() const {
-  return std::min_element(timers_.begin(), timers_.end(), [](const auto& a, const auto& b) {
-    return a.second.due < b.second.due;
-  });
+  return std::min_element(timers_.begin(), timers_.end(),
+                          [](const auto& a, const auto& b) { return a.second.due < b.second.due; });
 }
 
 std::optional<shard_timers::time_point> shard_timers::next_due() const {

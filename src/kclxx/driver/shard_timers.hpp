@@ -23,7 +23,7 @@ class shard_timers {
   using function = std::shared_ptr<std::function<void()>>;
 
   timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
-  void cancel(timer_id timer);
+  void cancel(timer_id id);
   void clear() { timers_.clear(); }
 
   [[nodiscard]] std::optional<time_point> next_due() const;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/stdio_guard.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -20,7 +22,26 @@ void redirect(int from, int to, const char* step) {
   if (::dup2(from, to) == -1) fail(step);
 }
 
+// What a forked child has to close; written once, before there is a callback that could fork.
+std::atomic<int> private_input = -1;
+std::atomic<int> private_output = -1;
+std::atomic<bool> is_copy = false;
+
+void leave_the_dialogue() noexcept {
+  is_copy = true;
+  ::close(private_input);
+  ::close(private_output);
+}
+
 }  // namespace
+
+bool is_forked_copy() noexcept { return is_copy.load(std::memory_order_relaxed); }
+
+bool is_file(int fd) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) == -1) return false;
+  return S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(fd) != 1);
+}
 
 stdio_guard::stdio_guard() {
   // Above the standard three, so that no redirection can hit them.
@@ -44,10 +65,11 @@ stdio_guard::stdio_guard() {
   static char buffer[BUFSIZ];
   std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
 
-  struct stat status {};
-  if (::fstat(input_, &status) == -1) fail("stdin cannot be examined");
+  private_input = input_;
+  private_output = output_;
+  ::pthread_atfork(nullptr, nullptr, leave_the_dialogue);
   input_is_terminal_ = ::isatty(input_) == 1;
-  input_is_file_ = S_ISREG(status.st_mode) || (S_ISCHR(status.st_mode) && !input_is_terminal_);
+  input_is_file_ = is_file(input_);
 #if defined(F_SETPIPE_SZ)
   // Fewer and larger reads of a large batch. Not more: 1 MiB was measured to bring nothing beyond
   // this, while a user's pipes may have 64 MiB in all, and when that is used up every new pipe of

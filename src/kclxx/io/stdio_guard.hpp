@@ -33,4 +33,12 @@ class stdio_guard {
   bool input_is_terminal_ = false;
 };
 
+/// Whether a descriptor is a plain file or a device such as /dev/null, which cannot be polled and
+/// whose end does not mean that a daemon is gone. False for a terminal.
+[[nodiscard]] bool is_file(int fd) noexcept;
+
+/// True in a process that a program with a stdio_guard has forked without exec. Its copies of the
+/// private descriptors are closed: it has no part in the dialogue.
+[[nodiscard]] bool is_forked_copy() noexcept;
+
 }  // namespace kclxx::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/logger.hpp"
 
+#include <string>
 #include <unistd.h>
 
 #include "io/line_writer.hpp"
@@ -23,23 +24,11 @@ const char* name(log_level level) {
 
 }  // namespace
 
-void logger::set_shard(const std::string& shard_id) {
-  const std::lock_guard lock(mutex_);
-  shard_id_ = shard_id;
-}
-
-void logger::operator()(log_level level, std::string_view text) const noexcept {
+void log_to_stderr(const log_entry& entry) noexcept {
   try {
-    if (destination_) {
-      destination_(level, text);
-      return;
-    }
     std::string line = "kclxx";
-    {
-      const std::lock_guard lock(mutex_);
-      if (!shard_id_.empty()) line.append(" ").append(shard_id_);
-    }
-    line.append(name(level)).append(text).append("\n");
+    if (!entry.shard_id.empty()) line.append(" ").append(entry.shard_id);
+    line.append(name(entry.level)).append(entry.text).append("\n");
     // A closed stderr must not end the shard.
     static_cast<void>(io::write_all(STDERR_FILENO, line));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard

@@ -71,7 +71,6 @@ std::ostream& operator<<(std::ostream& out, const action& one) {
                  [&](const complete& a) {
                    out << "complete " << a.waiter << ": "
                        << (a.result ? a.result.message() : std::string("persisted"));
-                   if (!a.name.empty()) out << " (" << a.name << ")";
                  },
                  [&](const arm_timer& a) {
                    out << "arm " << to_string(a.which) << " timer " << a.after.count() << " ms";

@@ -97,9 +97,8 @@ bool checkpoints::abandon(waiter_id id) {
 
 template <class Predicate>
 void checkpoints::complete_if(Predicate chosen, std::error_code result, actions& out) {
-  const auto first =
-      std::stable_partition(waiters_.begin(), waiters_.end(),
-                            [&](const waiter& waiting) { return !chosen(waiting); });
+  const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
+                                           [&](const waiter& waiting) { return !chosen(waiting); });
   for (auto it = first; it != waiters_.end(); ++it) {
     out.push_back(session::complete{it->id, result});
   }
@@ -206,9 +205,7 @@ void checkpoints::not_answered(errc why, actions& out) {
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position)});
   complete_if(
-      [&](const waiter& waiting) {
-        return waiting.is_waiting_call && waiting.target <= position;
-      },
+      [&](const waiter& waiting) { return waiting.is_waiting_call && waiting.target <= position; },
       why, out);
 }
 

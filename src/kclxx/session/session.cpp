@@ -178,7 +178,8 @@ void session::answer_unknown(const std::string& name, actions& out) {
 }
 
 checkpoints::urgency session::urgency() const {
-  const bool is_last_chance = phase_ == phase::failing || current_->what != callback::process_records;
+  const bool is_last_chance =
+      phase_ == phase::failing || current_->what != callback::process_records;
   if (phase_ != phase::calling) {
     return is_last_chance ? checkpoints::urgency::all : checkpoints::urgency::paced;
   }
@@ -210,8 +211,7 @@ void session::arm_pace(time_point now, actions& out) {
   const auto due = checkpoints_.next_paced(now);
   if (!due || due == pace_armed_for_) return;
   pace_armed_for_ = due;
-  out.push_back(
-      arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(*due - now)});
+  out.push_back(arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(*due - now)});
 }
 
 void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
@@ -247,8 +247,7 @@ void session::on_submit(const std::optional<waiter_id>& id,
 }
 
 void session::after_request(time_point now, actions& out) {
-  const bool is_end_of_shard =
-      phase_ == phase::closing && current_->what == callback::shard_ended;
+  const bool is_end_of_shard = phase_ == phase::closing && current_->what == callback::shard_ended;
   if (is_end_of_shard && awaits_completion_) {
     close(now, out);
   } else {
@@ -371,7 +370,8 @@ void session::leave_at_end(actions& out) {
   leave_now(exit_status::ok, out);
 }
 
-// --- How an action ends: what is checkpointed before its status, and when no status may follow. ---
+// --- How an action ends: what is checkpointed before its status, and when no status may follow.
+// ---
 
 void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ == phase::leaving) {
@@ -382,9 +382,9 @@ void session::on_callback_returned(time_point now, actions& out) {
   phase_ = phase::closing;
   checkpoints_.delivered_returned();
   const bool is_automatic = options_.mode == checkpoint_mode::automatic;
-  if (is_automatic && (current_->what == callback::process_records ||
-                       current_->what == callback::shutdown_requested ||
-                       current_->what == callback::shard_ended)) {
+  if (is_automatic &&
+      (current_->what == callback::process_records ||
+       current_->what == callback::shutdown_requested || current_->what == callback::shard_ended)) {
     checkpoints_.complete_delivered();
   }
   if (is_automatic || current_->what == callback::shutdown_requested) {
@@ -447,8 +447,8 @@ void session::close_shard_end(time_point now, actions& out) {
   }
   if (checkpoints_.is_in_flight()) return;
   if (!can_be_answered()) {
-    out.push_back(
-        log_line{log_level::error, "the input continues without an answer to the end of the shard"});
+    out.push_back(log_line{log_level::error,
+                           "the input continues without an answer to the end of the shard"});
     abort(exit_status::shard_end_failed, out);
     return;
   }

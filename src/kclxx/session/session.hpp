@@ -128,7 +128,7 @@ class session {
   bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
   bool stop_fired_ = false;
   int shard_end_attempts_ = 0;
-  bool is_flushed_ = false;        // the callback has lasted: what is pending may be sent
+  bool is_flushed_ = false;         // the callback has lasted: what is pending may be sent
   bool awaits_completion_ = false;  // the end of the shard, for records that are not complete
   std::optional<time_point> pace_armed_for_;
   std::optional<time_point> last_retry_;  // in shutdown_requested
