@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <future>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -11,228 +12,290 @@
 
 #include <kclxx/error.hpp>
 
-#include "protocol/encoder.hpp"
-
 namespace kclxx::testing {
 
 namespace {
 
-/// What a batch lives in: its line, decoded in place, and the views into it.
-struct batch_memory {
-  std::vector<char> line;
-  std::vector<record> records;
-  std::deque<std::string> arena;
-};
+/// Ends a callback whose process has left. Not a std::exception: no handler of the user's means it.
+struct process_has_left {};
+
+/// What a stop_callback asks for is too late; an exception there would end the test's process.
+thread_local bool is_stop_thread = false;
+
+/// A killed process runs no destructor. Kept reachable, so that no leak is reported.
+void keep_undestroyed(driver::processor_host& host) {
+  using kept = decltype(host.abandon());
+  static auto* const all = new std::vector<kept>;
+  all->push_back(host.abandon());
+}
 
 }  // namespace
 
-/// User code: called when all that was decided is carried out, since it may call back.
-struct child::effects {
-  std::vector<session::log_line> logs;
-  bool stop = false;
-  bool left = false;
-};
-
-child::child(configuration with, std::shared_ptr<virtual_clock> clock, std::shared_ptr<usage> usage,
+child::child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
              surroundings around)
-    : with_(std::move(with)),
-      clock_(std::move(clock)),
+    : clock_(std::move(time)),
       usage_(std::move(usage)),
       around_(std::move(around)),
-      session_(with_.options, false, with_.seed),
-      host_(with_.make_processor, [this] {
-        shard_context::fields fields = with_.context;
-        fields.stop_token = stop_.get_token();
-        fields.now = [clock = clock_] { return clock->now(); };
-        return fields;
-      }) {}
-
-template <class Event>
-void child::turn(Event event) {
-  session::actions decided;
-  event(decided);
-  effects after;
-  for (session::action& one : decided) carry_out(one, after);
-  write_lines();
-  for (const session::log_line& line : after.logs) around_.log(line.level, line.text);
-  if (after.stop) stop_.request_stop();
-  if (after.left) around_.left(*status_);
+      max_line_length_(with.options.max_line_length),
+      log_function_(with.options.log),
+      context_(std::move(with.context)),
+      driver_(std::move(with.make_processor), with.options, false, with.seed, *this) {
+  context_.stop_token = stop_.get_token();
 }
 
-void child::carry_out(session::action& one, effects& after) {
-  if (const auto* checkpoint = std::get_if<session::write_checkpoint>(&one)) {
-    const auto& at = checkpoint->position;
-    protocol::append_checkpoint(lines_, at.is_number() ? std::optional(at) : std::nullopt);
-  } else if (const auto* status = std::get_if<session::write_status>(&one)) {
-    protocol::append_status(lines_, status->action);
-  } else if (auto* call = std::get_if<session::call>(&one)) {
-    call_ = std::move(*call);
-  } else if (auto* done = std::get_if<session::complete>(&one)) {
-    const auto found = waiting_.find(done->waiter);
-    if (found != waiting_.end()) found->second = result{done->result, std::move(done->name)};
-  } else if (const auto* timer = std::get_if<session::arm_timer>(&one)) {
-    timers_.at(static_cast<std::size_t>(timer->which)) = clock_->now() + timer->after;
-  } else if (auto* line = std::get_if<session::log_line>(&one)) {
-    after.logs.push_back(std::move(*line));
-  } else if (std::holds_alternative<session::pause_reading>(one)) {
-    is_paused_ = true;
-  } else if (std::holds_alternative<session::resume_reading>(one)) {
-    is_paused_ = false;
-  } else if (std::holds_alternative<session::request_stop>(one)) {
-    after.stop = true;
-  } else if (const auto* leave = std::get_if<session::leave>(&one)) {
-    write_lines();
-    status_ = leave->status;
-    call_.reset();
-    timers_ = {};
-    after.left = true;
-  }
+child::~child() {
+  if (stop_thread_.joinable()) stop_thread_.join();
 }
 
-void child::write_lines() {
-  const std::string written = std::exchange(lines_, {});
-  for (std::size_t begin = 0; begin < written.size();) {
-    const std::size_t end = written.find('\n', begin);
-    around_.written(std::string_view(written).substr(begin, end - begin));
+// --- What the driver asks for ---
+
+std::error_code child::write(std::string_view lines) {
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin);
+    around_.written(lines.substr(begin, end - begin));
     begin = end + 1;
   }
+  return {};
 }
 
+void child::arm(session::timer which, std::chrono::milliseconds after) {
+  session_timers_.at(static_cast<std::size_t>(which)) = clock_->now() + after;
+}
+
+void child::wake(session::waiter_id waiter, std::error_code result) {
+  const auto found = waiting_.find(waiter);
+  if (found != waiting_.end()) found->second = result;
+}
+
+void child::left(exit_status status) {
+  call_.reset();
+  session_timers_ = {};
+  timers_.clear();
+  around_.left(status);
+}
+
+void child::log(log_level level, std::string text) {
+  const log_entry entry{level, shard_id_, std::move(text)};
+  around_.log(entry);
+  if (!log_function_) return;
+  tasks_.push_back([this, entry] {
+    try {
+      log_function_(entry);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): as in production, where stderr has the line
+    }
+  });
+}
+
+void child::run_handler(checkpoint_handler handler, std::error_code result) {
+  // std::function must be copyable.
+  auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
+  tasks_.push_back([this, shared, result] {
+    try {
+      (*shared)(result);
+    } catch (...) {
+      thrown_ = std::current_exception();
+      driver_.on_user_code_threw("a checkpoint handler", driver::current_exception_message());
+    }
+  });
+}
+
+/// As in production, not on a running callback's own thread, where a stop_callback could wait for
+/// what the callback holds. Without such a wait it has run when this returns.
+void child::request_stop() {
+  if (!is_in_user_code_) {
+    tasks_.push_front([this] { stop_.request_stop(); });
+    return;
+  }
+  std::promise<void> done;
+  const std::future<void> is_done = done.get_future();
+  stop_thread_ = std::thread([source = stop_, finished = std::move(done)]() mutable {
+    is_stop_thread = true;
+    source.request_stop();
+    finished.set_value();
+  });
+  is_done.wait_for(std::chrono::milliseconds(100));
+}
+
+// --- Reading ---
+
 void child::settle() {
-  while (!status_ && !is_killed_) {
-    if (!unread_.empty() && !is_paused_) {
+  while (!status() && !is_killed_) {
+    if (!unread_.empty() && !driver_.is_reading_paused()) {
       const std::string line = std::move(unread_.front());
       unread_.pop_front();
       read(line);
     } else if (unread_.empty() && std::exchange(has_input_ended_, false)) {
-      turn([&](auto& out) { session_.on_end_of_input(false, clock_->now(), out); });
+      driver_.on_end_of_input(false);
     } else {
-      return;
+      break;
     }
   }
 }
 
 void child::read(const std::string& line) {
-  if (line.size() > with_.options.max_line_length) {
-    turn([&](auto& out) {
-      session_.on_bad_line("bad line from the daemon: it is longer than the limit of " +
-                               std::to_string(with_.options.max_line_length) +
-                               " bytes (run_options::max_line_length)",
-                           out);
-    });
+  if (line.size() > max_line_length_) {
+    driver_.on_line(decoder_.too_long(line.data(), line.size(), max_line_length_));
     return;
   }
-  auto memory = std::make_shared<batch_memory>();
-  memory->line.resize(line.size() + protocol::decoder::padding);
+  auto memory = std::make_shared<driver::batch_memory>();
+  memory->line.grow(line.size() + 1);
   std::memcpy(memory->line.data(), line.data(), line.size());
-  bool replaced_invalid_utf8 = false;
-  auto decoded = decoder_.decode(memory->line.data(), line.size(), memory->records, memory->arena,
-                                 replaced_invalid_utf8);
-  if (const auto* error = std::get_if<protocol::decode_error>(&decoded)) {
-    turn([&](auto& out) {
-      session_.on_bad_line("bad line from the daemon: " + error->field + " " + error->what, out);
-    });
-    return;
-  }
-  auto& message = std::get<protocol::message>(decoded);
-  record_batch batch;
-  if (const auto* records = std::get_if<protocol::process_records>(&message.body)) {
-    const std::span<const record> views(memory->records);
-    batch = record_batch(views, std::move(memory), records->millis_behind_latest);
-  }
-  turn([&](auto& out) {
-    session_.on_message(std::move(message), std::move(batch), clock_->now(), out);
-  });
+  auto decoded = decoder_.decode(std::move(memory), line.size());
+  if (decoder_.take_utf8_warning()) driver_.on_utf8_warning();
+  driver_.on_line(std::move(decoded));
 }
 
-bool child::run_next_callback() {
-  if (!call_) return false;
-  std::optional<session::call> call = std::exchange(call_, std::nullopt);
-  is_in_callback_ = true;
-  patience_ = clock_->now() + session::callback_patience;
-  std::optional<std::string> failure;
-  try {
-    around_.callback_begins(call->what);
-    checkpointer handle(shared_from_this());
-    host_.run(*call, handle);
-  } catch (const std::exception& error) {
-    thrown_ = std::current_exception();
-    failure = error.what();
-  } catch (...) {
-    thrown_ = std::current_exception();
-    failure = "an exception that is not a std::exception";
+// --- User code ---
+
+bool child::run_user_code() {
+  if (is_killed_) return false;
+  if (!tasks_.empty()) {
+    run_tasks();
+  } else if (const auto timer = timers_.take_due(clock_->now())) {
+    run_timer(timer);
+  } else if (call_) {
+    run_callback();
+  } else {
+    return false;
   }
-  call.reset();
-  is_in_callback_ = false;
-  patience_.reset();
-  turn([&](auto& out) {
-    if (failure) {
-      session_.on_callback_threw(*failure, clock_->now(), out);
-    } else {
-      session_.on_callback_returned(clock_->now(), out);
-    }
-  });
   return true;
 }
 
-std::optional<child::time_point> child::next_timer() const {
+void child::run_tasks() {
+  while (!tasks_.empty() && !is_killed_) {
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    task();
+  }
+}
+
+void child::run_callback() {
+  session::call what = *std::exchange(call_, std::nullopt);
+  if (what.what == session::callback::initialize) shard_id_ = what.shard_id;
+  is_in_user_code_ = true;
+  patience_ = clock_->now() + session::callback_patience;
+  around_.callback_begins(what.what);
+  shard_context::fields fields = context_;
+  fields.service = shared_from_this();
+  const auto result =
+      driver_.run_callback(std::move(what), checkpointer(shared_from_this()), fields);
+  end_user_code();
+  if (status() == exit_status::callback_stuck) return keep_undestroyed(driver_.processor());
+  if (result.thrown && !result.is_lease_gone) thrown_ = result.thrown;
+  driver_.on_callback_done(result);
+}
+
+void child::run_timer(const driver::shard_timers::function& timer) {
+  is_in_user_code_ = true;
+  std::optional<std::string> failure;
+  try {
+    (*timer)();
+  } catch (const process_has_left&) {
+  } catch (...) {
+    thrown_ = std::current_exception();
+    failure = driver::current_exception_message();
+  }
+  end_user_code();
+  if (failure) driver_.on_user_code_threw("a timer", *failure);
+}
+
+void child::end_user_code() {
+  is_in_user_code_ = false;
+  patience_.reset();
+  if (stop_thread_.joinable()) stop_thread_.join();
+}
+
+void child::leave_callback_of_the_dead() const {
+  if (is_in_user_code_ && status() == exit_status::callback_stuck) throw process_has_left();
+}
+
+void child::kill() {
+  if (status()) return finish();
+  keep_undestroyed(driver_.processor());
+  is_killed_ = true;
+  tasks_.clear();
+  timers_.clear();
+}
+
+void child::finish() {
+  stop_.request_stop();  // for threads that the processor's destructor waits for
+  driver_.processor().destroy();
+  is_killed_ = true;
+  tasks_.clear();
+  timers_.clear();
+}
+
+// --- Time ---
+
+std::optional<child::time_point> child::next_session_timer() const {
   std::optional<time_point> first = patience_;
-  for (const auto& one : timers_) {
-    if (one && (!first || *one < *first)) first = one;
+  for (const auto& due : session_timers_) {
+    if (due && (!first || *due < *first)) first = due;
   }
   return first;
+}
+
+std::optional<child::time_point> child::next_timer() const {
+  const auto of_session = next_session_timer();
+  if (is_in_user_code_) return of_session;
+  const auto of_user = timers_.next_due();
+  if (!of_session || !of_user) return of_session ? of_session : of_user;
+  return std::min(of_session, of_user);
 }
 
 void child::fire_timers() {
   if (patience_ && *patience_ <= clock_->now()) {
     patience_.reset();
-    turn([&](auto& out) { session_.on_callback_lasts(clock_->now(), out); });
+    driver_.on_callback_lasts();
   }
-  for (const session::timer which : {session::timer::retry, session::timer::grace}) {
-    auto& one = timers_.at(static_cast<std::size_t>(which));
-    if (!one || *one > clock_->now()) continue;
-    one.reset();
-    turn([&](auto& out) { session_.on_timer(which, clock_->now(), out); });
+  for (std::size_t which = 0; which < session_timers_.size(); ++which) {
+    auto& due = session_timers_.at(which);
+    if (!due || *due > clock_->now()) continue;
+    due.reset();
+    driver_.on_timer(static_cast<session::timer>(which));
   }
 }
 
-void child::kill() {
-  is_killed_ = true;
-  stop_.request_stop();  // for threads that the processor's destructor waits for
-  host_.destroy();
+/// Time passes for user code that waits.
+void child::move_to(time_point time) {
+  clock_->move_to(time);
+  fire_timers();
+  settle();
+  if (!is_killed_) run_tasks();
+  leave_callback_of_the_dead();
 }
 
-child::result child::wait(const std::optional<sequence_position>& position,
-                          const std::optional<time_point>& deadline) {
+// --- shard_service ---
+
+std::error_code child::wait(const std::optional<sequence_position>& position,
+                            const std::optional<time_point>& deadline) {
+  if (is_stop_thread) return errc::daemon_gone;
   usage_->require_owner("checkpoint()");
-  if (is_killed_) return {errc::daemon_gone, {}};
-  const session::waiter_id id = next_waiter_++;
+  if (is_killed_) return errc::daemon_gone;
+  leave_callback_of_the_dead();
+  const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
-  turn([&](auto& out) {
-    session_.on_checkpoint(id, position, is_in_callback_, clock_->now(), out);
-  });
+  driver_.on_checkpoint(id, position, is_in_user_code_);
   settle();
   while (!waiting_.at(id)) {
-    const auto timer = next_timer();
+    const auto timer = next_session_timer();
     if (deadline && (!timer || *deadline <= *timer)) {
       clock_->move_to(*deadline);
       return give_up(id);
     }
     if (!timer) refuse_endless_wait(id, position);
-    clock_->move_to(*timer);
-    fire_timers();
-    settle();
+    move_to(*timer);
   }
-  result outcome = *std::move(waiting_.at(id));
+  const std::error_code result = *waiting_.at(id);
   waiting_.erase(id);
-  return outcome;
+  return result;
 }
 
-child::result child::give_up(session::waiter_id id) {
+std::error_code child::give_up(session::waiter_id id) {
   waiting_.erase(id);
-  turn([&](auto& out) { session_.on_deadline(id, clock_->now(), out); });
+  driver_.on_deadline(id);
   settle();
-  return {errc::timed_out, {}};
+  return errc::timed_out;
 }
 
 void child::refuse_endless_wait(session::waiter_id id,
@@ -240,21 +303,37 @@ void child::refuse_endless_wait(session::waiter_id id,
   static_cast<void>(give_up(id));
   const std::string why =
       "checkpoint(" + (position ? to_string(*position) : std::string()) +
-      ") waits for the daemon, which listens only while it waits for a callback to return, and "
-      "none runs: on this one thread it would wait for ever. Use request(), or a deadline";
-  if (is_in_callback_) usage_->refuse_in_callback(why);
+      ") waits for the daemon, which reads only while a callback is open, and none is: on this one "
+      "thread it would never return. Use async_checkpoint(), or checkpoint_until()";
+  if (is_in_user_code_) usage_->refuse_in_callback(why);
   throw std::logic_error(why);
 }
 
-std::error_code child::request(const std::optional<sequence_position>& position) {
-  usage_->require_owner("request()");
-  if (is_killed_) return errc::daemon_gone;
-  // As in production: at first, a callback's own requests wait for its return.
-  if (patience_) return session_.on_request_for_later(position);
-  std::error_code ec;
-  turn([&](auto& out) { ec = session_.on_request(position, clock_->now(), out); });
+void child::submit(const std::optional<sequence_position>& position, checkpoint_handler handler) {
+  if (is_stop_thread) return;
+  usage_->require_owner("async_checkpoint()");
+  if (is_killed_) return;
+  leave_callback_of_the_dead();
+  driver_.on_submit(position, std::move(handler), is_in_user_code_);
   settle();
-  return ec;
+}
+
+bool child::sleep_until(time_point deadline) {
+  usage_->require_owner("sleep_until()");
+  while (!is_killed_ && !stop_.stop_requested() && clock_->now() < deadline) {
+    const auto timer = next_session_timer();
+    move_to(timer ? std::min(*timer, deadline) : deadline);
+  }
+  return !stop_requested();
+}
+
+child::timer_id child::start_timer(std::chrono::milliseconds delay,
+                                   std::chrono::milliseconds period,
+                                   std::function<void()> function) {
+  usage_->require_owner("a timer");
+  const timer_id id = timers_.start(clock_->now() + delay, period, std::move(function));
+  if (is_killed_ || status()) timers_.cancel(id);
+  return id;
 }
 
 }  // namespace kclxx::testing

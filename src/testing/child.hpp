@@ -12,34 +12,35 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 
-#include <kclxx/record_processor.hpp>
+#include <kclxx/processor_factory.hpp>
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
+#include <kclxx/shard_service.hpp>
 
-#include "base/checkpoint_port.hpp"
-#include "protocol/decoder.hpp"
-#include "session/processor_host.hpp"
-#include "session/session.hpp"
+#include "driver/session_driver.hpp"
+#include "driver/shard_timers.hpp"
 #include "testing/usage.hpp"
 #include "testing/virtual_clock.hpp"
 
 namespace kclxx::testing {
 
-/// One child process: what src/kclxx/runtime is in production, on one thread and in virtual time.
-/// The session decides; this carries out.
+/// One child process: a session_driver on one thread and in virtual time.
 ///
 /// Lifetime: checkpointers may outlive the dialogue, but call nobody once it is killed.
-class child final : public detail::checkpoint_port, public std::enable_shared_from_this<child> {
+class child final : public shard_service,
+                    public std::enable_shared_from_this<child>,
+                    private driver::host {
  public:
   using time_point = virtual_clock::clock::time_point;
 
   /// How the daemon and the test are told.
   struct surroundings {
     std::function<void(std::string_view line)> written;  // without its newline
-    std::function<void(log_level, std::string_view)> log;
+    std::function<void(const log_entry&)> log;
     std::function<void(session::callback)> callback_begins;
     std::function<void(exit_status)> left;
   };
@@ -50,8 +51,9 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
     std::uint32_t seed;
   };
 
-  child(configuration with, std::shared_ptr<virtual_clock> clock, std::shared_ptr<usage> usage,
+  child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
         surroundings around);
+  ~child() override;
 
   /// From the daemon; read by settle.
   void receive(std::string line) { unread_.push_back(std::move(line)); }
@@ -59,59 +61,91 @@ class child final : public detail::checkpoint_port, public std::enable_shared_fr
 
   /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
   void settle();
-  /// False when there is none to run.
-  bool run_next_callback();
-  [[nodiscard]] bool is_in_callback() const noexcept { return is_in_callback_; }
+  /// Runs the next callback, a timer that is due, or a checkpoint handler. False when there is
+  /// none.
+  bool run_user_code();
+  [[nodiscard]] bool is_in_callback() const noexcept { return is_in_user_code_; }
 
-  /// When time leads to something here by itself.
+  /// When time alone makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
-  /// Fires the timers that are due.
+  /// Fires the session's timers that are due; those of the user are run_user_code's.
   void fire_timers();
+  /// True when only a request of the processor can continue the dialogue.
+  [[nodiscard]] bool awaits_completion() const noexcept {
+    return driver_.awaits_completion() && !timers_.next_due();
+  }
+  /// Ends a callback whose process has left: in production it ends with the process.
+  void leave_callback_of_the_dead() const;
 
-  /// kill -9: from here on nothing is called, written or logged; the processor is destroyed.
+  /// From here on nothing is called, written or logged. For a process that has left, its processor
+  /// is destroyed; otherwise this is kill -9, and it is not.
   void kill();
+  /// The same, but the processor is destroyed in any case.
+  void finish();
   [[nodiscard]] bool is_killed() const noexcept { return is_killed_; }
 
-  [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
-  [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
-  [[nodiscard]] record_processor* processor() const noexcept { return host_.get(); }
+  [[nodiscard]] const std::optional<exit_status>& status() const noexcept {
+    return driver_.status();
+  }
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return is_killed_ || stop_.stop_requested();
+  }
+  [[nodiscard]] record_processor* processor() noexcept { return driver_.processor().get(); }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
-  result wait(const std::optional<sequence_position>& position,
-              const std::optional<time_point>& deadline) override;
-  std::error_code request(const std::optional<sequence_position>& position) override;
+  // shard_service
+  void submit(const std::optional<sequence_position>& position,
+              checkpoint_handler handler) override;
+  std::error_code wait(const std::optional<sequence_position>& position,
+                       const std::optional<time_point>& deadline) override;
+  [[nodiscard]] time_point now() const override { return clock_->now(); }
+  bool sleep_until(time_point deadline) override;
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override;
+  void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
 
  private:
-  template <class Event>
-  void turn(Event event);
-  struct effects;
-  void carry_out(session::action& one, effects& after);
-  void write_lines();
+  std::error_code write(std::string_view lines) override;
+  void arm(session::timer which, std::chrono::milliseconds after) override;
+  void call(session::call what) override { call_ = std::move(what); }
+  void wake(session::waiter_id waiter, std::error_code result) override;
+  void pause_reading(bool) override {}
+  void left(exit_status status) override;
+  void log(log_level level, std::string text) override;
+  void request_stop() override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
 
+  [[nodiscard]] std::optional<time_point> next_session_timer() const;
   void read(const std::string& line);
-  [[nodiscard]] result give_up(session::waiter_id id);
+  void run_callback();
+  void run_timer(const driver::shard_timers::function& timer);
+  void run_tasks();
+  void end_user_code();
+  void move_to(time_point time);
+  [[nodiscard]] std::error_code give_up(session::waiter_id id);
   [[noreturn]] void refuse_endless_wait(session::waiter_id id,
                                         const std::optional<sequence_position>& position);
 
-  configuration with_;
   std::shared_ptr<virtual_clock> clock_;
   std::shared_ptr<usage> usage_;
   surroundings around_;
-  session::session session_;
-  protocol::decoder decoder_;
+  std::size_t max_line_length_;
+  std::function<void(const log_entry&)> log_function_;
+  shard_context::fields context_;
+  driver::session_driver driver_;
+  driver::line_decoder decoder_;
+  driver::shard_timers timers_;
   std::deque<std::string> unread_;
-  std::string lines_;  // decided, not yet written
-  std::array<std::optional<time_point>, 2> timers_;
+  std::array<std::optional<time_point>, session::timer_count> session_timers_;
   std::optional<time_point> patience_;  // when the running callback has lasted long
-  std::unordered_map<session::waiter_id, std::optional<result>> waiting_;
-  session::waiter_id next_waiter_ = 1;
+  std::unordered_map<session::waiter_id, std::optional<std::error_code>> waiting_;
+  std::deque<std::function<void()>> tasks_;  // what runs on a thread of its own in production
   std::optional<session::call> call_;
-  std::optional<exit_status> status_;
+  std::string shard_id_;
   std::stop_source stop_;
+  std::thread stop_thread_;
   std::exception_ptr thrown_;
-  session::processor_host host_;
-  bool is_in_callback_ = false;
-  bool is_paused_ = false;
+  bool is_in_user_code_ = false;
   bool has_input_ended_ = false;
   bool is_killed_ = false;
 };

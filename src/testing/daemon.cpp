@@ -5,7 +5,6 @@
 
 #include <kclxx/testing/daemon.hpp>
 
-#include "base/function_processor.hpp"
 #include "testing/simulation.hpp"
 
 namespace kclxx::testing {
@@ -15,11 +14,6 @@ using daemon_model::call_kind;
 daemon::daemon(processor_factory make_processor, const run_options& options, daemon_options with)
     : simulation_(
           std::make_unique<simulation>(std::move(make_processor), options, std::move(with))) {}
-
-daemon::daemon(std::function<void(record_batch)> process_records, const run_options& options,
-               daemon_options with)
-    : daemon(detail::function_processor::factory(std::move(process_records)), options,
-             std::move(with)) {}
 
 daemon::daemon(daemon&&) noexcept = default;
 daemon& daemon::operator=(daemon&&) noexcept = default;

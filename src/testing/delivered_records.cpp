@@ -55,7 +55,7 @@ sequence_position place(const record::fields& fields, const std::string& next_nu
 
 }  // namespace
 
-void delivered_records::start_behind(const sequence_position& position) {
+void delivered_records::start_after(const sequence_position& position) {
   if (position.is_number()) highest_ = position;
 }
 
@@ -65,7 +65,12 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   auto highest = highest_;
   for (const record::fields& one : records) {
     positions.push_back(place(one, one_above(highest)));
-    highest = std::max(highest, std::optional(positions.back()));
+    if (highest && positions.back() <= *highest) {
+      throw std::invalid_argument("deliver_records: " + to_string(positions.back()) +
+                                  " is not after " + to_string(*highest) +
+                                  ": a shard's records come in order");
+    }
+    highest = positions.back();
   }
   highest_ = highest;  // all are fine
   std::vector<record> views;
@@ -111,20 +116,29 @@ delivered_records::batch delivered_records::add_aggregate(
   return add(records, behind_latest);
 }
 
-std::optional<delivered_records::batch> delivered_records::behind(
+std::vector<delivered_records::batch> delivered_records::after(
     const sequence_position& position) const {
+  constexpr std::size_t daemons_most = 10'000;
+  std::vector<batch> batches;
   std::vector<record> views;
   std::deque<std::string> numbers;
+  const auto end_batch = [&] {
+    if (views.empty()) return;
+    batches.push_back({daemon_model::process_records_line(views, 0), views.back().position()});
+    views.clear();
+    numbers.clear();
+  };
   for (auto it = records_.upper_bound(position); it != records_.end(); ++it) {
-    const auto& [at, one] = *it;
-    views.emplace_back(record::fields{.data = one.data,
-                                      .partition_key = one.partition_key,
+    const auto& [at, kept] = *it;
+    views.emplace_back(record::fields{.data = kept.data,
+                                      .partition_key = kept.partition_key,
                                       .sequence_number = numbers.emplace_back(at.sequence_number()),
                                       .sub_sequence_number = at.sub_sequence_number(),
-                                      .approximate_arrival_timestamp = one.arrival});
+                                      .approximate_arrival_timestamp = kept.arrival});
+    if (views.size() == daemons_most) end_batch();
   }
-  if (views.empty()) return std::nullopt;
-  return batch{daemon_model::process_records_line(views, 0), views.back().position()};
+  end_batch();
+  return batches;
 }
 
 }  // namespace kclxx::testing

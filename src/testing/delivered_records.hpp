@@ -35,10 +35,10 @@ class delivered_records {
   batch add_aggregate(std::span<const std::string> payloads, milliseconds arrival,
                       std::optional<milliseconds> behind_latest);
 
-  /// The shard is read from here on: numbers go on above it.
-  void start_behind(const sequence_position& position);
-  /// All records behind the position again; no line when there are none.
-  [[nodiscard]] std::optional<batch> behind(const sequence_position& position) const;
+  /// The shard is read from here on: numbers continue above it.
+  void start_after(const sequence_position& position);
+  /// All records after the position again, in batches as large as the daemon's largest.
+  [[nodiscard]] std::vector<batch> after(const sequence_position& position) const;
 
  private:
   struct stored {

@@ -50,9 +50,9 @@ void observations::callback(session::callback what) {
   note("callback", session::to_string(what));
 }
 
-void observations::log(log_level level, std::string_view text) {
-  log_.push_back({level, std::string(text)});
-  note("log", std::string(to_string(level)) + ": " + std::string(text));
+void observations::log(const log_entry& entry) {
+  log_.push_back(entry);
+  note("log", std::string(to_string(entry.level)) + ": " + entry.text);
 }
 
 void observations::note(std::string_view who, std::string_view what) {

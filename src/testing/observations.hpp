@@ -27,7 +27,7 @@ class observations {
   /// Whatever else the daemon did.
   void happened(const daemon_model::happening& one);
   void callback(session::callback what);
-  void log(log_level level, std::string_view text);
+  void log(const log_entry& entry);
   /// A line of the dialogue; long ones are cut short.
   void note(std::string_view who, std::string_view what);
 

@@ -28,7 +28,10 @@ daemon::simulation::simulation(processor_factory make_processor, const run_optio
   start_child();
 }
 
-daemon::simulation::~simulation() { child_->kill(); }
+daemon::simulation::~simulation() {
+  // The test is over, not the process killed: what the processor holds is released.
+  if (!child_->is_killed()) child_->finish();
+}
 
 void daemon::simulation::start_child() {
   shard_context::fields names;
@@ -38,16 +41,15 @@ void daemon::simulation::start_child() {
   child_ = std::make_shared<testing::child>(
       testing::child::configuration{make_processor_, options_, std::move(names), with_.seed},
       clock_, usage_,
-      testing::child::surroundings{
-          [this](std::string_view line) {
-            if (!line.empty()) seen_.note("child", line);
-            daemon_model::happenings out;
-            consumer_->on_line(line, out);
-            take(std::move(out));
-          },
-          [this](log_level level, std::string_view text) { on_log(level, text); },
-          [this](session::callback what) { on_callback(what); },
-          [this](kclxx::exit_status status) { on_left(status); }});
+      testing::child::surroundings{[this](std::string_view line) {
+                                     if (!line.empty()) seen_.note("child", line);
+                                     daemon_model::happenings out;
+                                     consumer_->on_line(line, out);
+                                     take(std::move(out));
+                                   },
+                                   [this](const log_entry& entry) { seen_.log(entry); },
+                                   [this](session::callback what) { on_callback(what); },
+                                   [this](kclxx::exit_status status) { on_left(status); }});
 }
 
 void daemon::simulation::own_lease(const sequence_position& position) {
@@ -85,6 +87,10 @@ std::string daemon::simulation::why_not(call_kind what) const {
   if (consumer_->can_call(what)) return {};
   if (what == call_kind::initialize) return "the shard is initialized already";
   if (!is_initialized_) return "initialize comes first";
+  if (consumer_->is_waiting()) {
+    return "the daemon waits for the status of " +
+           std::string(daemon_model::to_string(consumer_->waits_for()));
+  }
   return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
 }
 
@@ -103,11 +109,12 @@ std::string daemon::simulation::how_it_left() const {
 void daemon::simulation::run_until_quiet() {
   for (;;) {
     child_->settle();
-    if (child_->run_next_callback()) {
+    if (child_->run_user_code()) {
       if (child_->thrown()) thrown_ = child_->thrown();
       continue;
     }
     if (child_->status() || child_->is_killed() || !consumer_->is_waiting()) return;
+    if (child_->awaits_completion()) return;  // the test has to complete records
     // The daemon waits for a status, which waits for a retry.
     const auto timer = child_->next_timer();
     if (!timer) {
@@ -137,7 +144,7 @@ void daemon::simulation::initialize(std::string_view shard_id, const sequence_po
     require("initialize", call_kind::initialize);
     const bool was_lost = lease_.is_lost();
     shard_id_ = shard_id;
-    records_.start_behind(start);
+    records_.start_after(start);
     own_lease(start);
     if (was_lost) lease_.lose();
     send_initialize();
@@ -204,12 +211,17 @@ void daemon::simulation::advance(milliseconds time) {
       if (*timer > until) break;
       clock_->move_to(*timer);
       child_->fire_timers();
-      child_->settle();
+      if (child_->is_in_callback()) {
+        child_->settle();
+      } else {
+        run_until_quiet();
+      }
     }
     clock_->move_to(until);
   };
   if (child_->is_in_callback()) {
     pass();
+    child_->leave_callback_of_the_dead();
   } else {
     verb("advance", pass);
   }
@@ -233,14 +245,19 @@ void daemon::simulation::resume() {
     if (lease_.checkpoint() == sequence_position("SHARD_END")) {
       throw std::logic_error("resume: the shard is finished, nobody reads it again");
     }
-    child_->kill();
+    if (!child_->is_killed()) child_->kill();
+    faults_.clear();
     own_lease(sequence_position(lease_.checkpoint()));
     seen_.note("daemon", "starts a successor");
     start_child();
     send_initialize();
     run_until_quiet();
     if (child_->status()) return;  // its initialize failed
-    if (auto again = records_.behind(lease_.checkpoint())) deliver(*std::move(again));
+    for (auto& batch : records_.after(lease_.checkpoint())) {
+      deliver(std::move(batch));
+      run_until_quiet();
+      if (child_->status()) return;
+    }
   });
 }
 
@@ -279,11 +296,6 @@ void daemon::simulation::take(daemon_model::happenings happened) {
 void daemon::simulation::on_callback(session::callback what) {
   seen_.callback(what);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
-}
-
-void daemon::simulation::on_log(log_level level, std::string_view text) {
-  seen_.log(level, text);
-  if (options_.log) options_.log(level, text);
 }
 
 void daemon::simulation::on_left(kclxx::exit_status status) {

@@ -47,7 +47,7 @@ class daemon::simulation {
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }
   [[nodiscard]] const daemon_model::lease& lease() const noexcept { return lease_; }
-  [[nodiscard]] const testing::child& child() const noexcept { return *child_; }
+  [[nodiscard]] testing::child& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
   /// For records that are delivered now.
@@ -69,7 +69,6 @@ class daemon::simulation {
   void run_until_quiet();
   void take(daemon_model::happenings happened);
   void on_callback(session::callback what);
-  void on_log(log_level level, std::string_view text);
   void on_left(kclxx::exit_status status);
 
   processor_factory make_processor_;

@@ -15,7 +15,7 @@ namespace kclxx::test {
 /// Keeps what it is given; `script` does something more in a callback.
 class recording_processor : public record_processor {
  public:
-  using step = std::function<void(const std::string& callback, checkpointer*)>;
+  using step = std::function<void(const std::string& callback, const checkpointer*)>;
 
   recording_processor() = default;
   explicit recording_processor(step script) : script_(std::move(script)) {}
@@ -26,7 +26,7 @@ class recording_processor : public record_processor {
     start = from.start_position();
     run("initialize", nullptr);
   }
-  void process_records(record_batch batch, checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& with) override {
     for (const record& one : batch) {
       records.push_back(to_string(one.position()) + " " +
                         std::string(one.partition_key().value_or("-")) + ": " +
@@ -41,8 +41,8 @@ class recording_processor : public record_processor {
     run("process_records", &with);
   }
   void lease_lost() override { run("lease_lost", nullptr); }
-  void shard_ended(checkpointer& with) override { run("shard_ended", &with); }
-  void shutdown_requested(checkpointer& with) override { run("shutdown_requested", &with); }
+  void shard_ended(const checkpointer& with) override { run("shard_ended", &with); }
+  void shutdown_requested(const checkpointer& with) override { run("shutdown_requested", &with); }
 
   const shard_context* context = nullptr;
   std::string shard_id;
@@ -53,7 +53,7 @@ class recording_processor : public record_processor {
   std::optional<checkpointer> handle;
 
  private:
-  void run(const std::string& callback, checkpointer* with) {
+  void run(const std::string& callback, const checkpointer* with) {
     if (with != nullptr) handle = *with;
     if (script_) script_(callback, with);
   }

@@ -40,12 +40,6 @@ struct checkpoint_attempt {
   bool operator==(const checkpoint_attempt&) const = default;
 };
 
-struct log_entry {
-  log_level level;
-  std::string text;
-  bool operator==(const log_entry&) const = default;
-};
-
 /// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
 /// time. What stands between the two is what runs in production, except threads and pipes.
 ///
@@ -69,8 +63,6 @@ class daemon {
   /// `options.log` is called besides log(); nothing goes to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options with = {});
-  explicit daemon(std::function<void(record_batch)> process_records,
-                  const run_options& options = {}, daemon_options with = {});
   /// What was moved from can be destroyed and assigned to, nothing else.
   daemon(daemon&&) noexcept;
   daemon& operator=(daemon&&) noexcept;

@@ -26,11 +26,12 @@ run_options clamped(run_options options) {
   return options;
 }
 
-/// "3 records, 101/0 to 103/0", for messages about a callback.
+/// "process_records (3 records, 101/0 to 103/0)", for messages about a callback.
 std::string describe(const session::call& call) {
   std::string text = session::to_string(call.what);
   if (call.what != session::callback::process_records) return text;
   if (call.batch.empty()) return text + " (no records)";
+  if (call.batch.size() == 1) return text + " (record " + to_string(call.batch[0].position()) + ")";
   return text + " (" + std::to_string(call.batch.size()) + " records, " +
          to_string(call.batch.front().position()) + " to " +
          to_string(call.batch.back().position()) + ")";

@@ -178,6 +178,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   if (ec == checkpoint_condition::retryable) {
     const auto after = next_backoff();
     not_before_ = now + after;
+    last_sent_.reset();  // the backoff replaces the interval
     const bool too_late = last_retry && not_before_ > *last_retry;
     for (waiter& waiting : waiters_) waiting.attempts += covered(waiting) ? 1 : 0;
     complete_if(

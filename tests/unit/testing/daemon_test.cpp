@@ -95,13 +95,13 @@ TEST_CASE("sequence numbers go on from the highest, carrying over nines", "[test
 
 TEST_CASE("an aggregated record's user records share its sequence number", "[testing]") {
   kclxx::run_options options;
-  options.complete = kclxx::complete_when::by_request;
+  options.mode = kclxx::checkpoint_mode::manual;
   auto daemon = recording(options);
   daemon.initialize().deliver({"a"}).deliver_aggregate({"b", "c", "d"}).deliver({"e"});
   auto& processor = daemon.processor<recording_processor>();
   CHECK(processor.records ==
         names{"1/0 key: a", "2/0 key: b", "2/1 key: c", "2/2 key: d", "3/0 key: e"});
-  CHECK(processor.handle->request(sequence_position("2", 1)));
+  processor.handle->async_checkpoint(sequence_position("2", 1));
   daemon.deliver({});
   CHECK(daemon.persisted() == sequence_position("2", 1));
   daemon.crash().resume();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a child ends in the test kit: statuses, faults, and what outlives it.
 #include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -40,7 +42,9 @@ class mortal final : public recording_processor {
   mortal(bool& is_destroyed, bool& was_told) : is_destroyed_(is_destroyed), was_told_(was_told) {}
   ~mortal() override {
     is_destroyed_ = true;
-    was_told_ = context->stop_token().stop_requested() && !handle->request();
+    std::error_code ec;
+    handle->checkpoint({}, ec);
+    was_told_ = context->stop_token().stop_requested() && ec == kclxx::errc::daemon_gone;
   }
 
  private:
@@ -57,7 +61,7 @@ TEST_CASE("what a callback throws is not thrown on, but seen; the next verb refu
   daemon.initialize().deliver({"good"}).advance(1s).deliver({"good"}).deliver({"bad"});
   CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_AS(std::rethrow_exception(daemon.thrown()), std::out_of_range);
-  CHECK(daemon.log().back().text == "process_records failed: no such word");
+  CHECK(daemon.log().back().text == "process_records (record 3/0) failed: no such word");
   // What was complete before is persisted first.
   CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
   CHECK(daemon.stop_requested());
@@ -115,26 +119,27 @@ TEST_CASE("a shutdown's retries end before the daemon's patience", "[testing]") 
 }
 
 TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[testing]") {
-  std::optional<bool> was_requested;
+  std::error_code ec;
   bool is_stopped = false;
   kclxx::testing::daemon* asked = nullptr;  // a processor is replaced by resume
   kclxx::run_options options;
-  options.complete = kclxx::complete_when::by_request;
+  options.mode = kclxx::checkpoint_mode::manual;
+  options.checkpoint_interval = 0s;
   auto daemon = scripted(
-      [&](const std::string& callback, checkpointer* with) {
+      [&](const std::string& callback, const checkpointer* with) {
         if (callback != "process_records") return;
-        with->request();
+        with->async_checkpoint();
         asked->advance(5ms);  // so that it goes out before the callback returns
         is_stopped = asked->stop_requested();
-        was_requested = with->request();
+        with->checkpoint({}, ec);
       },
       options);
   asked = &daemon;
   daemon.initialize().deliver({"a"});
-  CHECK(was_requested == true);
+  CHECK_FALSE(ec);
   daemon.lose_lease_silently().deliver({"b"});
   CHECK(is_stopped);
-  CHECK(was_requested == false);
+  CHECK(ec == kclxx::checkpoint_condition::lease_gone);
   CHECK(daemon.persisted() == sequence_position("1"));
   CHECK(daemon.attempts().back().error == "ShutdownException");
   daemon.lose_lease();
@@ -148,10 +153,10 @@ TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoin
   std::error_code ec;
   bool is_stopped = false;
   recording_processor* processor = nullptr;
-  auto daemon = scripted([&](const std::string& callback, checkpointer* with) {
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
     if (callback != "process_records") return;
     is_stopped = processor->context->stop_token().stop_requested();
-    with->checkpoint(ec);
+    with->checkpoint({}, ec);
   });
   processor = &daemon.initialize().processor<recording_processor>();
   daemon.end_input_in_next_callback().deliver({"a"});
@@ -161,11 +166,92 @@ TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoin
   CHECK(daemon.checkpoints().empty());
 }
 
-TEST_CASE("a callback that goes on behind the grace time is stuck", "[testing]") {
+TEST_CASE("a callback that continues after the grace time ends with its process", "[testing]") {
+  bool has_continued = false;
   std::optional<kclxx::testing::daemon> daemon;
-  daemon.emplace([&](kclxx::record_batch) { daemon->end_input().advance(10s); });
+  daemon.emplace([&](kclxx::record_batch) {
+    daemon->end_input().advance(10s);
+    has_continued = true;
+  });
   daemon->initialize().deliver({"a"});
   CHECK(daemon->exit_status() == exit_status::callback_stuck);
+  CHECK_FALSE(has_continued);
+}
+
+TEST_CASE("a crash destroys nothing: what was buffered is lost, as in a killed process",
+          "[testing]") {
+  bool is_destroyed = false;
+  bool was_told = false;
+  auto daemon =
+      kclxx::testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
+  daemon.initialize().deliver({"a"}).crash();
+  CHECK_FALSE(is_destroyed);
+}
+
+TEST_CASE("a stop_callback may want what a callback holds while it checkpoints", "[testing]") {
+  std::mutex mutex;
+  bool is_heard = false;
+  std::optional<std::stop_callback<std::function<void()>>> at_stop;
+  std::error_code ec;
+  recording_processor* processor = nullptr;
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
+    if (callback != "process_records") return;
+    at_stop.emplace(processor->context->stop_token(), [&] {
+      const std::lock_guard lock(mutex);
+      is_heard = true;
+    });
+    const std::lock_guard lock(mutex);
+    with->checkpoint({}, ec);
+  });
+  processor = &daemon.initialize().processor<recording_processor>();
+  daemon.lose_lease_silently().deliver({"a"});
+  CHECK(ec == kclxx::checkpoint_condition::lease_gone);
+  CHECK(is_heard);
+}
+
+TEST_CASE("a callback that ends since the lease is gone does not end the worker", "[testing]") {
+  auto daemon = scripted([](const std::string& callback, const checkpointer* with) {
+    if (callback == "process_records") with->checkpoint();
+  });
+  daemon.initialize().lose_lease_silently().deliver({"a"});
+  CHECK_FALSE(daemon.exit_status());
+  CHECK(daemon.log().back().text.find("process_records (record 1/0) ended early") == 0);
+  daemon.lose_lease();
+  CHECK(daemon.exit_status() == exit_status::ok);
+}
+
+TEST_CASE("in manual mode the end of the shard waits until all records are complete", "[testing]") {
+  kclxx::run_options options;
+  options.mode = kclxx::checkpoint_mode::manual;
+  auto daemon = scripted({}, options);
+  daemon.initialize().deliver({"a", "b"}).end_shard();
+  CHECK_FALSE(daemon.exit_status());
+  REQUIRE(daemon.log().size() == 1);
+  CHECK(daemon.log()[0].text.find("the end of the shard waits: records up to 2/0") == 0);
+  daemon.advance(2min);
+  CHECK(daemon.log().size() == 3);
+  daemon.processor<recording_processor>().context->get_checkpointer().async_checkpoint();
+  daemon.advance(0ms);
+  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
+  CHECK(daemon.exit_status() == exit_status::ok);
+}
+
+TEST_CASE("a batch that is kept in automatic mode is warned of once", "[testing]") {
+  std::vector<kclxx::record_batch> kept;
+  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { kept.push_back(batch); });
+  daemon.initialize().deliver({"a"}).deliver({"b"});
+  REQUIRE(daemon.log().size() == 1);
+  CHECK(daemon.log()[0].text.find("process_records returned but a copy of its record_batch") == 0);
+}
+
+TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {
+  std::vector<std::size_t> sizes;
+  kclxx::run_options options;
+  options.mode = kclxx::checkpoint_mode::manual;
+  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { sizes.push_back(batch.size()); },
+                                options);
+  daemon.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
+  CHECK(sizes == std::vector<std::size_t>{25'000, 10'000, 10'000, 5'000});
 }
 
 TEST_CASE("the input may end before anything begins, and while nothing is to be done",
@@ -191,7 +277,7 @@ TEST_CASE("a batch over the line limit is refused as in production", "[testing]"
 TEST_CASE("run_options::log gets each line besides the list", "[testing]") {
   names texts;
   kclxx::run_options options;
-  options.log = [&](kclxx::log_level, std::string_view text) { texts.emplace_back(text); };
+  options.log = [&](const kclxx::log_entry& entry) { texts.push_back(entry.text); };
   auto daemon = scripted({}, options);
   daemon.initialize().send_unknown_action("x");
   REQUIRE(daemon.log().size() == 1);
@@ -213,8 +299,7 @@ TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", 
   }
   CHECK(is_destroyed);
   CHECK(was_told);
-  CHECK_FALSE(handle->request());
   std::error_code ec;
-  handle->checkpoint(ec);
+  handle->checkpoint({}, ec);
   CHECK(ec == kclxx::errc::daemon_gone);
 }

@@ -25,21 +25,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
-kclxx::run_options by_request() {
+kclxx::run_options manual() {
   kclxx::run_options options;
-  options.complete = kclxx::complete_when::by_request;
+  options.mode = kclxx::checkpoint_mode::manual;
+  options.checkpoint_interval = 0s;
   return options;
 }
 
 kclxx::testing::daemon scripted(recording_processor::step script,
-                                const kclxx::run_options& options = by_request()) {
+                                const kclxx::run_options& options = manual()) {
   return kclxx::testing::daemon([script] { return std::make_unique<recording_processor>(script); },
                                 options);
 }
 
 /// In process_records only.
-recording_processor::step with_batch(std::function<void(checkpointer&)> what) {
-  return [what = std::move(what)](const std::string& callback, checkpointer* with) {
+recording_processor::step with_batch(std::function<void(const checkpointer&)> what) {
+  return [what = std::move(what)](const std::string& callback, const checkpointer* with) {
     if (callback == "process_records") what(*with);
   };
 }
@@ -57,13 +58,13 @@ std::string refusal(const std::function<void()>& call) {
 }  // namespace
 
 TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
-  auto daemon = scripted(with_batch([](checkpointer& with) { with.checkpoint(); }));
+  auto daemon = scripted(with_batch([](const checkpointer& with) { with.checkpoint(); }));
   daemon.initialize().deliver({"a", "b"}).deliver({"c"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2"), sequence_position("3")});
 }
 
 TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
-  auto daemon = scripted(with_batch([](checkpointer& with) { with.checkpoint(); }));
+  auto daemon = scripted(with_batch([](const checkpointer& with) { with.checkpoint(); }));
   const auto before = daemon.initialize().now();
   daemon.fail_next_checkpoint("ThrottlingException", 2)
       .fail_next_checkpoint("KinesisClientLibDependencyException")
@@ -81,10 +82,10 @@ TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff
 }
 
 TEST_CASE("attempts run out, and the callback gets the daemon's name", "[testing]") {
-  kclxx::run_options options = by_request();
+  kclxx::run_options options = manual();
   options.retry.max_attempts = 3;
   std::string name;
-  auto daemon = scripted(with_batch([&](checkpointer& with) {
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
                            try {
                              with.checkpoint();
                            } catch (const kclxx::checkpoint_error& error) {
@@ -100,7 +101,7 @@ TEST_CASE("attempts run out, and the callback gets the daemon's name", "[testing
 
 TEST_CASE("an error that is not retried fails the wait at once", "[testing]") {
   std::error_code ec;
-  auto daemon = scripted(with_batch([&](checkpointer& with) { with.checkpoint(ec); }));
+  auto daemon = scripted(with_batch([&](const checkpointer& with) { with.checkpoint({}, ec); }));
   daemon.initialize().fail_next_checkpoint("InvalidStateException").deliver({"a"});
   CHECK(ec == kclxx::checkpoint_errc::invalid_state);
   daemon.deliver({"b"});
@@ -108,14 +109,14 @@ TEST_CASE("an error that is not retried fails the wait at once", "[testing]") {
 }
 
 TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
-  kclxx::run_options options = by_request();
+  kclxx::run_options options = manual();
   options.retry.max_attempts = 1'000'000;
   std::error_code ec;
   std::chrono::steady_clock::duration waited{};
   const kclxx::shard_context* context = nullptr;
-  auto daemon = scripted(with_batch([&](checkpointer& with) {
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
                            const auto begin = context->now();
-                           with.checkpoint_until(begin + 1h, ec);
+                           with.checkpoint_until({}, begin + 1h, ec);
                            waited = context->now() - begin;
                          }),
                          options);
@@ -128,8 +129,8 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
 TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testing]") {
   std::optional<checkpointer> handle;
   std::error_code ec;
-  auto daemon = scripted([&](const std::string& callback, checkpointer* with) {
-    if (callback == "lease_lost") handle->checkpoint(ec);
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
+    if (callback == "lease_lost") handle->checkpoint({}, ec);
     if (with != nullptr) handle = *with;
   });
   daemon.initialize().deliver({"a"}).lose_lease();
@@ -138,21 +139,122 @@ TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testin
 }
 
 TEST_CASE("what a callback requests goes out when it returns, in one line", "[testing]") {
-  auto daemon = scripted(with_batch([](checkpointer& with) {
-    with.request(sequence_position("1"));
-    with.request();
+  auto daemon = scripted(with_batch([](const checkpointer& with) {
+    with.async_checkpoint(sequence_position("1"));
+    with.async_checkpoint();
   }));
   daemon.initialize().deliver({"a", "b"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2")});
 }
 
+TEST_CASE("requests wait for the interval that they share with automatic checkpoints",
+          "[testing]") {
+  kclxx::run_options options = manual();
+  options.checkpoint_interval = 5s;
+  auto daemon =
+      scripted(with_batch([](const checkpointer& with) { with.async_checkpoint(); }), options);
+  daemon.initialize();
+  for (int i = 0; i < 100; ++i) daemon.deliver({"a"}).advance(100ms);
+  CHECK(daemon.attempts().size() == 2);
+  daemon.request_shutdown();
+  CHECK(daemon.persisted() == sequence_position("100"));
+}
+
+TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
+  std::vector<std::error_code> results;
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
+    with.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
+  }));
+  daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"});
+  CHECK(results.empty());
+  daemon.advance(100ms).deliver({});
+  CHECK(results == std::vector<std::error_code>{{}, {}});
+}
+
+TEST_CASE("a handler gets what will never be persisted, with the daemon's name", "[testing]") {
+  std::vector<std::error_code> results;
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
+    with.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
+  }));
+  daemon.initialize().fail_next_checkpoint("SomethingNewException").deliver({"a"});
+  REQUIRE(results.size() == 1);
+  CHECK(kclxx::daemon_error_name(results[0]) == "SomethingNewException");
+  daemon.deliver({});  // the same position is sent again
+  CHECK(daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("timers run between callbacks, while the shard is idle, and never during one",
+          "[testing]") {
+  std::vector<std::string> calls;
+  kclxx::testing::daemon* clock = nullptr;
+  auto daemon = scripted([&](const std::string& callback, const checkpointer*) {
+    calls.push_back(callback);
+    if (callback == "process_records") {
+      clock->advance(2500ms);
+      calls.emplace_back("returns");
+    }
+  });
+  clock = &daemon;
+  daemon.initialize();
+  const auto* context = daemon.processor<recording_processor>().context;
+  const auto timer = context->every(1s, [&] { calls.emplace_back("every"); });
+  context->after(1500ms, [&] { calls.emplace_back("after"); });
+  daemon.advance(1s).deliver({"a"});
+  CHECK(calls == std::vector<std::string>{"initialize", "every", "process_records", "returns",
+                                          "after", "every"});
+  calls.clear();
+  daemon.advance(2s);
+  CHECK(calls == std::vector<std::string>{"every", "every"});
+  context->cancel(timer);
+  daemon.advance(10s);
+  CHECK(calls.size() == 2);
+}
+
+TEST_CASE("what a timer throws is treated as a callback's exception", "[testing]") {
+  auto daemon = scripted({});
+  daemon.initialize();
+  daemon.processor<recording_processor>().context->after(
+      1s, [] { throw std::runtime_error("no room"); });
+  daemon.advance(1s);
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.log().back().text == "a timer failed: no room");
+}
+
+TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[testing]") {
+  bool whole = false;
+  bool cut = true;
+  const kclxx::shard_context* context = nullptr;
+  auto daemon = scripted(with_batch([&](const checkpointer&) {
+    whole = context->sleep_for(1h);
+    cut = context->sleep_for(1h);
+  }));
+  context = daemon.initialize().processor<recording_processor>().context;
+  const auto before = daemon.now();
+  daemon.deliver({"a"});
+  CHECK(whole);
+  CHECK(cut);
+  CHECK(daemon.now() - before == 2h);
+  daemon.end_input_in_next_callback().deliver({"b"});
+  CHECK_FALSE(whole);
+}
+
+TEST_CASE("a timer's checkpoint covers what callbacks have returned from", "[testing]") {
+  std::optional<checkpointer> handle;
+  auto daemon = scripted(with_batch([](const checkpointer&) { throw std::runtime_error("bad"); }));
+  daemon.initialize();
+  handle = daemon.processor<recording_processor>().context->get_checkpointer();
+  handle->async_checkpoint();
+  daemon.deliver({"a"});
+  CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
+}
+
 TEST_CASE("what a callback requests goes out at once when it has lasted 5 ms", "[testing]") {
   kclxx::testing::daemon* clock = nullptr;
-  auto daemon = scripted(with_batch([&](checkpointer& with) {
-    with.request(sequence_position("1"));
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
+    with.async_checkpoint(sequence_position("1"));
     clock->advance(5ms);
-    with.request(sequence_position("2"));
-    with.request();
+    with.async_checkpoint(sequence_position("2"));
+    with.async_checkpoint();
   }));
   clock = &daemon;
   daemon.initialize().deliver({"a", "b", "c"});
@@ -164,17 +266,20 @@ TEST_CASE("what is requested between two callbacks goes out with the next", "[te
   auto later = scripted({});
   later.initialize().deliver({"a", "b"});
   auto& handle = *later.processor<recording_processor>().handle;
-  CHECK(handle.request(sequence_position("1")));
-  CHECK(handle.request());
+  handle.async_checkpoint(sequence_position("1"));
+  handle.async_checkpoint();
   CHECK(later.attempts().empty());
   later.deliver({});
   CHECK(later.checkpoints() == positions{sequence_position("2")});
-  CHECK_THROWS_AS(handle.request(sequence_position("3")), kclxx::checkpoint_error);
+  std::optional<std::error_code> result;
+  handle.async_checkpoint(sequence_position("3"), [&](std::error_code ec) { result = ec; });
+  CHECK_FALSE(result);  // never inside the call
+  later.advance(0ms);
+  CHECK(result == kclxx::errc::position_out_of_range);
 }
 
-TEST_CASE("a throttled request is tried again with the first call behind its backoff",
-          "[testing]") {
-  auto daemon = scripted(with_batch([](checkpointer& with) { with.request(); }));
+TEST_CASE("a throttled request is retried with the first call after its backoff", "[testing]") {
+  auto daemon = scripted(with_batch([](const checkpointer& with) { with.async_checkpoint(); }));
   daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"}).deliver({});
   CHECK(daemon.checkpoints().empty());
   daemon.advance(100ms).deliver({});
@@ -202,7 +307,7 @@ TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[
   auto& handle = *daemon.processor<recording_processor>().handle;
   const auto before = daemon.now();
   std::error_code ec;
-  handle.checkpoint_until(before + 3s, ec);
+  handle.checkpoint_until({}, before + 3s, ec);
   CHECK(ec == kclxx::errc::timed_out);
   CHECK(daemon.now() - before == 3s);
   daemon.deliver({});  // the position stayed pending
@@ -225,11 +330,11 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
   std::string request;
   std::string wait;
   std::thread([&] {
-    request = refusal([&] { handle.request(); });
+    request = refusal([&] { handle.async_checkpoint(); });
     std::error_code ec;
-    wait = refusal([&] { handle.checkpoint(ec); });
+    wait = refusal([&] { handle.checkpoint({}, ec); });
   }).join();
-  CHECK(request.find("request() was called on another thread") == 0);
+  CHECK(request.find("async_checkpoint() was called on another thread") == 0);
   CHECK(wait.find("checkpoint() was called on another thread") == 0);
   CHECK(refusal([&] { daemon.deliver({}); }).find("checkpoint() was called on another thread") ==
         0);
@@ -242,10 +347,10 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
 
 TEST_CASE("a callback's worker thread is told, and the verb that ran it as well", "[testing]") {
   bool is_told = false;
-  auto daemon = scripted(with_batch([&](checkpointer& with) {
+  auto daemon = scripted(with_batch([&](const checkpointer& with) {
     std::thread([&] {
       try {
-        with.request();
+        with.async_checkpoint();
       } catch (const std::logic_error&) {
         is_told = true;
       }
