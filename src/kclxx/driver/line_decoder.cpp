@@ -2,7 +2,6 @@
 #include "driver/line_decoder.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -27,9 +26,8 @@ std::string excerpt(const char* line, std::size_t length) {
     if (byte >= 0x20 && byte < 0x7f) {
       text += line[i];
     } else {
-      char escaped[5];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(byte));
-      text += escaped;
+      constexpr std::string_view digits = "0123456789abcdef";
+      text.append("\\x").append(1, digits[byte >> 4U]).append(1, digits[byte & 0xfU]);
     }
   }
   if (length > excerpt_length) text += "...";

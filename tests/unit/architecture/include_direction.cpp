@@ -26,9 +26,12 @@ const names effects{"thread",    "mutex",  "shared_mutex", "condition_variable",
 const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h",
                   "signal.h", "spawn.h", "sys/",     "unistd.h", "malloc.h"};
 
-names effects_except(std::string_view allowed) {
+template <class... Name>
+names effects_except(Name... allowed) {
   names rest = effects;
-  rest.erase(std::find(rest.begin(), rest.end(), allowed));
+  for (const std::string_view name : {std::string_view(allowed)...}) {
+    rest.erase(std::find(rest.begin(), rest.end(), name));
+  }
   return rest;
 }
 
@@ -44,16 +47,25 @@ const std::vector<layer>& layers() {
       {"src/kclxx/protocol/", {"protocol/"}, {"kclxx/"}, effects},
       {"src/kclxx/session/", {"base/overloaded", "protocol/", "session/"}, {"kclxx/"}, effects},
       {"src/kclxx/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
+      // Its memory is given back on whichever thread drops the last handle on a batch.
+      {"src/kclxx/driver/batch_memory",
+       {"driver/batch_memory", "io/line_"},
+       with_posix({"kclxx/"}),
+       effects_except("mutex")},
+      {"src/kclxx/driver/",
+       {"base/overloaded", "driver/", "io/line_", "protocol/", "session/"},
+       {"kclxx/"},
+       effects},
       {"src/kclxx/runtime/",
-       {"base/", "protocol/", "session/", "io/", "runtime/"},
+       {"base/", "driver/", "io/", "protocol/", "runtime/", "session/"},
        with_posix({"kclxx/"}),
        {}},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
-      // It asks which thread it is on, and starts none.
+      // It asks which thread it is on, and starts one for a stop token in a callback.
       {"src/testing/",
-       {"base/", "daemon_model/", "protocol/", "session/", "testing/"},
+       {"daemon_model/", "driver/", "protocol/", "session/", "testing/"},
        {"kclxx/"},
-       effects_except("thread")},
+       effects_except("thread", "future")},
       // The tool's commands do I/O; what they decide is pure, and the first entry that fits counts.
       {"src/tool/check/rule",
        {"daemon_model/", "protocol/", "tool/check/", "tool/text"},

@@ -94,14 +94,29 @@ TEST_CASE("the session has no descriptor, thread, clock loop or process", "[arch
   }
 }
 
-TEST_CASE("the test kit joins the pure layers, without descriptors and waiting", "[architecture]") {
-  const std::string path = "src/testing/child.cpp";
-  for (const char* header : {"\"session/session.hpp\"", "\"daemon_model/lease.hpp\"",
-                             "\"base/checkpoint_port.hpp\"", "<thread>"}) {
+TEST_CASE("the driver is pure: its hosts have the threads, descriptors and clocks",
+          "[architecture]") {
+  const std::string path = "src/kclxx/driver/session_driver.cpp";
+  for (const char* header :
+       {"\"session/session.hpp\"", "\"protocol/encoder.hpp\"", "<kclxx/run_options.hpp>"}) {
     CAPTURE(header);
     CHECK(is_allowed(path, header));
   }
-  for (const char* header : {"\"runtime/conversation.hpp\"", "\"io/line_reader.hpp\"", "<mutex>",
+  for (const char* header : {"<thread>", "<mutex>", "<unistd.h>", "<boost/asio.hpp>",
+                             "\"io/reactor.hpp\"", "\"runtime/shard_runtime.hpp\""}) {
+    CAPTURE(header);
+    CHECK_FALSE(is_allowed(path, header));
+  }
+}
+
+TEST_CASE("the test kit joins the pure layers, without descriptors and waiting", "[architecture]") {
+  const std::string path = "src/testing/child.cpp";
+  for (const char* header : {"\"driver/session_driver.hpp\"", "\"daemon_model/lease.hpp\"",
+                             "\"session/session.hpp\"", "<thread>"}) {
+    CAPTURE(header);
+    CHECK(is_allowed(path, header));
+  }
+  for (const char* header : {"\"runtime/shard_runtime.hpp\"", "\"io/line_reader.hpp\"", "<mutex>",
                              "<condition_variable>", "<unistd.h>", "<catch2/catch.hpp>"}) {
     CAPTURE(header);
     CHECK_FALSE(is_allowed(path, header));
