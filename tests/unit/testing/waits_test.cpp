@@ -148,7 +148,7 @@ TEST_CASE("what a callback requests goes out when it returns, in one line", "[te
 }
 
 TEST_CASE("requests wait for the interval that they share with automatic checkpoints",
-          "[testing]") {
+          "[testing][P62]") {
   kclxx::run_options options = manual();
   options.checkpoint_interval = 5s;
   auto daemon =
@@ -238,7 +238,7 @@ TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[test
   CHECK_FALSE(whole);
 }
 
-TEST_CASE("a timer's checkpoint covers what callbacks have returned from", "[testing]") {
+TEST_CASE("a timer's checkpoint covers what callbacks have returned from", "[testing][P63]") {
   std::optional<checkpointer> handle;
   auto daemon = scripted(with_batch([](const checkpointer&) { throw std::runtime_error("bad"); }));
   daemon.initialize();
