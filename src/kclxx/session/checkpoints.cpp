@@ -109,10 +109,6 @@ void checkpoints::fail_waiters(std::error_code why, actions& out) {
   complete_if([](const waiter&) { return true; }, why, out);
 }
 
-void checkpoints::fail_waiting_calls(std::error_code why, actions& out) {
-  complete_if([](const waiter& waiting) { return waiting.is_waiting_call; }, why, out);
-}
-
 bool checkpoints::is_paced(time_point now) const {
   return !last_sent_ || now - *last_sent_ >= interval_;
 }
@@ -213,7 +209,6 @@ void checkpoints::not_answered(errc why, actions& out) {
 void checkpoints::lose_lease(std::error_code why, actions& out) {
   lease_gone_ = true;
   pending_.reset();
-  in_flight_.reset();
   fail_waiters(why, out);
 }
 

@@ -55,8 +55,6 @@ class checkpoints {
   /// The waiting call gave up; its position stays pending. False when it was completed already.
   bool abandon(waiter_id id);
   void fail_waiters(std::error_code why, actions& out);
-  /// The same for the waiting calls alone: what is pending may still be persisted.
-  void fail_waiting_calls(std::error_code why, actions& out);
 
   /// What to send now, if anything: the highest position that is wanted and not persisted.
   [[nodiscard]] std::optional<sequence_position> next(time_point now, urgency how) const;
@@ -74,7 +72,7 @@ class checkpoints {
                    const std::optional<time_point>& last_retry, actions& out);
   /// The daemon continued without answering what is in flight, or is gone.
   void not_answered(errc why, actions& out);
-  /// The lease is gone: nothing can be persisted any more.
+  /// The lease is gone: nothing can be persisted any more. What is in flight is still answered.
   void lose_lease(std::error_code why, actions& out);
 
   /// After a retryable error: when the next attempt is due.

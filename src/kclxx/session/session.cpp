@@ -65,11 +65,8 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   out.push_back(pause_reading{});
   if (is_answer) return;  // the answer to a checkpoint which the callback may still ask for
   const bool waited = checkpoints_.is_in_flight();
-  if (is_lease_lost) {
-    checkpoints_.lose_lease(errc::lease_lost, out);
-  } else {
-    checkpoints_.not_answered(errc::not_answered, out);
-  }
+  if (is_lease_lost) checkpoints_.lose_lease(errc::lease_lost, out);
+  checkpoints_.not_answered(errc::not_answered, out);
   if (!waited) return;
   if (phase_ == phase::failing) {
     finish_failing(checkpoints::outcome::refused, now, out);
@@ -93,7 +90,8 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
                 out);
     return;
   }
-  const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended;
+  const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended &&
+                             !checkpoints_.in_flight()->is_number();
   if (for_shard_end && answer.error) ++shard_end_attempts_;
   const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
   // Nothing is tried again in a process that is about to leave.
@@ -220,8 +218,7 @@ void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>
     out.push_back(complete{id, errc::daemon_gone});
     return;
   }
-  const bool not_here = current_ && phase_ == phase::calling && !allows_checkpoints();
-  if (from_callback && (not_here || !current_) && !checkpoints_.is_lease_gone()) {
+  if (from_callback && !allows_checkpoints() && !checkpoints_.is_lease_gone()) {
     out.push_back(complete{id, errc::not_allowed_here});
     return;
   }
@@ -511,6 +508,7 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
 }
 
 void session::on_lease_gone_in_callback(const std::string& what, time_point now, actions& out) {
+  if (phase_ == phase::left) return;
   out.push_back(log_line{log_level::warning, what});
   checkpoints_.lose_lease(errc::lease_lost, out);
   fire_stop(out);
