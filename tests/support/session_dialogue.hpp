@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -38,15 +40,24 @@ class session_dialogue {
     return receive("shutdownRequested", protocol::shutdown_requested{});
   }
   lines unknown(const std::string& name) { return receive(name, protocol::unknown_action{}); }
-  lines answer() { return receive("checkpoint", protocol::checkpoint_answer{}); }
-  lines answer(const std::string& name) {
-    return receive("checkpoint", protocol::checkpoint_answer{name});
+  /// The answer to the checkpoint that was written last.
+  lines answer(const std::optional<std::string>& error = std::nullopt) {
+    return answer_for(written_, error);
+  }
+  /// std::nullopt: the end of the shard.
+  lines answer_for(const std::optional<sequence_position>& position,
+                   const std::optional<std::string>& error = std::nullopt) {
+    return receive("checkpoint", protocol::checkpoint_answer{error, position});
   }
   lines end_of_input(bool unfinished_line = false) {
     return after([&](auto& out) { session_.on_end_of_input(unfinished_line, now, out); });
   }
   lines bad_line() {
     return after([&](auto& out) { session_.on_bad_line("bad line", out); });
+  }
+  lines failure() {
+    return after(
+        [&](auto& out) { session_.on_failure(exit_status::resource_failure, "no memory", out); });
   }
   lines broken_output() {
     return after([&](auto& out) { session_.on_output_broken("broken pipe", out); });
@@ -58,6 +69,9 @@ class session_dialogue {
   lines throws() {
     return after([&](auto& out) { session_.on_callback_threw("oops", now, out); });
   }
+  lines throws_lease_gone() {
+    return after([&](auto& out) { session_.on_lease_gone_in_callback("lease gone", now, out); });
+  }
   lines checkpoint(session::waiter_id id,
                    const std::optional<sequence_position>& position = std::nullopt,
                    bool from_callback = true) {
@@ -66,22 +80,27 @@ class session_dialogue {
   lines deadline_passes(session::waiter_id id) {
     return after([&](auto& out) { was_waiting = session_.on_deadline(id, now, out); });
   }
-  lines request(const std::optional<sequence_position>& position = std::nullopt) {
-    return after([&](auto& out) { refusal = session_.on_request(position, now, out); });
+  /// An async_checkpoint without a handler.
+  lines submit(const std::optional<sequence_position>& position = std::nullopt,
+               bool from_callback = true) {
+    return after(
+        [&](auto& out) { session_.on_submit(std::nullopt, position, from_callback, now, out); });
   }
-  std::error_code request_for_later(const sequence_position& position) {
-    return session_.on_request_for_later(position);
+  /// An async_checkpoint with a handler.
+  lines submit(session::waiter_id id, const std::optional<sequence_position>& position,
+               bool from_callback = true) {
+    return after([&](auto& out) { session_.on_submit(id, position, from_callback, now, out); });
   }
   lines callback_lasts() {
     return after([&](auto& out) { session_.on_callback_lasts(now, out); });
   }
-  /// Time passes until the timer that was armed last fires.
-  lines retry_timer_fires() {
-    now += std::chrono::seconds(10);
-    return after([&](auto& out) { session_.on_timer(session::timer::retry, now, out); });
-  }
-  lines grace_timer_fires() {
-    return after([&](auto& out) { session_.on_timer(session::timer::grace, now, out); });
+  /// Time passes until this timer fires.
+  lines fires(session::timer which) {
+    const auto& due = timers_.at(static_cast<std::size_t>(which));
+    if (!due) return {"the timer is not armed"};
+    now = std::max(now, *due);
+    timers_[static_cast<std::size_t>(which)].reset();
+    return after([&](auto& out) { session_.on_timer(which, now, out); });
   }
 
   /// Opens the shard and one batch, whose callback is running then.
@@ -92,7 +111,6 @@ class session_dialogue {
   }
 
   session::time_point now{std::chrono::hours(1)};
-  std::error_code refusal;
   bool was_waiting = false;
   /// All that was logged.
   lines log;
@@ -113,6 +131,12 @@ class session_dialogue {
     for (const session::action& one : out) {
       std::ostringstream text;
       text << one;
+      if (const auto* wrote = std::get_if<session::write_checkpoint>(&one)) {
+        written_ = wrote->position;
+        if (!wrote->position.is_number()) written_.reset();
+      } else if (const auto* timer = std::get_if<session::arm_timer>(&one)) {
+        timers_.at(static_cast<std::size_t>(timer->which)) = now + timer->after;
+      }
       if (std::holds_alternative<session::log_line>(one)) {
         log.push_back(text.str());
       } else if (!std::holds_alternative<session::arm_timer>(one)) {
@@ -129,11 +153,15 @@ class session_dialogue {
 
  private:
   session::session session_;
+  std::optional<sequence_position> written_;
+  std::array<std::optional<session::time_point>, session::timer_count> timers_;
 };
 
-inline run_options by_request() {
+/// checkpoint_mode::manual, without a pace unless one is given.
+inline run_options manual(std::chrono::milliseconds interval = std::chrono::milliseconds(0)) {
   run_options options;
-  options.complete = complete_when::by_request;
+  options.mode = checkpoint_mode::manual;
+  options.checkpoint_interval = interval;
   return options;
 }
 

@@ -6,6 +6,7 @@
 using kclxx::errc;
 using kclxx::run_options;
 using kclxx::sequence_position;
+using kclxx::test::at;
 using kclxx::test::mentions;
 using kclxx::test::session_dialogue;
 using lines = session_dialogue::lines;
@@ -100,7 +101,7 @@ TEST_CASE("a callback that throws never yields a status", "[session][P53]") {
   daemon.initialize();
   SECTION("in initialize") {
     CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
-    CHECK(mentions(daemon.log, "initialize failed: oops"));
+    CHECK(mentions(daemon.log, "oops"));
   }
   SECTION("in process_records") {
     daemon.returns();
@@ -139,9 +140,70 @@ TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", 
   SECTION("and leaves when that is answered") { CHECK(daemon.answer() == lines{"leave with 10"}); }
   SECTION("or refused") { CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"}); }
   SECTION("or not answered within the grace time") {
-    CHECK(daemon.grace_timer_fires() == lines{"leave with 10"});
+    CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 10"});
   }
   SECTION("or the daemon is gone") { CHECK(daemon.end_of_input() == lines{"leave with 10"}); }
+}
+
+TEST_CASE("a callback that fails since the lease is gone is answered all the same",
+          "[session][P42]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  SECTION("after the daemon reported it") {
+    daemon.checkpoint(1);
+    daemon.answer("ShutdownException");
+    CHECK(daemon.throws_lease_gone() == lines{"write status processRecords"});
+  }
+  SECTION("before the daemon reports it; a checkpoint that was sent is still answered") {
+    daemon.submit(at("100"), false);
+    daemon.callback_lasts();
+    CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status processRecords"});
+    CHECK(daemon.answer("ShutdownException") == lines{});
+  }
+  CHECK(mentions(daemon.log, "lease gone"));
+  CHECK(daemon.records("200") == lines{"call process_records with 0"});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.lease_lost() == lines{"call lease_lost"});
+}
+
+TEST_CASE("an exception of a timer while no action is open ends the session", "[session][P53]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  daemon.returns();
+  CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+  CHECK(mentions(daemon.log, "oops"));
+}
+
+TEST_CASE("after the end nothing more happens", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.failure();
+  CHECK(daemon.returns() == lines{"leave with 16"});
+  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.throws() == lines{});
+  CHECK(daemon.throws_lease_gone() == lines{});
+  CHECK(daemon.bad_line() == lines{});
+  CHECK(daemon.failure() == lines{});
+  CHECK(daemon.broken_output() == lines{});
+  CHECK(daemon.end_of_input() == lines{});
+  CHECK(daemon.no_records() == lines{});
+}
+
+TEST_CASE("a process that cannot continue fails what waits, and leaves", "[session][P59]") {
+  session_dialogue daemon(kclxx::test::manual());
+  const std::string gone = make_error_code(errc::daemon_gone).message();
+  daemon.start_batch("100");
+  daemon.submit(1, at("50"));
+  SECTION("when the running callback has returned") {
+    daemon.checkpoint(2, at("100"));
+    CHECK(daemon.failure() == lines{"complete 2: " + gone, "complete 1: " + gone, "request stop"});
+    CHECK(mentions(daemon.log, "no memory"));
+    CHECK(daemon.returns() == lines{"leave with 16"});
+  }
+  SECTION("at once while none runs") {
+    daemon.returns();
+    CHECK(daemon.failure() == lines{"complete 1: " + gone, "request stop", "leave with 16"});
+  }
 }
 
 TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]") {
@@ -169,7 +231,7 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
   SECTION("while a callback runs for ever") {
     daemon.initialize();
     daemon.end_of_input();
-    CHECK(daemon.grace_timer_fires() == lines{"leave with 13"});
+    CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 13"});
   }
   SECTION("while a checkpoint is awaited in a callback") {
     daemon.start_batch("100");

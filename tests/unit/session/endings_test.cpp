@@ -3,18 +3,19 @@
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 
+using kclxx::session::timer;
 using kclxx::test::at;
-using kclxx::test::by_request;
+using kclxx::test::manual;
 using kclxx::test::mentions;
 using kclxx::test::session_dialogue;
 using lines = session_dialogue::lines;
 
 TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",
           "[session][P49][P47][P50][P51]") {
-  session_dialogue daemon(by_request());
+  session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.returns();
-  daemon.request(at("100"));
+  daemon.submit(at("100"));
   CHECK(daemon.shard_ended() == lines{"call shard_ended"});  // nothing pending goes before
   CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
   SECTION("then comes the status") {
@@ -23,13 +24,13 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   }
   SECTION("it is retried") {
     CHECK(daemon.answer("ThrottlingException") == lines{});
-    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
   SECTION("no status follows when the retries are used up") {
     for (int attempt = 1; attempt < 10; ++attempt) {
       daemon.answer("ThrottlingException");
-      daemon.retry_timer_fires();
+      daemon.fires(timer::retry);
     }
     CHECK(daemon.answer("ThrottlingException") == lines{"request stop", "leave with 14"});
   }
@@ -38,6 +39,65 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   }
   SECTION("a status follows a ShutdownException: another worker owns the lease") {
     CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+  }
+}
+
+TEST_CASE("the end of the shard waits until all that was delivered is complete", "[session][P47]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.submit(at("40"));
+  daemon.returns();
+  daemon.answer();
+  daemon.shard_ended();
+  CHECK(daemon.returns() == lines{});
+  SECTION("which is logged at once, and then every minute") {
+    const std::string waits =
+        "the end of the shard waits: records up to 100/0 were delivered, but checkpoints were "
+        "requested only up to 40/0; call async_checkpoint when the rest is done";
+    CHECK(mentions(daemon.log, waits));
+    CHECK(daemon.armed.back() == "arm report timer 60000 ms");
+    for (int minute = 1; minute < 4; ++minute) {
+      daemon.log.clear();
+      CHECK(daemon.fires(timer::report) == lines{});
+      CHECK(mentions(daemon.log, waits));
+    }
+  }
+  SECTION("and continues when async_checkpoint asks for the rest") {
+    CHECK(daemon.submit(1, at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+    daemon.log.clear();
+    CHECK(daemon.fires(timer::report) == lines{});
+    CHECK(daemon.log.empty());
+  }
+  SECTION("and continues when a call waits for the rest") {
+    CHECK(daemon.checkpoint(1, std::nullopt, false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+  }
+  SECTION("while a part of the rest is checkpointed") {
+    CHECK(daemon.submit(1, at("60"), false) == lines{"write checkpoint 60/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+  }
+  SECTION("and the errors of that part do not count as errors of the end") {
+    daemon.submit(1, at("60"), false);
+    for (int attempt = 1; attempt < 30; ++attempt) {
+      CHECK(daemon.answer("ThrottlingException") == lines{});
+      CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
+    }
+    CHECK(daemon.answer("InvalidStateException").size() == 1);  // for the handler
+    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+  }
+  SECTION("and says so when nothing was asked for") {
+    session_dialogue other(manual());
+    other.start_batch("100");
+    other.returns();
+    other.shard_ended();
+    CHECK(other.returns() == lines{});
+    CHECK(mentions(other.log, "checkpoints were requested for none"));
+  }
+  SECTION("within the life of the daemon") {
+    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 12"});
   }
 }
 
@@ -73,8 +133,7 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
   }
   SECTION("with retries") {
     CHECK(daemon.answer("ThrottlingException") == lines{});
-    daemon.now -= std::chrono::seconds(5);
-    CHECK(daemon.retry_timer_fires() == lines{"write checkpoint 200/0"});
+    CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
     CHECK(daemon.answer() == lines{"write status shutdownRequested"});
   }
   SECTION("which end in time, with the status all the same") {
@@ -115,24 +174,25 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
 }
 
 TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][P46]") {
-  session_dialogue daemon(by_request());
+  session_dialogue daemon(manual());
   daemon.start_batch("100");
   SECTION("it comes: the position is pending") {
-    daemon.request(at("100"));
+    daemon.submit(at("100"));
+    daemon.callback_lasts();
     daemon.answer("ThrottlingException");
-    CHECK(mentions(daemon.log, "trying again after"));
+    CHECK(mentions(daemon.log, "retrying after"));
   }
   SECTION("it does not: the call that waited has used up its tries") {
     daemon.checkpoint(1, at("100"));
     for (int attempt = 1; attempt < 10; ++attempt) {
       daemon.answer("ThrottlingException");
-      daemon.retry_timer_fires();
+      daemon.fires(timer::retry);
     }
-    CHECK(mentions(daemon.log, "trying again after"));
+    CHECK(mentions(daemon.log, "retrying after"));
     daemon.log.clear();
     CHECK(daemon.answer("ThrottlingException").size() == 1);
     CHECK(mentions(daemon.log, "ThrottlingException"));
-    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+    CHECK_FALSE(mentions(daemon.log, "retrying after"));
   }
   SECTION("it does not: the end of the shard has used up its tries") {
     daemon.returns();
@@ -140,17 +200,17 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
     daemon.returns();
     for (int attempt = 1; attempt < 10; ++attempt) {
       daemon.answer("ThrottlingException");
-      daemon.retry_timer_fires();
+      daemon.fires(timer::retry);
     }
     daemon.log.clear();
     daemon.answer("ThrottlingException");
-    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+    CHECK_FALSE(mentions(daemon.log, "retrying after"));
   }
   SECTION("it does not: the process leaves") {
-    daemon.request(at("100"));
+    daemon.submit(at("100"));
     daemon.throws();
     CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"});
-    CHECK_FALSE(mentions(daemon.log, "trying again after"));
+    CHECK_FALSE(mentions(daemon.log, "retrying after"));
   }
 }
 
