@@ -11,7 +11,7 @@
 #include "support/catch.hpp"
 
 using namespace kclxx::test;
-using Catch::Contains;
+using kclxx::test::Contains;
 
 TEST_CASE("with --expect, replay is content with a child that does what was recorded",
           "[replay][expect]") {

@@ -9,7 +9,7 @@
 #include "tool/atomic_file.hpp"
 
 using namespace kclxx::test;
-using Catch::Contains;
+using kclxx::test::Contains;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 
 using namespace kclxx::test;
-using Catch::Contains;
+using kclxx::test::Contains;
 
 TEST_CASE("a child that answers is fine, and the summary counts", "[replay]") {
   replayed tool;

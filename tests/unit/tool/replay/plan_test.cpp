@@ -11,7 +11,7 @@
 
 using namespace kclxx::replay;
 using namespace std::chrono_literals;
-using Catch::Contains;
+using kclxx::test::Contains;
 using kclxx::transcript::entry_kind;
 using kclxx::transcript::line_summarizer;
 using kclxx::transcript::summarized_entry;

@@ -7,7 +7,7 @@
 #include "tool/replay/summary.hpp"
 
 using namespace kclxx;
-using Catch::Contains;
+using kclxx::test::Contains;
 
 namespace {
 
