@@ -100,7 +100,7 @@ void checkpoints::complete_if(Predicate chosen, std::error_code result, actions&
   const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
                                            [&](const waiter& waiting) { return !chosen(waiting); });
   for (auto it = first; it != waiters_.end(); ++it) {
-    out.push_back(session::complete{it->id, result});
+    out.emplace_back(session::complete{it->id, result});
   }
   waiters_.erase(first, waiters_.end());
 }

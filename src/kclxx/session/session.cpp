@@ -375,9 +375,9 @@ void session::on_callback_returned(time_point now, actions& out) {
     leave_now(leaving_with_, out);
     return;
   }
+  checkpoints_.delivered_returned();
   if (phase_ != phase::calling) return;
   phase_ = phase::closing;
-  checkpoints_.delivered_returned();
   const bool is_automatic = options_.mode == checkpoint_mode::automatic;
   if (is_automatic &&
       (current_->what == callback::process_records ||
