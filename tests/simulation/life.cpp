@@ -1,55 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One life: which event comes next. The two sides of the dialogue stand in life_sides.cpp.
+// One life: which event comes next. The two sides of the dialogue are in life_daemon.cpp and
+// life_child.cpp.
 #include "simulation/life.hpp"
 
-#include <utility>
+#include <algorithm>
 
 namespace kclxx::simulation {
-
-life::life(world& in, random_source& random, bool with_faults, journal& log)
-    : world_(in),
-      random_(random),
-      with_faults_(with_faults),
-      log_(log),
-      lease_(in.persisted),
-      consumer_(daemon_model::generation::v3, lease_),
-      delivered_(in.resume_index()),
-      session_(in.options, false, static_cast<std::uint32_t>(random.next())),
-      processor_(
-          in, random, with_faults,
-          {[this](auto id, auto position, bool from_callback) {
-             feed([&](auto& out) {
-               session_.on_checkpoint(id, position, from_callback, now_, out);
-             });
-           },
-           [this](auto id) {
-             bool was_waiting = false;
-             feed([&](auto& out) { was_waiting = session_.on_deadline(id, now_, out); });
-             return was_waiting;
-           },
-           [this](auto position, bool from_callback) {
-             // Whether it goes out at once hangs on who reads; both must be right.
-             if (from_callback && random_.chance(70)) {
-               return session_.on_request_for_later(position);
-             }
-             std::error_code ec;
-             feed([&](auto& out) { ec = session_.on_request(position, now_, out); });
-             return ec;
-           },
-           [this] { feed([&](auto& out) { session_.on_callback_returned(now_, out); }); },
-           [this] { feed([&](auto& out) { session_.on_callback_threw("oops", now_, out); }); }}) {
-  if (!with_faults_) return;
-  lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
-    if (random_.chance(world_.faults.throttle)) {
-      return random_.chance(50) ? "ThrottlingException" : "KinesisClientLibDependencyException";
-    }
-    if (random_.chance(world_.faults.fatal)) {
-      return random_.chance(50) ? "InvalidStateException" : "SomethingNewException";
-    }
-    if (random_.chance(world_.faults.lease_stolen)) return "ShutdownException";
-    return std::nullopt;
-  });
-}
 
 std::vector<life::choice> life::choices() const {
   std::vector<choice> result;
@@ -62,42 +18,59 @@ std::vector<life::choice> life::choices() const {
   may(!daemon_gone_, event::daemon_dies, rare * faults.daemon_death);
   may(!daemon_gone_ && !consumer_.is_closed(), event::worker_stops, rare * faults.worker_stop);
   may(!daemon_gone_ && !lease_.is_lost(), event::lease_is_stolen, rare * faults.lease_stolen);
-  may(!child_gone_ && !is_paused_ && !child_has_seen_end_ && (!to_child_.empty() || input_ended_),
-      event::child_reads, 60);
+  const bool can_read =
+      !child_has_seen_end_ && (to_child_.empty() ? input_ended_ : !driver_.is_reading_paused());
+  may(!child_gone_ && can_read, event::child_reads, 60);
   may(!child_gone_, event::child_killed, rare * faults.crash);
   may(!daemon_gone_ && (!to_daemon_.empty() || (child_gone_ && !daemon_has_seen_end_)),
       event::daemon_reads, 60);
-  may(!child_gone_ && processor_.can_step(), event::callback_steps, 60);
-  may(!child_gone_ && processor_.is_in_callback(), event::callback_lasts, 5);
-  may(!child_gone_ && processor_.can_step_elsewhere(), event::thread_steps, 20);
-  may(!child_gone_ && (timers_[0] || timers_[1]), event::timer_fires, 10);
+  if (child_gone_) return result;
+  may(call_ && !is_in_user_code_, event::callback_begins, 60);
+  may(processor_.can_step(), event::callback_steps, 60);
+  may(processor_.is_in_callback(), event::callback_lasts, 5);
+  may(processor_.can_step_elsewhere(), event::thread_steps, 20);
+  may(!handlers_.empty(), event::handler_runs, 30);
+  may(next_timer() < timers_.size(), event::session_timer_fires, 10);
+  may(!is_in_user_code_ && shard_timers_.next_due(), event::shard_timer_fires, 10);
   return result;
 }
 
-void life::run() {
-  while (!is_over()) {
-    if (++steps_ > 20000) throw violation("end: the dialogue does not come to its end");
-    now_ += std::chrono::milliseconds(random_.below(3));
-    const std::vector<choice> possible = choices();
-    unsigned sum = 0;
-    bool goes_on = false;
-    for (const choice& one : possible) {
-      sum += one.weight;
-      // Events of less weight are faults, or lead nowhere by themselves.
-      goes_on = goes_on || (one.what != event::thread_steps && one.weight >= 10);
-    }
-    if (!goes_on) check_stuck();
-    if (is_over() || sum == 0) continue;
-    std::uint64_t chosen = random_.below(sum);
-    for (const choice& one : possible) {
-      if (chosen < one.weight) {
-        perform(one.what);
-        break;
-      }
-      chosen -= one.weight;
-    }
+/// Whether it brings the dialogue on. Faults do not, and nor does what can happen at any time.
+bool life::leads_on(const choice& one) const {
+  constexpr auto report = static_cast<std::size_t>(session::timer::report);
+  switch (one.what) {
+    case event::thread_steps:
+      return driver_.awaits_completion();
+    case event::session_timer_fires:
+      return next_timer() != report;
+    case event::shard_timer_fires:
+      return false;
+    default:
+      return one.weight >= 10;
   }
+}
+
+void life::run() {
+  while (!is_over()) take_step();
   check_end();
+}
+
+void life::take_step() {
+  if (++steps_ > 20000) throw violation("end: the dialogue does not come to its end");
+  now_ += std::chrono::milliseconds(random_.below(3));
+  const std::vector<choice> possible = choices();
+  unsigned sum = 0;
+  for (const choice& one : possible) sum += one.weight;
+  if (std::none_of(possible.begin(), possible.end(),
+                   [this](const choice& one) { return leads_on(one); })) {
+    check_stuck();
+  }
+  if (is_over() || sum == 0) return;
+  std::uint64_t chosen = random_.below(sum);
+  for (const choice& one : possible) {
+    if (chosen < one.weight) return perform(one.what);
+    chosen -= one.weight;
+  }
 }
 
 void life::perform(event what) {
@@ -125,18 +98,28 @@ void life::perform(event what) {
       return child_is_gone();
     case event::daemon_reads:
       return to_daemon_.empty() ? daemon_sees_end() : daemon_reads();
+    case event::callback_begins:
+      return run_callback();
     case event::callback_steps:
       return processor_.step();
     case event::callback_lasts:
-      return feed([&](auto& out) { session_.on_callback_lasts(now_, out); });
+      return feed([&] { driver_.on_callback_lasts(); });
     case event::thread_steps:
       return processor_.step_elsewhere();
-    case event::timer_fires:
-      return fire_timer();
+    case event::handler_runs:
+      return run_one_handler();
+    case event::session_timer_fires:
+      return fire_session_timer();
+    case event::shard_timer_fires:
+      return fire_shard_timer();
   }
 }
 
 void life::check_stuck() {
+  if (wait_ends_) {
+    now_ = std::max(now_, *wait_ends_);
+    return;
+  }
   // A callback that never returns is a stuck shard under a real daemon too, until it stops.
   if (!child_gone_ && processor_.hangs()) {
     if (input_ended_) throw violation("end: a hanging callback outlives the end of the input");
@@ -147,10 +130,14 @@ void life::check_stuck() {
   throw violation("stuck: nothing can happen any more");
 }
 
-void life::check_end() const {
+void life::check_end() {
   if (was_killed_) return;
-  if (!left_with_) throw violation("end: the child is gone without a status");
-  if (processor_.open_waits() > 0) throw violation("waiter: a waiting call was never completed");
+  if (!driver_.status()) throw violation("end: the child is gone without a status");
+  if (processor_.waits_elsewhere() > 0 || (waiting_ && !waiting_->second)) {
+    throw violation("waiter: a waiting call was never completed");
+  }
+  while (!handlers_.empty()) run_one_handler();
+  processor_.check_handlers();
 }
 
 }  // namespace kclxx::simulation

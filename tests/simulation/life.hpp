@@ -4,15 +4,21 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <kclxx/run.hpp>
+#include <kclxx/shard_service.hpp>
 
 #include "daemon_model/shard_consumer.hpp"
-#include "protocol/decoder.hpp"
-#include "session/session.hpp"
+#include "driver/session_driver.hpp"
+#include "driver/shard_timers.hpp"
 #include "simulation/processor.hpp"
 #include "simulation/random.hpp"
 #include "simulation/world.hpp"
@@ -33,10 +39,11 @@ class journal {
   bool wanted_;
 };
 
-/// One child process under one daemon, from its start to its end: the session, the model of the
-/// daemon, a random processor, the pipes between them, and a clock. Every step is one event,
-/// chosen at random among those that could come next. Knows the invariants about the dialogue.
-class life {
+/// One child process under one daemon, from its start to its end: the session driver, of which it
+/// is the host, the model of the daemon, a random processor, the pipes between them, and a clock.
+/// Every step is one event, chosen at random among those that could come next. A callback is an
+/// event that takes more events until it returns. Knows the invariants about the dialogue.
+class life : private driver::host, private processor::surroundings {
  public:
   life(world& in, random_source& random, bool with_faults, journal& log);
 
@@ -54,20 +61,25 @@ class life {
     child_reads,
     child_killed,
     daemon_reads,
+    callback_begins,
     callback_steps,
     callback_lasts,
     thread_steps,
-    timer_fires,
+    handler_runs,
+    session_timer_fires,
+    shard_timer_fires,
   };
   struct choice {
     event what;
     unsigned weight;
   };
+  class service;
+  using optional_position = std::optional<sequence_position>;
 
   // The daemon's side.
   void call_something();
   void call(daemon_model::call_kind what, const std::string& line, const std::string& action,
-            const std::optional<sequence_position>& largest);
+            const optional_position& largest);
   void daemon_reads();
   void daemon_sees_end();
   void take(const daemon_model::happenings& happened);
@@ -76,23 +88,59 @@ class life {
 
   // The child's side.
   void child_reads();
+  void read_line(const std::string& text);
+  void run_callback();
+  void run_one_handler();
+  void fire_session_timer();
+  void fire_shard_timer();
   void child_is_gone();
+  [[nodiscard]] std::size_t next_timer() const;
+  /// Feeds the driver one event.
   template <class Event>
   void feed(Event one) {
-    session::actions decided;
-    one(decided);
-    carry_out(decided);
+    if (std::exchange(is_in_driver_, true)) {
+      throw violation("overlap: an event came within another");
+    }
+    one();
+    is_in_driver_ = false;
   }
-  void carry_out(session::actions& decided);
-  void carry_out(session::action& one);
-  void write(const std::string& text);
-  void fire_timer();
+  void expect_alive(const char* what) const;
+
+  // shard_service, for the processor.
+  void submit(const optional_position& position, checkpoint_handler handler);
+  std::error_code wait(const optional_position& position,
+                       const std::optional<time_point>& deadline);
+  template <class Predicate>
+  bool wait_until(const std::optional<time_point>& deadline, Predicate is_over);
+
+  // driver::host
+  [[nodiscard]] time_point now() const override { return now_; }
+  std::error_code write(std::string_view lines) override;
+  void arm(session::timer which, std::chrono::milliseconds after) override;
+  void call(session::call what) override;
+  void wake(session::waiter_id waiter, std::error_code result) override;
+  void pause_reading(bool paused) override;
+  void left(exit_status status) override;
+  void log(log_level level, std::string text) override;
+  void request_stop() override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
+  void write_line(const std::string& line);
+
+  // processor::surroundings
+  void next_event() override;
+  void begin_wait(session::waiter_id id, const optional_position& at) override;
+  bool give_up(session::waiter_id id) override;
+  [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
+  [[nodiscard]] bool is_lease_lost() const override { return lease_.is_lost(); }
+  [[nodiscard]] std::size_t sent() const override { return delivered_; }
 
   [[nodiscard]] std::vector<choice> choices() const;
+  void take_step();
   void perform(event what);
   [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
+  [[nodiscard]] bool leads_on(const choice& one) const;
   void check_stuck();
-  void check_end() const;
+  void check_end();
 
   world& world_;
   random_source& random_;
@@ -104,7 +152,6 @@ class life {
   daemon_model::shard_consumer consumer_;
   std::size_t delivered_;  // records handed over by the daemon
   bool daemon_gone_ = false;
-  bool unknown_sent_ = false;
 
   std::deque<std::string> to_child_;
   std::deque<std::string> to_daemon_;
@@ -113,19 +160,28 @@ class life {
   bool child_has_seen_end_ = false;
   bool daemon_has_seen_end_ = false;
 
-  protocol::decoder decoder_;
-  session::session session_;
-  session::time_point now_{std::chrono::hours(1)};
-  std::array<std::optional<session::time_point>, 2> timers_;
-  bool is_paused_ = false;
+  processor processor_;
+  driver::batch_memory_pool memory_;
+  driver::line_decoder decoder_;
+  driver::session_driver driver_;
+  driver::shard_timers shard_timers_;
+  shard_context::fields context_;
+  std::stop_source stop_;
+  time_point now_{std::chrono::hours(1)};
+  std::array<std::optional<time_point>, session::timer_count> timers_;
+  std::optional<session::call> call_;
+  std::deque<std::pair<checkpoint_handler, std::error_code>> handlers_;
+  std::optional<std::pair<session::waiter_id, std::optional<std::error_code>>> waiting_;
+  std::optional<time_point> wait_ends_;
+  std::optional<time_point> last_checkpoint_;
+  bool is_in_user_code_ = false;  // a callback or a timer
+  bool is_in_driver_ = false;
+  bool is_failing_ = false;
   bool child_gone_ = false;
   bool was_killed_ = false;
   bool stop_fired_ = false;
   bool may_write_ = false;  // an action is open that the child has not answered
-  bool output_broken_ = false;
   int unanswered_ = 0;
-  std::optional<exit_status> left_with_;
-  processor processor_;
 };
 
 }  // namespace kclxx::simulation

@@ -33,7 +33,7 @@ std::uint64_t run_one(std::uint64_t seed, journal& log) {
     const bool with_faults = lives < most_lives;
     if (lives > most_lives) throw violation("end: a life without faults did not finish the shard");
     log.note([&] {
-      return "--- life " + std::to_string(lives) + ", behind " + to_string(shard.persisted);
+      return "--- life " + std::to_string(lives) + ", after " + to_string(shard.persisted);
     });
     life one(shard, random, with_faults, log);
     one.run();

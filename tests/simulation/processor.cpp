@@ -2,6 +2,7 @@
 #include "simulation/processor.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <kclxx/error.hpp>
@@ -9,48 +10,75 @@
 namespace kclxx::simulation {
 
 using session::callback;
+using std::chrono::milliseconds;
 
-processor::processor(world& in, random_source& random, bool with_faults, port to)
+/// What the library calls.
+class processor::callbacks final : public record_processor {
+ public:
+  explicit callbacks(processor& owner) : owner_(owner) {}
+
+  void initialize(const shard_context&) override { owner_.run(callback::initialize, {}); }
+  void process_records(record_batch batch, const checkpointer&) override {
+    owner_.run(callback::process_records, batch);
+  }
+  void lease_lost() override { owner_.run(callback::lease_lost, {}); }
+  void shard_ended(const checkpointer&) override { owner_.run(callback::shard_ended, {}); }
+  void shutdown_requested(const checkpointer&) override {
+    owner_.run(callback::shutdown_requested, {});
+  }
+
+ private:
+  processor& owner_;
+};
+
+processor::processor(world& in, random_source& random, bool with_faults, surroundings& around)
     : world_(in),
       random_(random),
       with_faults_(with_faults),
-      port_(std::move(to)),
+      around_(around),
       done_(in.resume_index()),
-      delivered_(done_) {}
+      asked_(done_),
+      delivered_(done_),
+      returned_(done_) {}
 
-void processor::begin(const session::call& call) {
-  if (running_) throw violation("overlap: a callback began while another was running");
-  running_ = call.what;
+processor_factory processor::factory() {
+  return [this](const shard_context& context) {
+    context_ = &context;
+    return std::make_unique<callbacks>(*this);
+  };
+}
+
+// --- Callbacks ---
+
+void processor::run(callback what, const record_batch& batch) {
+  if (running_ || is_in_timer_) {
+    throw violation("overlap: a callback began while another, or a timer, was running");
+  }
+  running_ = what;
+  ending_.reset();
   hangs_ = with_faults_ && random_.chance(world_.faults.callback_hangs);
   heeds_stop_ = random_.chance(50);
-  for (const record& one : call.batch) {
+  for (const record& one : batch) {
     if (delivered_ == world_.records.size() || one.position() != world_.records[delivered_]) {
       throw violation("delivery: " + to_string(one.position()) + " came out of order");
     }
     ++delivered_;
   }
-}
-
-void processor::completed(const session::complete& result) {
-  if (result.waiter == callback_wait_) {
-    callback_wait_ = 0;
-    // What a user does with the exception of checkpoint(): often nothing, so it leaves the
-    // callback.
-    will_throw_ = with_faults_ && result.result && random_.chance(30);
-    return;
-  }
-  if (elsewhere_.erase(result.waiter) == 0) {
-    throw violation("waiter: a waiting call was completed twice");
-  }
+  while (!ending_) around_.next_event();
+  hangs_ = false;
+  running_.reset();
+  if (*ending_ == ending::throws) throw std::runtime_error("oops");
+  if (*ending_ == ending::lease_gone) throw checkpoint_error(errc::lease_lost);
+  returned_ = delivered_;
+  if (what == callback::shard_ended) may_finish_ = true;
 }
 
 bool processor::must_finish_first() const {
   if (!running_) return false;
   switch (*running_) {
     case callback::process_records:
-      return !by_request();
     case callback::shard_ended:
-      return true;
+      return !is_manual();
     case callback::shutdown_requested:
       return !with_faults_;  // so that the last life ends with everything persisted
     case callback::initialize:
@@ -61,106 +89,241 @@ bool processor::must_finish_first() const {
 }
 
 bool processor::can_step() const {
-  return running_ && callback_wait_ == 0 && (!hangs_ || (stop_requested_ && heeds_stop_));
+  return running_ && !waits_ && !ending_ &&
+         (!hangs_ || (context_->stop_token().stop_requested() && heeds_stop_));
 }
+
+void processor::step() {
+  if (hangs_) return end_callback(ending::returns);
+  if (with_faults_ && random_.chance(world_.faults.callback_throws)) {
+    return end_callback(ending::throws);
+  }
+  if (with_faults_ && around_.is_lease_lost() && random_.chance(10)) {  // a fence reported it
+    return end_callback(ending::lease_gone);
+  }
+  const bool has_work = done_ < delivered_;
+  switch (random_.below(9)) {
+    case 0:
+      return submit_something();
+    case 1:
+      return wait_in_user_code();
+    case 2:
+      if (random_.chance(30)) return use_timers();
+      [[fallthrough]];
+    case 3:
+    case 4:
+      if (has_work && must_finish_first()) return finish_next();
+      return end_callback(ending::returns);
+    default:
+      if (has_work) return finish_next();
+      return end_callback(ending::returns);
+  }
+}
+
+void processor::end_callback(ending how) {
+  if (how == ending::returns && must_finish_first()) {
+    while (done_ < delivered_) finish_next();
+    if (is_manual() && !with_faults_) submit(std::nullopt);
+  }
+  ending_ = how;
+}
+
+// --- Timers ---
+
+void processor::use_timers() {
+  if (!timers_.empty() && random_.chance(40)) {
+    context_->cancel(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    return;
+  }
+  if (timers_.size() > 3) return;
+  const milliseconds time(1 + random_.below(300));
+  const std::size_t number = timers_started_++;
+  const bool is_periodic = random_.chance(40);
+  const auto function = [this, number, is_periodic] { run_timer(number, is_periodic); };
+  timers_[number] = is_periodic ? context_->every(time, function) : context_->after(time, function);
+}
+
+void processor::run_timer(std::size_t number, bool is_periodic) {
+  if (running_ || is_in_timer_) {
+    throw violation("overlap: a timer ran while another, or a callback, was running");
+  }
+  if (timers_.count(number) == 0) throw violation("timer: one that has ended was called");
+  if (!is_periodic) timers_.erase(number);
+  is_in_timer_ = true;
+  const bool throws = with_faults_ && random_.chance(world_.faults.callback_throws);
+  switch (random_.below(5)) {
+    case 0:
+      wait_in_user_code();
+      break;
+    case 1:
+      use_timers();
+      break;
+    case 2:
+      if (is_manual() && done_ < returned_) finish_next();
+      break;
+    default:
+      submit_something();
+  }
+  is_in_timer_ = false;
+  if (throws) throw std::runtime_error("oops, a timer");
+}
+
+// --- Records and positions ---
 
 void processor::finish_next() {
   world_.was_processed[done_] = true;
   ++done_;
 }
 
-std::optional<sequence_position> processor::some_done_position() {
-  if (done_ == delivered_ && random_.chance(40)) return std::nullopt;  // everything delivered
+processor::optional_position processor::before(std::size_t index) const {
+  return index > 0 ? optional_position(world_.records[index - 1]) : std::nullopt;
+}
+
+processor::optional_position processor::some_done_position() {
+  if (may_ask_for_everything() && random_.chance(40)) return std::nullopt;
   if (done_ == 0) return std::nullopt;
-  const std::size_t back = std::min<std::size_t>(done_ - 1, random_.below(4));
-  return world_.records[done_ - 1 - back];
+  return world_.records[done_ - 1 - std::min<std::size_t>(done_ - 1, random_.below(4))];
 }
 
-void processor::request_something(bool from_callback) {
-  if (random_.chance(3) && delivered_ < world_.records.size()) {
-    const auto ec = port_.request(world_.records.back(), from_callback);
-    if (!ec) throw violation("range: a request beyond what was delivered was taken");
-    return;
+/// From here on it may be checkpointed.
+void processor::ask(const optional_position& position) {
+  const auto end = [&] {
+    return static_cast<std::size_t>(
+        std::upper_bound(world_.records.begin(), world_.records.end(), *position) -
+        world_.records.begin());
+  };
+  const std::size_t asked = position ? end() : everything();
+  if (asked <= delivered_) asked_ = std::max(asked_, asked);
+}
+
+// --- Checkpoints that nobody waits for ---
+
+void processor::submit(const optional_position& position) {
+  ask(position);
+  const checkpointer with = context_->get_checkpointer();
+  const checkpoint_target target = position ? checkpoint_target(*position) : checkpoint_target();
+  if (random_.chance(30)) return with.async_checkpoint(target);
+  const std::size_t number = requests_.size();
+  requests_.push_back({position ? position : before(everything()), 0});
+  with.async_checkpoint(target,
+                        [this, number](std::error_code result) { handler_called(number, result); });
+}
+
+void processor::submit_something() {
+  if (random_.chance(3) && around_.sent() < world_.records.size()) {
+    return submit(world_.records.back());  // which was not delivered: its handler gets an error
   }
   const auto position = some_done_position();
-  if (!position && done_ < delivered_) return;
-  (void)port_.request(position, from_callback);
+  if (!position && !may_ask_for_everything()) return;
+  submit(position);
 }
 
-void processor::note_end(const std::optional<sequence_position>& position) {
+void processor::handler_called(std::size_t number, std::error_code result) {
+  request& asked = requests_[number];
+  if (++asked.calls > 1) throw violation("handler: one was called twice");
+  check_persisted(asked.target, result, "handler");
+  if (!with_faults_) return;
+  if (random_.chance(10)) {
+    const auto callback = std::exchange(running_, std::nullopt);  // on another thread
+    submit_something();
+    running_ = callback;
+  }
+  if (random_.chance(world_.faults.handler_throws)) throw std::runtime_error("oops, a handler");
+}
+
+void processor::check_handlers() const {
+  for (const request& one : requests_) {
+    if (one.calls == 0) {
+      throw violation("handler: that of " + (one.target ? to_string(*one.target) : "nothing") +
+                      " was never called");
+    }
+  }
+}
+
+void processor::check_persisted(const optional_position& target, std::error_code result,
+                                const char* whose) {
+  if (!result && target && world_.persisted < *target) {
+    throw violation(std::string(whose) + ": success was reported for " + to_string(*target) +
+                    ", but persisted is " + to_string(world_.persisted));
+  }
+}
+
+// --- Waiting calls ---
+
+void processor::note_end(const optional_position& target, bool has_position) {
   // To wait for the last position is to be done with the shard, as its documentation says.
-  if (!position || position == world_.records.back()) may_finish_ = true;
+  const bool is_at_end = running_ == callback::shard_ended && !has_position;
+  if (is_at_end || (target && target == world_.records.back())) may_finish_ = true;
 }
 
-void processor::wait_in_callback() {
+void processor::wait_in_user_code() {
   const auto position = some_done_position();
-  if (!position && done_ < delivered_) return;
-  note_end(position);
-  callback_wait_ = next_waiter_++;
-  port_.wait(callback_wait_, position, true);
-}
-
-void processor::step() {
-  if (will_throw_) return end_callback(true);
-  if (hangs_) return end_callback(false);
-  if (with_faults_ && random_.chance(world_.faults.callback_throws)) return end_callback(true);
-  const bool has_work = done_ < delivered_;
-  switch (random_.below(8)) {
-    case 0:
-      return request_something(true);
-    case 1:
-      return wait_in_callback();
-    case 2:
-    case 3:
-      if (has_work && must_finish_first()) return finish_next();
-      return end_callback(false);
-    default:
-      if (has_work) return finish_next();
-      return end_callback(false);
+  if (!position && !may_ask_for_everything()) return;
+  const auto target = position ? position : before(everything());
+  ask(position);
+  note_end(target, position.has_value());
+  waits_ = true;
+  std::error_code result;
+  const checkpointer with = context_->get_checkpointer();
+  const checkpoint_target what = position ? checkpoint_target(*position) : checkpoint_target();
+  if (random_.chance(30)) {
+    with.checkpoint_until(what, context_->now() + milliseconds(random_.below(2000)), result);
+  } else {
+    with.checkpoint(what, result);
+  }
+  waits_ = false;
+  check_persisted(target, result, "waiter");
+  // What a user does with the exception of checkpoint(): often nothing, so it leaves the callback.
+  if (running_ && with_faults_ && result && random_.chance(30)) {
+    end_callback(result == checkpoint_condition::lease_gone ? ending::lease_gone : ending::throws);
   }
 }
 
-void processor::end_callback(bool throws) {
-  if (!throws && must_finish_first()) {
-    while (done_ < delivered_) finish_next();
-    if (by_request() && !with_faults_) (void)port_.request(std::nullopt, true);
-  }
-  const callback was = *std::exchange(running_, std::nullopt);
-  hangs_ = will_throw_ = false;
-  if (throws) return port_.threw();
-  if (was == callback::shard_ended) may_finish_ = true;
-  port_.returned();
-}
+// --- The other thread ---
 
 bool processor::can_step_elsewhere() const {
-  return delivered_ > 0 && (by_request() || random_.chance(20));
+  return context_ != nullptr && delivered_ > 0 && (is_manual() || random_.chance(20));
 }
 
 void processor::step_elsewhere() {
-  const bool has_work = by_request() && done_ < delivered_;
+  // A callback that runs is not on this thread.
+  const auto callback = std::exchange(running_, std::nullopt);
   switch (random_.below(5)) {
     case 0:
-      return request_something(false);
+      submit_something();
+      break;
     case 1: {
       const auto position = some_done_position();
-      if (!position || elsewhere_.size() > 3) return;  // "everything" is for the callback's thread
-      const auto id = next_waiter_++;
-      note_end(position);
-      elsewhere_.emplace(id, random_.chance(50));
-      return port_.wait(id, position, false);
+      if ((!position && !may_ask_for_everything()) || elsewhere_.size() > 3) break;
+      const auto target = position ? position : before(everything());
+      const auto id = around_.new_waiter();
+      ask(position);
+      note_end(target, position.has_value());
+      elsewhere_.emplace(id, wait{target, random_.chance(50)});
+      around_.begin_wait(id, position);
+      break;
     }
     case 2: {
       const auto expiring = std::find_if(elsewhere_.begin(), elsewhere_.end(),
-                                         [](const auto& one) { return one.second; });
-      if (expiring == elsewhere_.end()) return;
+                                         [](const auto& one) { return one.second.has_deadline; });
+      if (expiring == elsewhere_.end()) break;
       const auto id = expiring->first;
       elsewhere_.erase(expiring);
-      if (!port_.deadline(id)) throw violation("waiter: a completed call was not told so");
-      return;
+      if (!around_.give_up(id)) throw violation("waiter: a completed call was not woken");
+      break;
     }
     default:
-      if (has_work) finish_next();
+      if (is_manual() && done_ < delivered_) finish_next();
   }
+  running_ = callback;
+}
+
+void processor::woken(session::waiter_id id, std::error_code result) {
+  const auto found = elsewhere_.find(id);
+  if (found == elsewhere_.end()) throw violation("waiter: a waiting call was completed twice");
+  check_persisted(found->second.target, result, "waiter");
+  elsewhere_.erase(found);
 }
 
 }  // namespace kclxx::simulation

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
+#include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 
+#include <kclxx/processor_factory.hpp>
 #include <kclxx/record_batch.hpp>
+#include <kclxx/record_processor.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/shard_context.hpp>
 
 #include "session/action.hpp"
 #include "simulation/random.hpp"
@@ -18,74 +22,107 @@
 
 namespace kclxx::simulation {
 
-/// A random user: a processor whose callbacks are made of small steps, and another thread that
-/// takes steps in between, whether a callback runs or not. It keeps to the contract: a position is
-/// given to the checkpointer only when all records up to it are done.
+/// A random user: a processor whose callbacks are made of small steps, timers, checkpoint handlers,
+/// and another thread that takes steps in between, whether a callback runs or not. It keeps to the
+/// contract: a position is given to the checkpointer only when all records up to it are done.
 class processor {
  public:
-  /// The checkpointer's functions, as the session has them.
-  struct port {
-    std::function<void(session::waiter_id, std::optional<sequence_position>, bool from_callback)>
-        wait;
-    std::function<bool(session::waiter_id)> deadline;  // false: it was completed before
-    std::function<std::error_code(std::optional<sequence_position>, bool from_callback)> request;
-    std::function<void()> returned;
-    std::function<void()> threw;
+  /// Where it runs. A position without a value is that of a call without one.
+  class surroundings {
+   public:
+    virtual ~surroundings() = default;
+    /// Lets something happen, a step of the callback for instance. Throws when the process is gone.
+    virtual void next_event() = 0;
+    /// A waiting call of another thread begins, or gives up; false: it was completed before.
+    virtual void begin_wait(session::waiter_id id, const std::optional<sequence_position>& at) = 0;
+    virtual bool give_up(session::waiter_id id) = 0;
+    [[nodiscard]] virtual session::waiter_id new_waiter() = 0;
+    [[nodiscard]] virtual bool is_lease_lost() const = 0;
+    /// So many of the shard's first records were sent by the daemon.
+    [[nodiscard]] virtual std::size_t sent() const = 0;
   };
 
-  processor(world& in, random_source& random, bool with_faults, port to);
+  processor(world& in, random_source& random, bool with_faults, surroundings& around);
 
-  void begin(const session::call& call);
-  void completed(const session::complete& result);
-  void stop() { stop_requested_ = true; }
+  [[nodiscard]] processor_factory factory();
 
   /// Whether the running callback can take a step.
   [[nodiscard]] bool can_step() const;
   void step();
+  /// Whether what happens now is in a callback; not in a timer, or on another thread.
   [[nodiscard]] bool is_in_callback() const { return running_.has_value(); }
   [[nodiscard]] bool hangs() const { return hangs_; }
-  /// The callback waits for a checkpoint.
-  [[nodiscard]] bool is_waiting() const { return callback_wait_ != 0; }
 
   /// Whether the other thread has something to do besides waiting.
   [[nodiscard]] bool can_step_elsewhere() const;
   void step_elsewhere();
-  [[nodiscard]] std::size_t open_waits() const {
-    return elsewhere_.size() + (is_waiting() ? 1 : 0);
-  }
+  /// A waiting call of the other thread was completed.
+  void woken(session::waiter_id id, std::error_code result);
 
-  /// So many of the shard's first records are complete.
-  [[nodiscard]] std::size_t done() const { return done_; }
+  [[nodiscard]] std::size_t open_waits() const { return waits_elsewhere() + (waits_ ? 1 : 0); }
+  [[nodiscard]] std::size_t waits_elsewhere() const { return elsewhere_.size(); }
+  /// Each handler was called once. To be asked at the end of a process that was not killed.
+  void check_handlers() const;
+
+  /// So many of the shard's first records may be checkpointed.
+  [[nodiscard]] std::size_t complete() const { return is_manual() ? asked_ : done_; }
   [[nodiscard]] bool may_finish() const { return may_finish_; }
 
  private:
-  [[nodiscard]] bool by_request() const {
-    return world_.options.complete == complete_when::by_request;
-  }
+  class callbacks;
+  enum class ending { returns, throws, lease_gone };
+  struct request {
+    std::optional<sequence_position> target;
+    int calls = 0;
+  };
+  struct wait {
+    std::optional<sequence_position> target;
+    bool has_deadline;
+  };
+  using optional_position = std::optional<sequence_position>;
+
+  void run(session::callback what, const record_batch& batch);
+  void run_timer(std::size_t number, bool is_periodic);
+  void handler_called(std::size_t number, std::error_code result);
+
+  [[nodiscard]] bool is_manual() const { return world_.options.mode == checkpoint_mode::manual; }
   /// All delivered records have to be done before this callback may return.
   [[nodiscard]] bool must_finish_first() const;
+  [[nodiscard]] optional_position before(std::size_t index) const;
+  /// What a checkpoint without a position means here, and whether it may be asked for.
+  [[nodiscard]] std::size_t everything() const { return running_ ? delivered_ : returned_; }
+  [[nodiscard]] bool may_ask_for_everything() const { return done_ >= everything(); }
   void finish_next();
-  std::optional<sequence_position> some_done_position();
-  void request_something(bool from_callback);
-  void note_end(const std::optional<sequence_position>& position);
-  void wait_in_callback();
-  void end_callback(bool throws);
+  optional_position some_done_position();
+  void ask(const optional_position& position);
+  void submit(const optional_position& position);
+  void submit_something();
+  void note_end(const optional_position& target, bool has_position);
+  void wait_in_user_code();
+  void use_timers();
+  void end_callback(ending how);
+  void check_persisted(const optional_position& target, std::error_code result, const char* whose);
 
   world& world_;
   random_source& random_;
   bool with_faults_;
-  port port_;
+  surroundings& around_;
+  const shard_context* context_ = nullptr;
   std::size_t done_;
+  std::size_t asked_;
   std::size_t delivered_;
+  std::size_t returned_;
   std::optional<session::callback> running_;
+  std::optional<ending> ending_;
+  bool is_in_timer_ = false;
   bool hangs_ = false;
   bool heeds_stop_ = true;  // otherwise a callback that hangs never returns
-  bool will_throw_ = false;
-  bool stop_requested_ = false;
   bool may_finish_ = false;
-  session::waiter_id next_waiter_ = 1;
-  session::waiter_id callback_wait_ = 0;
-  std::map<session::waiter_id, bool> elsewhere_;  // waits of the other thread: with a deadline?
+  bool waits_ = false;  // in a callback or a timer
+  std::map<session::waiter_id, wait> elsewhere_;
+  std::deque<request> requests_;
+  std::map<std::size_t, shard_context::timer_id> timers_;
+  std::size_t timers_started_ = 0;
 };
 
 }  // namespace kclxx::simulation

@@ -27,7 +27,7 @@ world::world(random_source& random) {
   }
   was_processed.resize(records.size());
   has_end = random.chance(60);
-  options.complete = random.chance(50) ? complete_when::on_return : complete_when::by_request;
+  options.mode = random.chance(50) ? checkpoint_mode::automatic : checkpoint_mode::manual;
   options.checkpoint_interval = std::chrono::milliseconds(one_of(random, {0, 5, 200, 5000}));
   options.retry.max_attempts = static_cast<int>(one_of(random, {1, 2, 3, 10}));
   options.shutdown_retry_limit = std::chrono::milliseconds(one_of(random, {0, 300, 10000}));
@@ -42,6 +42,7 @@ world::world(random_source& random) {
   faults.damaged_line = one_of(random, {0, 0, 0, 1});
   faults.callback_throws = one_of(random, {0, 0, 2, 10});
   faults.callback_hangs = one_of(random, {0, 0, 0, 2});
+  faults.handler_throws = one_of(random, {0, 0, 0, 5});
 }
 
 std::size_t world::resume_index() const {

@@ -33,6 +33,7 @@ struct fault_rates {
   unsigned damaged_line = 0;  // a line from the daemon that cannot be understood
   unsigned callback_throws = 0;
   unsigned callback_hangs = 0;
+  unsigned handler_throws = 0;
 };
 
 /// One shard through all lives of those who read it: its records, what is persisted, and what was

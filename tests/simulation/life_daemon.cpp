@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon and the child do in one life.
+// What the daemon does in one life.
 #include <algorithm>
 #include <deque>
-#include <memory>
 #include <sstream>
 #include <utility>
 
 #include "base/overloaded.hpp"
-#include "protocol/encoder.hpp"
 #include "simulation/life.hpp"
 
 namespace kclxx::simulation {
@@ -23,16 +21,7 @@ std::string text_of(const Printable& one) {
   return out.str();
 }
 
-/// A decoded batch, and what its views point into.
-struct decoded {
-  std::string line;
-  std::vector<record> records;
-  std::deque<std::string> arena;
-};
-
 }  // namespace
-
-// --- The daemon ---
 
 void life::call_something() {
   using daemon_model::generation;
@@ -58,7 +47,7 @@ void life::call_something() {
     return call(call_kind::shutdown_requested, daemon_model::shutdown_requested_line(),
                 "shutdownRequested", std::nullopt);
   }
-  if (!consumer_.can_call(call_kind::process_records)) {  // behind shutdownRequested
+  if (!consumer_.can_call(call_kind::process_records)) {  // after shutdownRequested
     if (random_.chance(50)) {
       return call(call_kind::lease_lost, daemon_model::lease_lost_line(generation::v3), "leaseLost",
                   std::nullopt);
@@ -142,7 +131,7 @@ void life::take(const daemon_model::happenings& happened) {
                    },
                    [&](const worker_ended& w) {
                      if (!child_gone_) throw violation("status: " + w.why);
-                     if (left_with_ == exit_status::ok) {
+                     if (driver_.status() == exit_status::ok) {
                        throw violation(
                            "status: the child left with 0 in the middle of an action: " + w.why);
                      }
@@ -158,7 +147,7 @@ void life::take(const daemon_model::answered& answer) {
     throw violation("range: " + answer.line);
   }
   if (answer.attempted && !answer.error) {
-    world_.persist(*answer.attempted, processor_.done(), processor_.may_finish());
+    world_.persist(*answer.attempted, processor_.complete(), processor_.may_finish());
   }
   to_child_.push_back(answer.line);
 }
@@ -166,111 +155,6 @@ void life::take(const daemon_model::answered& answer) {
 void life::end_child_input(bool unfinished_line) {
   input_ended_ = true;
   unfinished_line_ = unfinished_line;
-}
-
-// --- The child ---
-
-void life::child_reads() {
-  if (to_child_.empty()) {
-    child_has_seen_end_ = true;
-    return feed([&](auto& out) { session_.on_end_of_input(unfinished_line_, now_, out); });
-  }
-  if (with_faults_ && random_.chance(world_.faults.damaged_line)) {
-    to_child_.pop_front();
-    return feed([&](auto& out) { session_.on_bad_line("not JSON", out); });
-  }
-  auto memory = std::make_shared<decoded>();
-  memory->line = std::move(to_child_.front());
-  to_child_.pop_front();
-  const std::size_t length = memory->line.size();
-  memory->line.resize(length + protocol::decoder::padding);
-  bool replaced = false;
-  auto result =
-      decoder_.decode(memory->line.data(), length, memory->records, memory->arena, replaced);
-  auto& message = std::get<protocol::message>(result);
-  if (std::holds_alternative<protocol::checkpoint_answer>(message.body)) {
-    --unanswered_;
-  } else {
-    may_write_ = true;
-  }
-  const record_batch batch(memory->records, memory);
-  feed([&](auto& out) { session_.on_message(std::move(message), batch, now_, out); });
-}
-
-void life::carry_out(session::actions& decided) {
-  for (session::action& what : decided) {
-    log_.note([&] { return "  child: " + text_of(what); });
-    if (left_with_) throw violation("end: something follows the end: " + text_of(what));
-    carry_out(what);
-  }
-  if (std::exchange(output_broken_, false) && !left_with_) {
-    feed([&](auto& out) { session_.on_output_broken("broken pipe", out); });
-  }
-}
-
-void life::carry_out(session::action& one) {
-  std::visit(overloaded{
-                 [&](session::write_checkpoint& what) {
-                   if (++unanswered_ > 1) {
-                     throw violation("order: two checkpoints are unanswered");
-                   }
-                   std::string text;
-                   protocol::append_checkpoint(text, what.position.is_number()
-                                                         ? std::optional(what.position)
-                                                         : std::nullopt);
-                   write(text);
-                 },
-                 [&](session::write_status& what) {
-                   std::string text;
-                   protocol::append_status(text, what.action);
-                   write(text);
-                   may_write_ = false;
-                 },
-                 [&](session::call& what) { processor_.begin(what); },
-                 [&](session::complete& what) { processor_.completed(what); },
-                 [&](session::arm_timer& what) {
-                   timers_[static_cast<std::size_t>(what.which)] = now_ + what.after;
-                 },
-                 [&](session::log_line&) {},
-                 [&](session::pause_reading&) { is_paused_ = true; },
-                 [&](session::resume_reading&) { is_paused_ = false; },
-                 [&](session::request_stop&) {
-                   if (stop_fired_) throw violation("stop: the stop token fired twice");
-                   stop_fired_ = true;
-                   processor_.stop();
-                 },
-                 [&](session::leave& what) {
-                   left_with_ = what.status;
-                   child_is_gone();
-                 },
-             },
-             one);
-}
-
-void life::write(const std::string& text) {
-  if (!may_write_) throw violation("order: the child writes while no action is open: " + text);
-  if (daemon_gone_) {
-    output_broken_ = true;
-    return;
-  }
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = text.find('\n', begin);
-    to_daemon_.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
-void life::fire_timer() {
-  const std::size_t which = !timers_[1] || (timers_[0] && *timers_[0] <= *timers_[1]) ? 0 : 1;
-  now_ = std::max(now_, *timers_[which]);
-  timers_[which].reset();
-  feed([&](auto& out) { session_.on_timer(static_cast<session::timer>(which), now_, out); });
-}
-
-void life::child_is_gone() {
-  child_gone_ = true;
-  to_child_.clear();
 }
 
 }  // namespace kclxx::simulation
