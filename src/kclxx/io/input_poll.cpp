@@ -37,8 +37,10 @@ input_poll::result input_poll::wait(std::optional<std::chrono::milliseconds> lim
       limit ? static_cast<int>(std::clamp(*limit, std::chrono::milliseconds(0), most).count()) : -1;
   const int count = ::poll(look.data(), look.size(), timeout);
   if (count == 0) return result::timed_out;
-  // Of a signal: whoever waits looks again.
-  if (count == -1) return result::woken;
+  if (count == -1) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    return result::woken;
+  }
   if (look[1].revents != 0) {
     char bytes[1024];
     while (::read(wake_read_, bytes, sizeof bytes) > 0) continue;

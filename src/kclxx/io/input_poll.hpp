@@ -19,7 +19,8 @@ class input_poll {
   input_poll(const input_poll&) = delete;
   input_poll& operator=(const input_poll&) = delete;
 
-  /// `readable` too when the writer is gone: the read will tell. Without a limit it waits for ever.
+  /// `readable` too when the writer is gone: the read will tell. Without a limit it waits until
+  /// then. Errors: std::system_error.
   result wait(std::optional<std::chrono::milliseconds> limit);
   /// Lets the wait that is under way, or the next one, return.
   void wake() noexcept;
