@@ -24,7 +24,8 @@ enum class errc {
   /// TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed. Use the position of
   /// a record.
   invalid_position,
-  /// The daemon accepts no checkpoint during initialize and lease_lost. Wait for records.
+  /// The daemon accepts no checkpoint during initialize and lease_lost, and a timer cannot wait for
+  /// one. Wait for records; use async_checkpoint in a timer.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

@@ -60,7 +60,7 @@ struct run_options {
 
   // How the session ends.
   /// How long a callback may continue after the daemon is gone, and the processor's destructor
-  /// after the end of the dialogue (at least one second).
+  /// after the end of the dialogue (at least half a second).
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.

@@ -25,17 +25,22 @@ void redirect(int from, int to, const char* step) {
 // What a forked child has to close; written once, before there is a callback that could fork.
 std::atomic<int> private_input = -1;
 std::atomic<int> private_output = -1;
-std::atomic<bool> is_copy = false;
+std::atomic<unsigned> forks = 0;
 
 void leave_the_dialogue() noexcept {
-  is_copy = true;
+  ++forks;
   ::close(private_input);
   ::close(private_output);
+  private_input = private_output = -1;
 }
 
 }  // namespace
 
-bool is_forked_copy() noexcept { return is_copy.load(std::memory_order_relaxed); }
+unsigned fork_count() noexcept {
+  static const int watched = ::pthread_atfork(nullptr, nullptr, leave_the_dialogue);
+  static_cast<void>(watched);
+  return forks.load(std::memory_order_relaxed);
+}
 
 bool is_file(int fd) noexcept {
   struct stat status {};
@@ -67,7 +72,7 @@ stdio_guard::stdio_guard() {
 
   private_input = input_;
   private_output = output_;
-  ::pthread_atfork(nullptr, nullptr, leave_the_dialogue);
+  static_cast<void>(fork_count());
   input_is_terminal_ = ::isatty(input_) == 1;
   input_is_file_ = is_file(input_);
 #if defined(F_SETPIPE_SZ)
@@ -79,6 +84,7 @@ stdio_guard::stdio_guard() {
 }
 
 stdio_guard::~stdio_guard() {
+  private_input = private_output = -1;  // the numbers may be another file's soon
   ::close(input_);
   ::close(output_);
 }

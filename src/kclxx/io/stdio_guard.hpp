@@ -37,8 +37,8 @@ class stdio_guard {
 /// whose end does not mean that a daemon is gone. False for a terminal.
 [[nodiscard]] bool is_file(int fd) noexcept;
 
-/// True in a process that a program with a stdio_guard has forked without exec. Its copies of the
-/// private descriptors are closed: it has no part in the dialogue.
-[[nodiscard]] bool is_forked_copy() noexcept;
+/// How often this process and those that it was forked from were forked without exec since the
+/// first call: user code that returns after a fork returns twice.
+[[nodiscard]] unsigned fork_count() noexcept;
 
 }  // namespace kclxx::io

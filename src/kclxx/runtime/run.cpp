@@ -28,11 +28,11 @@ std::optional<std::string> environment(const char* name) {
 
 void log(const run_options& options, log_level level, const std::string& text) {
   const log_entry entry{level, {}, text};
-  if (options.log) {
-    options.log(entry);
-  } else {
-    runtime::log_to_stderr(entry);
+  try {
+    if (options.log) return options.log(entry);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
   }
+  runtime::log_to_stderr(entry);
 }
 
 exit_status serve(runtime::shard_runtime::configuration with, processor_factory make_processor,

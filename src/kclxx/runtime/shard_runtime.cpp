@@ -24,9 +24,12 @@ namespace {
 constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{300};
 
+/// Sums of a time and such a duration do not overflow.
+constexpr milliseconds longest_timer = std::chrono::hours(24 * 365 * 10);
+
 }  // namespace
 
-/// User code runs when the lock is released: it may call back.
+/// User code that has no thread of its own runs when the lock is released: it may call back.
 class shard_runtime::event {
  public:
   explicit event(shard_runtime& owner) : owner_(owner), lock_(owner.mutex_) {}
@@ -39,9 +42,9 @@ class shard_runtime::event {
 
   std::unique_lock<std::mutex>& lock() { return lock_; }
   void run_user_code() {
-    user_code what = std::exchange(owner_.user_code_, {});
+    const auto without_thread = std::exchange(owner_.without_thread_, {});
     lock_.unlock();
-    owner_.run_user_code(std::move(what));
+    for (const auto& function : without_thread) function();
   }
 
  private:
@@ -69,31 +72,34 @@ shard_runtime::~shard_runtime() {
 // --- The session's end ---
 
 exit_status shard_runtime::serve() {
-  with_.names.service = shared_from_this();
-  with_.names.stop_token = stop_.get_token();
+  // It ends the event loop, whether or not the callbacks' thread could be started.
+  const auto end_loop = [this](std::thread* thread) {
+    reactor_.stop();
+    thread->join();
+  };
   std::thread protocol_thread;
   {
     const io::signal_block block;
     protocol_thread = std::thread([this] { run_protocol_thread(); });
   }
+  const std::unique_ptr<std::thread, decltype(end_loop)> ended(&protocol_thread, end_loop);
   if (with_.leave_process) {
     run_callbacks();
-  } else {
-    std::thread callbacks([self = shared_from_this()] { self->run_callbacks(); });
-    std::unique_lock lock(mutex_);
-    is_done_.wait(lock, [this] { return is_finished_ || is_stuck_; });
-    lock.unlock();
-    if (is_stuck_) {
-      callbacks.detach();
-    } else {
-      callbacks.join();
-    }
+    const std::lock_guard lock(mutex_);
+    return *driver_.status();
   }
-  reactor_.stop();
-  protocol_thread.join();
-  const std::lock_guard lock(mutex_);
-  with_.names.service.reset();  // it kept this object alive
-  return is_stuck_ ? exit_status::callback_stuck : *driver_.status();
+  std::thread callbacks([self = shared_from_this()] { self->run_callbacks(); });
+  std::unique_lock lock(mutex_);
+  is_done_.wait(lock, [this] { return is_finished_ || is_stuck_; });
+  const bool is_stuck = !is_finished_;
+  const exit_status status = is_stuck ? exit_status::callback_stuck : *driver_.status();
+  lock.unlock();
+  if (is_stuck) {
+    callbacks.detach();
+  } else {
+    callbacks.join();
+  }
+  return status;
 }
 
 void shard_runtime::left(exit_status) {
@@ -106,23 +112,28 @@ void shard_runtime::left(exit_status) {
   reactor_.arm(teardown_timer, std::max(rest, least_teardown));
 }
 
+/// The session has waited for the callback during the grace time.
 void shard_runtime::leave_if_stuck() {
-  std::unique_lock lock(mutex_);
-  if (!driver_.status() || !is_in_user_code_) return;
-  const exit_status status = *driver_.status();
-  lock.unlock();
-  leave_stuck(status, nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    if (driver_.status() != exit_status::callback_stuck || !is_in_user_code_) return;
+  }
+  leave_stuck(nullptr);
 }
 
 /// User code cannot be ended. std::_Exit keeps what was logged, since logs are not buffered.
-void shard_runtime::leave_stuck(exit_status status, const char* why) {
-  if (why != nullptr) write_log({log_level::error, shard_id_, why});
+void shard_runtime::leave_stuck(const char* why) {
+  std::unique_lock lock(mutex_);
+  const std::string shard = shard_id_;
+  if (why != nullptr) write_log({log_level::error, shard, why});
+  lock.unlock();
   if (!tasks_.drain(clock::now() + last_logs)) {
-    log_to_stderr({log_level::error, shard_id_,
+    log_to_stderr({log_level::error, shard,
                    "a log function or a checkpoint handler did not return within the grace time"});
   }
-  if (with_.leave_process) with_.leave_process(status);
-  const std::lock_guard lock(mutex_);
+  if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
+  tasks_.abandon();
+  lock.lock();
   is_stuck_ = true;
   is_done_.notify_all();
 }
@@ -132,75 +143,77 @@ void shard_runtime::fail(const std::string& why) noexcept {
     event now(*this);
     driver_.on_failure(exit_status::resource_failure, why);
   } catch (...) {
-    log_to_stderr({log_level::error, {}, why});
+    try {
+      log_to_stderr({log_level::error, {}, why});
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the line either
+    }
     if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
   }
 }
 
 // --- User code ---
 
-void shard_runtime::run_user_code(user_code&& what) {
-  for (const log_entry& entry : what.logs) write_log(entry);
-  for (auto& [handler, result] : what.handlers) {
-    // std::function must be copyable.
-    auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
-    post([this, self = weak_from_this(), shared, code = result] {
-      try {
-        (*shared)(code);
-      } catch (...) {
-        const auto keep = self.lock();
-        if (!keep) return;
-        event now(*this);
-        driver_.on_user_code_threw("a checkpoint handler", driver::current_exception_message());
-      }
-    });
-  }
-  if (what.stop) stop();
-}
-
-void shard_runtime::post(std::function<void()> task) {
-  try {
-    tasks_.post(task);
-  } catch (const std::system_error&) {
-    task();  // without a thread for it: better here than never
-  }
+/// In the order of the events, hence under the lock.
+void shard_runtime::log(log_level level, std::string text) {
+  write_log({level, shard_id_, std::move(text)});
 }
 
 void shard_runtime::write_log(const log_entry& entry) {
   if (!log_function_) return log_to_stderr(entry);
-  post([write = log_function_, entry] {
+  try {
+    tasks_.post([write = log_function_, entry] {
+      try {
+        write(entry);
+      } catch (...) {
+        log_to_stderr(entry);
+      }
+    });
+  } catch (const std::exception&) {  // no thread, no memory
+    log_to_stderr(entry);
+  }
+}
+
+void shard_runtime::run_handler(checkpoint_handler handler, std::error_code result) {
+  // std::function must be copyable.
+  auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
+  std::function<void()> task = [this, self = weak_from_this(), shared, result] {
     try {
-      write(entry);
+      (*shared)(result);
     } catch (...) {
-      log_to_stderr(entry);
+      if (const auto keep = self.lock()) handler_threw();
     }
-  });
+  };
+  try {
+    tasks_.post(std::move(task));
+  } catch (const std::exception&) {
+    without_thread_.push_back(std::move(task));
+  }
+}
+
+void shard_runtime::handler_threw() noexcept {
+  try {
+    event now(*this);
+    driver_.on_user_code_threw("a checkpoint handler", driver::current_exception_message());
+  } catch (const std::exception& error) {
+    fail(std::string("cannot serve the daemon: ") + error.what());
+  }
 }
 
 /// A stop_callback may want what a callback holds, or never return: a thread of its own runs it.
 /// The token has stopped when this returns.
-void shard_runtime::stop() {
+void shard_runtime::request_stop() {
   try {
     const io::signal_block block;
     stop_thread_ = std::thread([source = stop_]() mutable { source.request_stop(); });
+    while (!stop_.stop_requested()) std::this_thread::yield();
   } catch (const std::system_error&) {
-    stop_.request_stop();
+    without_thread_.emplace_back([source = stop_]() mutable { source.request_stop(); });
   }
-  while (!stop_.stop_requested()) std::this_thread::yield();
-}
-
-void shard_runtime::log(log_level level, std::string text) {
-  user_code_.logs.push_back({level, shard_id_, std::move(text)});
-}
-
-void shard_runtime::run_handler(checkpoint_handler handler, std::error_code result) {
-  user_code_.handlers.emplace_back(std::move(handler), result);
 }
 
 // --- What the driver asks for ---
 
 std::error_code shard_runtime::write(std::string_view lines) {
-  if (io::is_forked_copy()) return {EBADF, std::generic_category()};
   return io::write_all(with_.output, lines);
 }
 
@@ -259,30 +272,36 @@ bool shard_runtime::is_over() const {
 void shard_runtime::submit(const std::optional<sequence_position>& position,
                            checkpoint_handler handler) {
   event now(*this);
-  driver_.on_submit(position, std::move(handler), is_callbacks_thread());
+  driver_.on_submit(position, std::move(handler), is_in_callback());
 }
 
 std::error_code shard_runtime::wait(const std::optional<sequence_position>& position,
                                     const std::optional<time_point>& deadline) {
   waiting_call mine;
   event now(*this);
+  // Between two actions the daemon does not listen, and the next waits for this thread.
+  if (is_in_timer_ && is_callbacks_thread()) {
+    return driver_.status() ? errc::daemon_gone : errc::not_allowed_here;
+  }
   const session::waiter_id id = driver_.next_waiter();
-  waiting_.emplace(id, &mine);
-  driver_.on_checkpoint(id, position, is_callbacks_thread());
-  now.run_user_code();
-  now.lock().lock();
   const auto is_answered = [&] { return mine.result.has_value(); };
   try {
+    waiting_.emplace(id, &mine);
+    driver_.on_checkpoint(id, position, is_in_callback());
+    now.run_user_code();
+    now.lock().lock();
     read_until_answered(now.lock(), mine, deadline);
     if (!deadline) {
       mine.answered.wait(now.lock(), is_answered);
     } else {
       mine.answered.wait_until(now.lock(), *deadline, is_answered);
     }
-  } catch (...) {  // no memory for a line: nobody may answer into this frame
+  } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
+    if (now.lock().owns_lock()) now.lock().unlock();
+    fail(std::string("cannot serve the daemon: ") + error.what());
+    now.lock().lock();
     waiting_.erase(id);
-    driver_.on_deadline(id);
-    throw;
+    return errc::daemon_gone;
   }
   if (mine.result) return *mine.result;
   waiting_.erase(id);
@@ -296,8 +315,12 @@ bool shard_runtime::sleep_until(time_point deadline) {
 
 shard_runtime::timer_id shard_runtime::start_timer(milliseconds delay, milliseconds period,
                                                    std::function<void()> function) {
+  const auto clamped = [](milliseconds time) {
+    return std::clamp<milliseconds>(time, milliseconds(0), longest_timer);
+  };
   const std::lock_guard lock(mutex_);
-  const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
+  const timer_id id =
+      timers_.start(clock::now() + clamped(delay), clamped(period), std::move(function));
   if (driver_.status()) timers_.cancel(id);
   has_work_.notify_one();
   wake_reader();
@@ -312,8 +335,13 @@ void shard_runtime::cancel_timer(timer_id timer) {
 // --- The callbacks' thread ---
 
 void shard_runtime::run_callbacks() {
+  with_.names.service = shared_from_this();
+  with_.names.stop_token = stop_.get_token();
   run_callbacks_until_the_end();
-  finish_user_code();
+  driver_.processor().destroy();
+  tasks_.drain(time_point::max());
+  if (stop_thread_.joinable()) stop_thread_.join();
+  with_.names.service.reset();  // it kept this object alive
   const std::lock_guard lock(mutex_);
   is_finished_ = true;
   is_done_.notify_all();
@@ -322,9 +350,12 @@ void shard_runtime::run_callbacks() {
 void shard_runtime::run_callbacks_until_the_end() {
   std::unique_lock lock(mutex_);
   callbacks_thread_ = std::this_thread::get_id();
+  bool is_timers_turn = true;  // or a timer that is always due would let nothing else in
   while (!driver_.status()) {
     try {
-      if (const auto timer = timers_.take_due(clock::now()); timer) {
+      const auto timer = is_timers_turn ? timers_.take_due(clock::now()) : nullptr;
+      is_timers_turn = !timer;
+      if (timer) {
         run_timer(lock, timer);
       } else if (call_) {
         run_callback(lock);
@@ -339,21 +370,16 @@ void shard_runtime::run_callbacks_until_the_end() {
   }
 }
 
-void shard_runtime::finish_user_code() {
-  driver_.processor().destroy();
-  tasks_.drain(time_point::max());
-  if (stop_thread_.joinable()) stop_thread_.join();
-}
-
 void shard_runtime::run_callback(std::unique_lock<std::mutex>& lock) {
   session::call what = *std::exchange(call_, std::nullopt);
   begin_user_code();
   lock.unlock();
   const auto result =
       driver_.run_callback(std::move(what), checkpointer(shared_from_this()), with_.names);
+  leave_if_forked();
   {
     event now(*this);
-    end_user_code();
+    is_in_user_code_ = false;
     driver_.on_callback_done(result);
   }
   lock.lock();
@@ -362,6 +388,7 @@ void shard_runtime::run_callback(std::unique_lock<std::mutex>& lock) {
 void shard_runtime::run_timer(std::unique_lock<std::mutex>& lock,
                               const driver::shard_timers::function& timer) {
   begin_user_code();
+  is_in_timer_ = true;
   lock.unlock();
   std::optional<std::string> failure;
   try {
@@ -369,12 +396,22 @@ void shard_runtime::run_timer(std::unique_lock<std::mutex>& lock,
   } catch (...) {
     failure = driver::current_exception_message();
   }
+  leave_if_forked();
   {
     event now(*this);
-    end_user_code();
+    is_in_user_code_ = is_in_timer_ = false;
     if (failure) driver_.on_user_code_threw("a timer", *failure);
   }
   lock.lock();
+}
+
+/// User code that forked without exec has returned in the copy, where this is the only thread.
+void shard_runtime::leave_if_forked() const {
+  if (io::fork_count() == fork_count_) return;
+  log_to_stderr({log_level::error, shard_id_,
+                 "a forked copy of the process returned from user code and leaves; end it there "
+                 "with exec or _exit"});
+  std::_Exit(static_cast<int>(exit_status::daemon_gone));
 }
 
 void shard_runtime::begin_user_code() {
@@ -383,8 +420,6 @@ void shard_runtime::begin_user_code() {
   if (is_callbacks_thread_reading_ && !waiting_.empty()) hand_reading_over();
   watch_user_code();
 }
-
-void shard_runtime::end_user_code() { is_in_user_code_ = false; }
 
 void shard_runtime::wait_for_work(std::unique_lock<std::mutex>& lock) {
   const auto due = timers_.next_due();
@@ -521,7 +556,7 @@ void shard_runtime::run_protocol_thread() {
   const auto end = clock::now() + std::max(driver_.options().grace_time, least_teardown);
   if (is_done_.wait_until(lock, end, [this] { return is_finished_; })) return;
   lock.unlock();
-  leave_stuck(exit_status::callback_stuck, "user code did not return within the grace time");
+  leave_stuck("user code did not return within the grace time");
 }
 
 void shard_runtime::on_resumed() {
@@ -570,9 +605,9 @@ void shard_runtime::on_timer(std::size_t which) {
     case watch_timer:
       return on_watch();
     case teardown_timer:
-      return leave_stuck(exit_status::callback_stuck,
-                         "the processor's destructor, or other user code at the end of the "
-                         "session, did not return within the grace time");
+      return leave_stuck(
+          "the processor's destructor, or other user code at the end of the "
+          "session, did not return within the grace time");
     default: {
       event now(*this);
       driver_.on_timer(static_cast<session::timer>(which));

@@ -23,6 +23,7 @@
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
 #include "io/reactor.hpp"
+#include "io/stdio_guard.hpp"
 #include "runtime/line_input.hpp"
 #include "runtime/task_thread.hpp"
 
@@ -85,16 +86,11 @@ class shard_runtime final : public shard_service,
     ahead,     ///< something does
     ended,     ///< the end of input was delivered
   };
-  /// Holds the lock for one event, then runs the user code that it led to.
+  /// Holds the lock for one event.
   class event;
   struct waiting_call {
     std::condition_variable answered;
     std::optional<std::error_code> result;
-  };
-  struct user_code {
-    std::vector<log_entry> logs;
-    std::vector<std::pair<checkpoint_handler, std::error_code>> handlers;
-    bool stop = false;
   };
 
   // driver::host: under the lock.
@@ -105,7 +101,7 @@ class shard_runtime final : public shard_service,
   void pause_reading(bool paused) override;
   void left(exit_status status) override;
   void log(log_level level, std::string text) override;
-  void request_stop() override { user_code_.stop = true; }
+  void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
   // line_sink: without the lock, on the thread that reads.
@@ -117,10 +113,8 @@ class shard_runtime final : public shard_service,
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override;
 
-  void run_user_code(user_code&& what);
-  void post(std::function<void()> task);
   void write_log(const log_entry& entry);
-  void stop();
+  void handler_threw() noexcept;
 
   // The callbacks' thread.
   void run_callbacks();
@@ -128,12 +122,13 @@ class shard_runtime final : public shard_service,
   void run_callback(std::unique_lock<std::mutex>& lock);
   void run_timer(std::unique_lock<std::mutex>& lock, const driver::shard_timers::function& timer);
   void begin_user_code();
-  void end_user_code();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
-  void finish_user_code();
+  void leave_if_forked() const;
   [[nodiscard]] bool is_callbacks_thread() const {
     return std::this_thread::get_id() == callbacks_thread_;
   }
+  /// A timer may run while the next batch is delivered already.
+  [[nodiscard]] bool is_in_callback() const { return is_callbacks_thread() && !is_in_timer_; }
 
   // Who reads; with the lock held.
   void read(std::unique_lock<std::mutex>& lock, const std::optional<time_point>& deadline);
@@ -157,16 +152,18 @@ class shard_runtime final : public shard_service,
   void on_timer(std::size_t which);
   void on_watch();
   void leave_if_stuck();
-  void leave_stuck(exit_status status, const char* why);
+  void leave_stuck(const char* why);
   void fail(const std::string& why) noexcept;
 
   configuration with_;
   std::function<void(const log_entry&)> log_function_;
+  const unsigned fork_count_ = io::fork_count();
 
   mutable std::mutex mutex_;
   driver::session_driver driver_;
   driver::shard_timers timers_;
-  user_code user_code_;  // what the present event leads to
+  // User code that the present event leads to, when no thread can be had for it.
+  std::vector<std::function<void()>> without_thread_;
   std::string shard_id_;
   std::optional<session::call> call_;
   std::unordered_map<session::waiter_id, waiting_call*> waiting_;
@@ -175,7 +172,8 @@ class shard_runtime final : public shard_service,
   std::condition_variable is_done_;   // for serve()
   std::thread::id callbacks_thread_;
   time_point user_code_began_{};
-  bool is_in_user_code_ = false;      // on the callbacks' thread: a callback or a timer
+  bool is_in_user_code_ = false;  // on the callbacks' thread: a callback or a timer
+  bool is_in_timer_ = false;
   bool is_callbacks_thread_reading_;  // when it has nothing else to do; else the protocol thread
   bool is_in_read_ = false;           // the callbacks' thread, right now
   bool is_watched_ = false;

@@ -16,6 +16,7 @@ struct task_thread::state {
   bool is_started = false;
   bool is_running = false;  // a task
   bool is_ended = false;
+  bool is_abandoned = false;
 };
 
 task_thread::task_thread() : state_(std::make_shared<state>()) {}
@@ -26,8 +27,9 @@ task_thread::~task_thread() {
   state_->changed.notify_all();
 }
 
-void task_thread::post(std::function<void()> task) {
+void task_thread::post(std::function<void()>&& task) {
   const std::lock_guard lock(state_->mutex);
+  if (state_->is_abandoned) return;
   if (!state_->is_started) {
     const io::signal_block block;
     std::thread([shared = state_] { run(shared); }).detach();
@@ -43,11 +45,18 @@ bool task_thread::drain(std::chrono::steady_clock::time_point deadline) {
       lock, deadline, [this] { return state_->tasks.empty() && !state_->is_running; });
 }
 
+void task_thread::abandon() {
+  std::deque<std::function<void()>> dropped;  // user code: destroyed without the lock
+  const std::lock_guard lock(state_->mutex);
+  state_->is_abandoned = true;
+  dropped.swap(state_->tasks);
+}
+
 void task_thread::run(const std::shared_ptr<state>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
     shared->changed.wait(lock, [&] { return !shared->tasks.empty() || shared->is_ended; });
-    if (shared->is_ended) return;
+    if (shared->tasks.empty()) return;
     {
       const std::function<void()> task = std::move(shared->tasks.front());
       shared->tasks.pop_front();

@@ -17,15 +17,18 @@ namespace kclxx::runtime {
 class task_thread {
  public:
   task_thread();
-  /// Abandons what has not been run, and a function that is running.
+  /// Does not wait: what was posted is still run.
   ~task_thread();
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
-  /// Errors: std::system_error when the thread cannot be started.
-  void post(std::function<void()> task);
+  /// Errors: std::system_error when the thread cannot be started, std::bad_alloc; then `task` is as
+  /// it was.
+  void post(std::function<void()>&& task);
   /// Waits until all that was posted has run. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline);
+  /// Drops what has not been run, and all that is posted from now on.
+  void abandon();
 
  private:
   struct state;
