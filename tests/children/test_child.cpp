@@ -4,15 +4,16 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -23,37 +24,45 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void say(const std::string& text) { std::cerr << text << std::endl; }
+void say(const std::string& text) { std::cerr << text + "\n"; }
+
+/// What the own log function waits for.
+std::mutex log_mutex;
 
 class obedient : public kclxx::record_processor {
  public:
+  explicit obedient(const kclxx::shard_context& context) : context_(context) {}
   ~obedient() override {
     for (std::thread& thread : threads_) thread.join();
     if (hangs_in_destructor_) std::this_thread::sleep_for(1h);
   }
 
-  void initialize(const kclxx::shard_context& context) override {
-    context_ = &context;
-    say("shard " + context.shard_id() + " of " + context.stream_name().value_or("?"));
-    if (const char* what = std::getenv("IN_INITIALIZE")) obey(what, nullptr);
+  void initialize(const kclxx::shard_context&) override {
+    say("shard " + context_.shard_id() + " of " + context_.stream_name().value_or("?"));
+    if (const char* what = std::getenv("IN_INITIALIZE")) obey(what, context_.get_checkpointer());
   }
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
-    for (const kclxx::record& record : batch) obey(std::string(record.data()), &checkpointer);
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
+    for (const kclxx::record& record : batch) {
+      if (record.data() == "keep the batch") kept_ = batch;
+      position_ = record.position();
+      obey(std::string(record.data()), checkpointer);
+    }
     say("batch of " + std::to_string(batch.size()));
     ++batches_;
   }
   void lease_lost() override {
     say("lease lost");
-    if (const char* what = std::getenv("IN_LEASE_LOST")) obey(what, nullptr);
+    if (const char* what = std::getenv("IN_LEASE_LOST")) obey(what, context_.get_checkpointer());
   }
-  void shard_ended(kclxx::checkpointer& checkpointer) override {
+  void shard_ended(const kclxx::checkpointer& checkpointer) override {
     say("shard ended");
-    if (const char* what = std::getenv("IN_SHARD_ENDED")) obey(what, &checkpointer);
+    if (const char* what = std::getenv("IN_SHARD_ENDED")) obey(what, checkpointer);
   }
-  void shutdown_requested(kclxx::checkpointer&) override { say("shutdown requested"); }
+  void shutdown_requested(const kclxx::checkpointer&) override { say("shutdown requested"); }
 
  private:
-  void obey(const std::string& what, kclxx::checkpointer* checkpointer) {
+  void obey(const std::string& what, const kclxx::checkpointer& checkpointer) {
     if (what == "printf") {
       std::printf("{\"action\":\"status\",\"responseFor\":\"printf\"}\n");
     } else if (what == "cout") {
@@ -66,6 +75,10 @@ class obedient : public kclxx::record_processor {
                       "ls -l /proc/self/fd >&2") != 0) {
         say("system failed");
       }
+    } else if (what == "fork") {
+      if (::fork() == 0) say("in the copy");
+    } else if (what == "limit the memory") {
+      limit_memory();
     } else if (what == "throw") {
       throw std::runtime_error("as told");
     } else if (what == "throw 42") {
@@ -73,60 +86,140 @@ class obedient : public kclxx::record_processor {
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
     } else if (what == "wait for stop") {
-      while (!context_->stop_token().stop_requested()) std::this_thread::sleep_for(1ms);
+      while (!context_.stop_token().stop_requested()) std::this_thread::sleep_for(1ms);
       say("stopped");
-    } else if (what == "checkpoint") {
+    } else if (what == "sleep until stopped") {
+      const bool slept = context_.sleep_for(1h);
+      say(slept ? "slept" : "woken by the stop token");
+    } else if (what == "pause") {
+      std::this_thread::sleep_for(100ms);
+    } else if (what == "last") {
+      std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
+    } else if (what.find("timer") != std::string::npos) {
+      start_timer(what);
+    } else if (what.find("stop_callback") != std::string::npos || what.find("lock") == 0) {
+      act_at_stop(what, checkpointer);
+    } else if (what == "hang in the destructor") {
+      hangs_in_destructor_ = true;
+    } else if (what == "checkpoint in a static object") {
+      at_exit.from.emplace(checkpointer);
+    } else {
+      obey_checkpoint(what, checkpointer);
+    }
+  }
+
+  void obey_checkpoint(const std::string& what, const kclxx::checkpointer& checkpointer) {
+    if (what == "checkpoint") {
       try {
-        checkpointer->checkpoint();
+        checkpointer.checkpoint();
         say("persisted");
       } catch (const kclxx::checkpoint_error& error) {
         say("checkpoint failed: " + std::string(error.what()) +
             " name=" + std::string(error.name()));
       }
-    } else if (what == "request") {
-      if (!checkpointer->request()) say("too late");
-    } else if (what == "last") {
-      std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
+    } else if (what == "checkpoint, uncaught") {
+      checkpointer.checkpoint();
+    } else if (what == "async") {
+      checkpointer.async_checkpoint();
+    } else if (what == "async with a handler") {
+      checkpointer.async_checkpoint({}, [id = std::this_thread::get_id()](std::error_code ec) {
+        say(std::string(std::this_thread::get_id() == id ? "in the callback" : "handler") + ": " +
+            outcome(ec));
+      });
+    } else if (what == "async with a handler that throws") {
+      checkpointer.async_checkpoint({}, [](std::error_code) { throw std::runtime_error("told"); });
+    } else if (what == "async with a handler that hangs") {
+      checkpointer.async_checkpoint({}, [](std::error_code) {
+        say("handler hangs");
+        std::this_thread::sleep_for(1h);
+      });
     } else if (what == "checkpoint from a thread") {
-      threads_.emplace_back([handle = *checkpointer]() mutable {
-        std::error_code ec;
-        handle.checkpoint(ec);
-        say("thread: " + (ec ? ec.message() : std::string("persisted")));
+      threads_.emplace_back([handle = checkpointer, position = position_] {
+        checkpoint("thread", handle, position);
       });
       std::this_thread::sleep_for(100ms);
+    } else if (what == "checkpoint from a thread, without a position") {
+      std::thread([&] { checkpoint("thread", checkpointer); }).join();
     } else if (what == "checkpoint with a deadline") {
-      threads_.emplace_back([this, handle = *checkpointer]() mutable {
+      threads_.emplace_back([this, handle = checkpointer] {
         wait_for_the_return();
         std::error_code ec;
-        handle.checkpoint_until(context_->now() + 50ms, ec);
-        say("thread: " + (ec ? ec.message() : std::string("persisted")));
+        handle.checkpoint_until({}, context_.now() + 50ms, ec);
+        say("thread: " + outcome(ec));
       });
     } else if (what == "checkpoint between callbacks") {
-      threads_.emplace_back([this, handle = *checkpointer]() mutable {
+      threads_.emplace_back([this, handle = checkpointer] {
         wait_for_the_return();
         say("thread waits");
-        std::error_code ec;
-        handle.checkpoint(ec);
-        say("thread: " + (ec ? ec.message() : std::string("persisted")));
+        checkpoint("thread", handle);
       });
-    } else if (what == "request from 8 threads") {
-      request_from_threads(*checkpointer);
-    } else if (what == "checkpoint under a lock") {
-      // What many programs do: the stop_callback wants what the callback holds.
-      at_stop_.emplace(context_->stop_token(), [this] {
+    } else if (what == "checkpoint with the log's mutex") {
+      threads_.emplace_back([this, handle = checkpointer] {
+        wait_for_the_return();
+        const std::lock_guard lock(log_mutex);
+        say("thread waits");
+        checkpoint("thread", handle);
+      });
+    } else if (what == "async from 8 threads") {
+      checkpoint_from_threads(checkpointer);
+    }
+  }
+
+  static std::string outcome(std::error_code ec) { return ec ? ec.message() : "persisted"; }
+  static void checkpoint(const std::string& who, const kclxx::checkpointer& with,
+                         const kclxx::checkpoint_target& target = {}) {
+    std::error_code ec;
+    with.checkpoint(target, ec);
+    say(who + ": " + outcome(ec));
+  }
+
+  void act_at_stop(const std::string& what, const kclxx::checkpointer& checkpointer) {
+    if (what == "lock and checkpoint; a stop_callback wants the lock") {
+      // What many programs do.
+      at_stop_.emplace(context_.stop_token(), [this] {
         const std::lock_guard lock(mutex_);
         say("stop heard");
       });
       const std::lock_guard lock(mutex_);
       obey("checkpoint", checkpointer);
-    } else if (what == "checkpoint when stopped") {
-      at_stop_.emplace(context_->stop_token(), [handle = *checkpointer]() mutable {
-        std::error_code ec;
-        handle.checkpoint(ec);
-        say("at stop: " + (ec ? ec.message() : std::string("persisted")));
+    } else if (what == "stop_callback that checkpoints") {
+      at_stop_.emplace(context_.stop_token(),
+                       [handle = checkpointer] { checkpoint("at stop", handle); });
+    } else if (what == "stop_callback that hangs") {
+      at_stop_.emplace(context_.stop_token(), [] { std::this_thread::sleep_for(1h); });
+    }
+  }
+
+  void start_timer(const std::string& what) {
+    if (what == "timer") {
+      context_.after(20ms, [this, thread = std::this_thread::get_id(), batches = batches_.load()] {
+        say(std::string("timer on ") +
+            (std::this_thread::get_id() == thread ? "the callbacks' thread" : "another thread") +
+            " after " + std::to_string(batches_ - batches) + " more batches");
       });
-    } else if (what == "hang in the destructor") {
-      hangs_in_destructor_ = true;
+    } else if (what == "timer that is due during its callback") {
+      context_.after(1ms, [this] { say("timer after " + std::to_string(batches_) + " batches"); });
+      std::this_thread::sleep_for(50ms);
+      say("the callback ends");
+    } else if (what == "timer that throws") {
+      context_.after(1ms, [] { throw std::runtime_error("as told"); });
+    } else if (what == "timer that hangs") {
+      context_.after(1ms, [] {
+        say("timer hangs");
+        std::this_thread::sleep_for(1h);
+      });
+    } else if (what == "timer that waits for stop") {
+      context_.after(1ms, [this] {
+        say("timer waits");
+        obey("wait for stop", context_.get_checkpointer());
+      });
+    } else if (what == "timer that checkpoints") {
+      context_.after(1ms, [this] {
+        checkpoint("timer waits", context_.get_checkpointer());
+        context_.get_checkpointer().async_checkpoint();
+      });
+    } else if (what == "timer that is always due") {
+      context_.every(1ms, [] { std::this_thread::sleep_for(5ms); });
     }
   }
 
@@ -136,28 +229,50 @@ class obedient : public kclxx::record_processor {
     std::this_thread::sleep_for(100ms);
   }
 
-  // Each requests the positions 1 to 1000 in an order of its own.
-  void request_from_threads(kclxx::checkpointer& checkpointer) {
+  // Each wants the positions 1 to 1000 in an order of its own.
+  static void checkpoint_from_threads(const kclxx::checkpointer& checkpointer) {
     std::vector<std::thread> all;
     for (unsigned seed = 0; seed < 8; ++seed) {
-      all.emplace_back([seed, handle = checkpointer]() mutable {
+      all.emplace_back([seed, handle = checkpointer] {
         std::mt19937 random(seed);
         for (int i = 0; i < 1000; ++i) {
-          handle.request(kclxx::sequence_position(std::to_string(random() % 1000 + 1)));
+          handle.async_checkpoint(kclxx::sequence_position(std::to_string(random() % 1000 + 1)));
         }
       });
     }
     for (std::thread& one : all) one.join();
-    checkpointer.request(kclxx::sequence_position("1000"));
+    checkpointer.async_checkpoint(kclxx::sequence_position("1000"));
   }
 
-  const kclxx::shard_context* context_ = nullptr;
+  // What is in use, and 16 MB.
+  static void limit_memory() {
+    std::ifstream status("/proc/self/statm");
+    rlim_t pages = 0;
+    status >> pages;
+    const rlim_t limit = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{16} << 20);
+    const rlimit memory{limit, limit};
+    if (::setrlimit(RLIMIT_AS, &memory) != 0) say("setrlimit failed");
+  }
+
+  struct static_object {
+    ~static_object() {
+      if (from) checkpoint("at exit", *from);
+    }
+    std::optional<kclxx::checkpointer> from;
+  };
+  static static_object at_exit;
+
+  const kclxx::shard_context& context_;
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
+  std::optional<kclxx::record_batch> kept_;
+  kclxx::sequence_position position_{"0"};  // of the record that is obeyed
   std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;
 };
+
+obedient::static_object obedient::at_exit;
 
 }  // namespace
 
@@ -165,17 +280,27 @@ int main(int argc, char** argv) {
   kclxx::run_options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "by_request") options.complete = kclxx::complete_when::by_request;
-    if (argument == "every_batch") options.checkpoint_interval = 0ms;
+    if (argument == "manual") options.mode = kclxx::checkpoint_mode::manual;
+    if (argument == "at_once") options.checkpoint_interval = 0ms;
     if (argument == "short_grace") options.grace_time = 300ms;
+    if (argument == "no_grace") options.grace_time = 0ms;
     if (argument == "small_lines") options.max_line_length = 1000;
     if (argument == "own_log") {
-      options.log = [](kclxx::log_level level, std::string_view text) {
-        say("own log " + std::to_string(static_cast<int>(level)) + ": " + std::string(text));
+      options.log = [](const kclxx::log_entry& entry) {
+        const std::lock_guard lock(log_mutex);
+        say("own log " + std::to_string(static_cast<int>(entry.level)) + " " + entry.shard_id +
+            ": " + entry.text);
       };
     }
+    if (argument == "hanging_log") {
+      options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
+    }
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
+    if (argument == "longest_times") {
+      options.checkpoint_interval = options.shutdown_retry_limit = options.grace_time =
+          std::chrono::milliseconds::max();
+    }
   }
   std::printf("printed before run, not flushed");
-  return kclxx::run([] { return std::make_unique<obedient>(); }, options);
+  return kclxx::run<obedient>(options);
 }

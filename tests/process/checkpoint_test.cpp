@@ -19,12 +19,13 @@ unsigned long position_in(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("requests from 8 threads never go backward nor too far, and the highest is persisted",
-          "[process][P36]") {
-  scripted_daemon daemon({child, "by_request"});
+TEST_CASE(
+    "async_checkpoint from 8 threads never goes backward nor too far, and the highest is persisted",
+    "[process][P36]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   std::vector<std::string> texts(1000, "x");
-  texts.front() = "request from 8 threads";
+  texts.front() = "async from 8 threads";
   daemon.records(texts);
   unsigned long highest = 0;
   std::string line;
@@ -39,10 +40,10 @@ TEST_CASE("requests from 8 threads never go backward nor too far, and the highes
   CHECK(highest == 1000);
 }
 
-TEST_CASE("a request is sent, and its answer taken, while its callback lasts", "[process]") {
-  scripted_daemon daemon({child, "by_request"});
+TEST_CASE("async_checkpoint is sent, and its answer taken, while its callback lasts", "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
-  daemon.records({"request", "wait for stop"}, 5);
+  daemon.records({"async", "wait for stop"}, 5);
   daemon.expect_checkpoint("6");
   SECTION("with its answer") { daemon.answer(); }
   SECTION("without") {}
@@ -53,9 +54,9 @@ TEST_CASE("a request is sent, and its answer taken, while its callback lasts", "
 
 TEST_CASE("the stop token does not fire inside a checkpoint that holds what a stop_callback wants",
           "[process]") {
-  scripted_daemon daemon({child, "by_request"});
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
-  daemon.records({"checkpoint under a lock"});
+  daemon.records({"lock and checkpoint; a stop_callback wants the lock"});
   daemon.expect_checkpoint("1");
   SECTION("when the lease is gone") {
     daemon.answer("ShutdownException");
@@ -72,20 +73,21 @@ TEST_CASE("the stop token does not fire inside a checkpoint that holds what a st
   }
 }
 
-TEST_CASE("an answer is read while the processor thread runs a stop_callback", "[process]") {
-  scripted_daemon daemon({child, "by_request"});
+TEST_CASE("a stop_callback may checkpoint while the failed callback's answer is awaited",
+          "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
-  daemon.records({"request", "checkpoint when stopped", "throw"}, 7);
+  daemon.records({"async", "stop_callback that checkpoints", "throw"}, 7);
   daemon.expect_checkpoint("9");
+  daemon.await_stderr("at stop: persisted");  // no callback has returned: there is nothing to do
   daemon.answer();
-  daemon.await_stderr("at stop: persisted");
   CHECK(daemon.wait_exit() == 10);
 }
 
 TEST_CASE("whoever reads, each batch gets its answers and its status", "[process]") {
-  scripted_daemon daemon({child, "by_request"});
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
-  const std::vector<std::string> words{"request", "checkpoint", "last", "checkpoint from a thread",
+  const std::vector<std::string> words{"async", "checkpoint", "last", "checkpoint from a thread",
                                        "quick"};
   std::mt19937 random(3);
   unsigned long highest = 0;
@@ -110,7 +112,7 @@ TEST_CASE("whoever reads, each batch gets its answers and its status", "[process
 }
 
 TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
-  scripted_daemon daemon({child, "fast_retry"});
+  scripted_daemon daemon({child, "fast_retry", "at_once"});
   start(daemon);
   daemon.records({"checkpoint"}, 5);
   daemon.expect_checkpoint("5");
@@ -137,7 +139,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
 }
 
 TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
-  scripted_daemon daemon({child, "by_request"});
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   daemon.records({"checkpoint from a thread"}, 5);
   daemon.expect_checkpoint("5");
@@ -146,9 +148,157 @@ TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process
   daemon.expect_status("processRecords");
 }
 
+TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves out the open batch",
+          "[process]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  daemon.records({"checkpoint from a thread, without a position"}, 5);
+  daemon.expect_status("processRecords");
+  daemon.records({"checkpoint from a thread, without a position"}, 6);
+  daemon.expect_checkpoint("5");
+  daemon.answer();
+  daemon.expect_status("processRecords");
+}
+
+TEST_CASE("a handler is called once the daemon has answered, never inside the call", "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
+  start(daemon);
+  daemon.records({"async with a handler"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+  SECTION("persisted") {
+    daemon.answer();
+    daemon.await_stderr("handler: persisted");
+  }
+  SECTION("failed for good") {
+    daemon.answer("InvalidStateException");
+    daemon.await_stderr("handler: InvalidStateException");
+  }
+  SECTION("the daemon is gone") {
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+    CHECK(contains(daemon.stderr_so_far(), "handler: the daemon is gone"));
+  }
+  CHECK_FALSE(contains(daemon.stderr_so_far(), "in the callback"));
+}
+
+TEST_CASE("a handler that throws ends the session as a callback does", "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
+  start(daemon);
+  daemon.records({"async with a handler that throws"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  CHECK(daemon.wait_exit() == 10);
+  CHECK(contains(daemon.stderr_so_far(), "a checkpoint handler failed: told"));
+}
+
+TEST_CASE("an async_checkpoint without a handler that fails for good is logged as an error",
+          "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
+  start(daemon);
+  daemon.records({"async"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+  daemon.answer("InvalidStateException");
+  daemon.await_stderr("error: the checkpoint at 5/0 failed: InvalidStateException");
+}
+
+TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker", "[process]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({"checkpoint, uncaught"}, 5);
+  daemon.expect_checkpoint("5");
+  SECTION("ShutdownException: the status is answered") {
+    daemon.answer("ShutdownException");
+    daemon.expect_status("processRecords");
+    daemon.lease_lost();
+    daemon.expect_status("leaseLost");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+    CHECK(contains(daemon.stderr_so_far(), "process_records (record 5/0) ended early"));
+  }
+  SECTION("any other error ends it") {
+    daemon.answer("InvalidStateException");
+    daemon.expect_checkpoint("5");  // it was declared complete
+    daemon.answer("InvalidStateException");
+    CHECK(daemon.wait_exit() == 10);
+  }
+}
+
+TEST_CASE("a batch that is kept in automatic mode is warned of once", "[process]") {
+  scripted_daemon daemon({child, "at_once"});
+  start(daemon);
+  for (unsigned i = 1; i <= 2; ++i) {
+    daemon.records({"keep the batch"}, i);
+    daemon.expect_checkpoint(std::to_string(i));
+    daemon.expect_status("processRecords");
+    daemon.answer();
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(count(daemon.stderr_so_far(), "use checkpoint_mode::manual") == 1);
+}
+
+TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  SECTION("on the callbacks' thread") {
+    daemon.records({"checkpoint"}, 5);
+    daemon.expect_checkpoint("5");
+  }
+  SECTION("on another thread") {
+    daemon.records({"checkpoint between callbacks"}, 5);
+    daemon.expect_status("processRecords");
+    daemon.await_stderr("thread waits");
+  }
+  const std::size_t before = daemon.wake_ups();
+  std::this_thread::sleep_for(1s);
+  CHECK(daemon.wake_ups() - before <= 20);
+}
+
+TEST_CASE("the longest durations mean never, and do not overflow", "[process]") {
+  scripted_daemon daemon({child, "longest_times", "fast_retry"});
+  start(daemon);
+  daemon.records({"a"}, 1);
+  daemon.expect_checkpoint("1");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  SECTION("checkpoint_interval") {
+    daemon.records({"b"}, 2);
+    daemon.expect_status("processRecords");
+  }
+  SECTION("shutdown_retry_limit") {
+    daemon.records({"b"}, 2);
+    daemon.expect_status("processRecords");
+    daemon.shutdown_requested();
+    daemon.expect_checkpoint("2");
+    daemon.answer("ThrottlingException");
+    daemon.expect_checkpoint("2");
+    daemon.answer();
+    daemon.expect_status("shutdownRequested");
+  }
+  SECTION("grace_time") {
+    daemon.records({"wait for stop", "pause"}, 2);
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "batch of 2"));
+  }
+}
+
+TEST_CASE("a checkpointer in a static object can be used while the process exits", "[process]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  daemon.records({"checkpoint in a static object"}, 5);
+  daemon.expect_status("processRecords");
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(contains(daemon.stderr_so_far(), "at exit: the daemon is gone"));
+}
+
 TEST_CASE("a waiting checkpoint without an open action ends by its deadline and stays pending",
           "[process][P25]") {
-  scripted_daemon daemon({child, "by_request"});
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   daemon.records({"checkpoint with a deadline"}, 5);
   daemon.expect_status("processRecords");
@@ -160,7 +310,7 @@ TEST_CASE("a waiting checkpoint without an open action ends by its deadline and 
 }
 
 TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
-  scripted_daemon daemon({child, "by_request"}, {"", {"IN_LEASE_LOST=sleep"}});
+  scripted_daemon daemon({child, "manual", "at_once"}, {"", {"IN_LEASE_LOST=sleep"}});
   start(daemon);
   daemon.records({"checkpoint between callbacks"}, 5);
   daemon.expect_status("processRecords");
@@ -171,7 +321,7 @@ TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
 }
 
 TEST_CASE("the end of the input fails what waits between callbacks", "[process][P57]") {
-  scripted_daemon daemon({child, "by_request"});
+  scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   daemon.records({"checkpoint between callbacks"}, 5);
   daemon.expect_status("processRecords");
@@ -209,7 +359,7 @@ TEST_CASE("the null checkpoint at a shard's end is retried, and no status follow
 }
 
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back", "[process][P6]") {
-  scripted_daemon daemon({child, "every_batch"});
+  scripted_daemon daemon({child, "at_once"});
   start(daemon);
   daemon.records({"small"});
   daemon.expect_checkpoint("1");

@@ -8,7 +8,7 @@
 
 namespace kclxx::test {
 
-/// process/child.cpp, which does what a record's text says.
+/// children/test_child.cpp, which does what a record's text says.
 inline const std::string child = KCLXX_TEST_CHILD;
 
 inline void start(scripted_daemon& daemon) {
@@ -18,6 +18,12 @@ inline void start(scripted_daemon& daemon) {
 
 inline bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
+}
+
+inline int count(const std::string& text, std::string_view part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
 }
 
 }  // namespace kclxx::test

@@ -79,7 +79,7 @@ TEST_CASE("each message begins on a line of its own", "[process][P3]") {
 TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][P32]") {
   scripted_daemon daemon({child});
   start(daemon);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) daemon.signal_group(signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE}) daemon.signal_group(signal);
   daemon.shutdown_requested();
   daemon.expect_status("shutdownRequested");
   daemon.await_stderr("shutdown requested");
@@ -99,7 +99,7 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
   CHECK(contains(seen, "stdin ended"));
   CHECK(contains(seen, "SigBlk:\t0000000000000000"));
   const auto ignored = std::stoull(seen.substr(seen.find("SigIgn:") + 7), nullptr, 16);
-  for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM}) {
     CHECK((ignored >> (signal - 1) & 1) == 0);
   }
   CHECK(contains(seen, " 0 -> /dev/null"));
@@ -122,7 +122,7 @@ TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
   daemon.records({what});
   CHECK(daemon.wait_exit() == 10);
   CHECK_FALSE(contains(daemon.rest(), "processRecords"));
-  CHECK(contains(daemon.stderr_so_far(), "process_records failed: "));
+  CHECK(contains(daemon.stderr_so_far(), "process_records (record 1/0) failed: "));
 }
 
 TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
@@ -164,6 +164,14 @@ TEST_CASE("the end of the input ends the process in time, with its status",
   SECTION("in the middle of a line: 12") {
     start(daemon);
     daemon.send_raw(R"({"action":"processRec)");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
+  }
+  SECTION("after a record in the middle of a batch: 12") {
+    start(daemon);
+    daemon.send_raw(
+        R"({"action":"processRecords","records":[{"data":"YQ==","sequenceNumber":"1"})");
     daemon.close_input();
     CHECK(daemon.wait_exit() == 12);
     CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
@@ -228,8 +236,9 @@ TEST_CASE("messages go where the options say, or to stderr with the shard's name
     start(daemon);
     daemon.send(R"({"action":"ping"})");
     daemon.expect_status("ping");
-    const std::string said = daemon.await_stderr("own log 1: the daemon sent an action");
-    CHECK_FALSE(contains(said, "kclxx"));
+    const std::string said =
+        daemon.await_stderr("own log 1 shardId-000000000007: the daemon sent an action");
+    CHECK_FALSE(contains(said, "kclxx "));
   }
   SECTION("stderr") {
     scripted_daemon daemon({child});

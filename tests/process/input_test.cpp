@@ -23,7 +23,7 @@ TEST_CASE("a plain file as stdin is worked off and ends in order", "[process][P5
                       << R"({"action":"checkpoint","sequenceNumber":"9"})"
                       << "\n"
                       << R"({"action":"leaseLost"})";  // no newline at the end
-  scripted_daemon daemon({child}, {file.string(), {}});
+  scripted_daemon daemon({child, "at_once"}, {file.string(), {}});
   daemon.expect_status("initialize");
   daemon.expect_checkpoint("7");
   daemon.expect_status("processRecords");
@@ -145,3 +145,52 @@ TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][P8
   REQUIRE(at != std::string::npos);
   CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
 }
+
+TEST_CASE("a line of blanks is skipped and logged once", "[process][P7]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  for (const char* blank : {"", "   ", "\t\r"}) daemon.send(blank);
+  daemon.records({"a"});
+  daemon.expect_status("processRecords");
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
+}
+
+TEST_CASE("an input that cannot be read ends the process with one line", "[process]") {
+  scripted_daemon daemon({child}, {"/", {}});
+  CHECK(daemon.wait_exit() == 12);
+  const std::string said = daemon.stderr_so_far();
+  CHECK(contains(said, "cannot read from the daemon: Is a directory"));
+  CHECK(count(said, "kclxx error: ") == 1);
+}
+
+#ifndef KCLXX_IS_SANITIZED  // a sanitizer needs more address space than there is
+TEST_CASE("without memory for a line the process leaves, and whatever waits fails", "[process]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  std::string expected;
+  SECTION("while idle") {
+    daemon.records({"limit the memory"});
+    daemon.expect_status("processRecords");
+  }
+  SECTION("while a callback waits in checkpoint()") {
+    daemon.records({"limit the memory", "checkpoint"});
+    daemon.expect_checkpoint("2");
+    expected = "checkpoint failed: the daemon is gone";
+  }
+  SECTION("while another thread waits in checkpoint()") {
+    daemon.records({"limit the memory", "checkpoint between callbacks"});
+    daemon.expect_status("processRecords");
+    daemon.await_stderr("thread waits");
+    expected = "thread: the daemon is gone";
+  }
+  const std::string piece(1 << 20, ' ');
+  while (daemon.send_raw(piece)) continue;
+  CHECK(daemon.wait_exit() == 16);
+  const std::string said = daemon.stderr_so_far();
+  CHECK(contains(said, expected));
+  CHECK(contains(said, "cannot serve the daemon: "));
+  CHECK(count(said, " error: ") == 1);
+}
+#endif

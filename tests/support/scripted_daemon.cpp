@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
@@ -28,6 +29,14 @@ pipe_ends make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
   return {ends[0], ends[1]};
+}
+
+std::size_t status_value(const std::string& of, std::string_view name) {
+  std::ifstream status(of + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name)) return std::stoul(line.substr(name.size()));
+  }
+  return 0;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -116,7 +125,8 @@ void scripted_daemon::records(const std::vector<std::string>& texts, std::uint64
 }
 
 void scripted_daemon::answer(std::string_view error) {
-  send(R"({"action":"checkpoint","sequenceNumber":null,"error":")" + std::string(error) + "\"}");
+  send(R"({"action":"checkpoint",)" + checkpointed_ + R"(,"error":)" +
+       (error.empty() ? "null" : "\"" + std::string(error) + "\"") + "}");
 }
 
 void scripted_daemon::close_input() {
@@ -143,6 +153,10 @@ std::string scripted_daemon::next_line() {
       buffer_.erase(0, end + 1);
       if (line.empty()) continue;
       dialogue_.append("< ").append(line).append("\n");
+      static constexpr std::string_view checkpoint = R"({"action":"checkpoint",)";
+      if (line.starts_with(checkpoint)) {
+        checkpointed_ = line.substr(checkpoint.size(), line.size() - checkpoint.size() - 1);
+      }
       return line;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
@@ -218,11 +232,16 @@ std::string scripted_daemon::await_stderr(std::string_view text) {
 }
 
 std::size_t scripted_daemon::resident_kib() const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  return status_value("/proc/" + std::to_string(pid_), "VmRSS:");
+}
+
+std::size_t scripted_daemon::wake_ups() const {
+  std::size_t sum = 0;
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    sum += status_value(task.path().string(), "voluntary_ctxt_switches:");
   }
-  return 0;
+  return sum;
 }
 
 std::string base64(std::string_view bytes) {

@@ -44,8 +44,8 @@ class scripted_daemon {
   void lease_lost() { send(R"({"action":"leaseLost"})"); }
   void shard_ended() { send(R"({"action":"shardEnded"})"); }
   void shutdown_requested() { send(R"({"action":"shutdownRequested"})"); }
-  void answer() { send(R"({"action":"checkpoint","sequenceNumber":null,"error":null})"); }
-  void answer(std::string_view error);
+  /// Answers the last checkpoint line; an empty error: it is persisted.
+  void answer(std::string_view error = {});
   void close_input();
 
   // What the child says.
@@ -67,6 +67,8 @@ class scripted_daemon {
   std::string await_stderr(std::string_view text);
   [[nodiscard]] std::string stderr_so_far();
   [[nodiscard]] std::size_t resident_kib() const;
+  /// How often the child's threads have waited so far.
+  [[nodiscard]] std::size_t wake_ups() const;
 
  private:
   bool fill(std::chrono::milliseconds limit);
@@ -77,6 +79,7 @@ class scripted_daemon {
   int input_ = -1;
   int output_ = -1;
   int error_ = -1;
+  std::string checkpointed_ = R"("sequenceNumber":null)";  // by the last checkpoint line
   std::string buffer_;
   std::string stderr_;
   std::string dialogue_;
