@@ -13,6 +13,8 @@
 namespace kclxx::io {
 
 input_poll::input_poll(int input) : input_(input) {
+  // poll(2) would wait on it until the end of time.
+  if (input < 0) throw std::system_error(EBADF, std::generic_category(), "the input");
   int ends[2];
   if (::pipe(ends) == -1) {
     throw std::system_error(errno, std::generic_category(), "no pipe between the threads");

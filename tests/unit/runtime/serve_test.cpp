@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions over socket pairs in this process, with real threads.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+
+#include "support/catch.hpp"
+#include "unit/runtime/served_shard.hpp"
+
+namespace kclxx::runtime {
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::served_shard;
+
+auto count_of(const char* directory) {
+  return std::distance(std::filesystem::directory_iterator(directory),
+                       std::filesystem::directory_iterator());
+}
+
+/// True once it holds; false when it does not within 20 s.
+bool comes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+run_options manual_and_at_once() {
+  run_options options;
+  options.mode = checkpoint_mode::manual;
+  options.checkpoint_interval = 0ms;
+  return options;
+}
+
+/// Checks that its records are its shard's, and checkpoints each batch.
+class careful : public record_processor {
+ public:
+  careful(const shard_context& context, std::atomic<int>& handled, std::future<void> stuck_until)
+      : shard_id_(context.shard_id()), handled_(handled), stuck_until_(std::move(stuck_until)) {}
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
+    for (const record& one : batch) {
+      if (one.data() == "throw") throw std::runtime_error("as told");
+      if (one.data() == "stuck") return stuck_until_.wait();
+      if (one.data() != shard_id_) throw std::runtime_error("a record of another shard");
+    }
+    checkpointer.async_checkpoint(batch, [&handled = handled_](std::error_code result) {
+      if (!result) ++handled;
+    });
+  }
+
+ private:
+  std::string shard_id_;
+  std::atomic<int>& handled_;
+  std::future<void> stuck_until_;
+};
+
+}  // namespace
+
+TEST_CASE("64 sessions run in one process; one that throws and one that is stuck harm no other",
+          "[serve][P57]") {
+  constexpr std::size_t sessions = 64;
+  constexpr int batches = 20;
+  constexpr std::size_t thrower = 7;
+  constexpr std::size_t stuck = 11;
+  const auto threads_before = count_of("/proc/self/task");
+  const auto descriptors_before = count_of("/proc/self/fd");
+  std::vector<exit_status> statuses(sessions);
+  std::vector<std::string> failures(sessions);
+  std::vector<std::atomic<int>> handled(sessions);
+  std::promise<void> release;
+  {
+    std::vector<std::thread> daemons;
+    for (std::size_t i = 0; i < sessions; ++i) {
+      daemons.emplace_back(
+          [&, i, released = i == stuck ? release.get_future() : std::future<void>()]() mutable {
+            const std::string shard_id = "shard-" + std::to_string(i);
+            run_options options = manual_and_at_once();
+            if (i == stuck) options.grace_time = 100ms;
+            served_shard shard(
+                [&](const shard_context& context) {
+                  return std::make_unique<careful>(context, handled[i], std::move(released));
+                },
+                options);
+            try {
+              shard.initialize(shard_id);
+              for (unsigned batch = 1; batch <= batches; ++batch) {
+                shard.records({shard_id, shard_id}, 2 * batch);
+                shard.answer_until_status();
+              }
+              if (i == thrower) shard.records({"throw"}, 1000);
+              if (i == stuck) shard.records({"stuck"}, 1000);
+              if (i != thrower) shard.close();
+              statuses[i] = shard.status();
+            } catch (const std::exception& error) {
+              failures[i] = error.what();
+            }
+          });
+    }
+    for (std::thread& one : daemons) one.join();
+  }
+  for (std::size_t i = 0; i < sessions; ++i) {
+    CAPTURE(i);
+    CHECK(failures[i].empty());
+    CHECK(handled[i] == batches);
+    CHECK(statuses[i] == (i == thrower ? exit_status::callback_failed
+                          : i == stuck ? exit_status::callback_stuck
+                                       : exit_status::ok));
+  }
+  CHECK(count_of("/proc/self/task") > threads_before);  // the one that is stuck
+  release.set_value();
+  CHECK(comes_true([&] { return count_of("/proc/self/task") == threads_before; }));
+  CHECK(comes_true([&] { return count_of("/proc/self/fd") == descriptors_before; }));
+}
+
+namespace {
+
+/// Gives its checkpointer away.
+class lender : public record_processor {
+ public:
+  explicit lender(std::promise<checkpointer>& to) : to_(to) {}
+  void initialize(const shard_context& context) override {
+    to_.set_value(context.get_checkpointer());
+  }
+  void process_records(record_batch, const checkpointer&) override {}
+
+ private:
+  std::promise<checkpointer>& to_;
+};
+
+thread_local bool is_in_call = false;
+
+/// What the handlers of one thread have seen.
+struct calls {
+  static constexpr int most = 50;
+  std::array<std::atomic<int>, most> handled{};
+  std::atomic<int> inside{0};
+};
+
+void request(const checkpointer& from, const checkpoint_target& target,
+             checkpoint_handler handler) {
+  is_in_call = true;
+  from.async_checkpoint(target, std::move(handler));
+  is_in_call = false;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "100 threads call async_checkpoint during deliveries: each handler is called once, never "
+    "inside the call, and positions never go backward",
+    "[serve][P36]") {
+  constexpr int threads = 100;
+  std::promise<checkpointer> lent;
+  served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
+  shard.initialize("shard-0");
+  const checkpointer from = lent.get_future().get();
+
+  std::atomic<std::uint64_t> delivered{1};
+  std::vector<calls> of_thread(threads);
+  std::atomic<int> running = threads;
+  std::vector<std::thread> all;
+  for (unsigned i = 0; i < threads; ++i) {
+    all.emplace_back([&, i] {
+      std::mt19937 random(i);
+      calls& mine = of_thread[i];
+      for (std::atomic<int>& handled : mine.handled) {
+        const std::uint64_t number = 1 + random() % delivered;
+        checkpoint_target target;
+        if (random() % 4 != 0) target = sequence_position(std::to_string(number));
+        request(from, target, [&mine, &handled, from, target](std::error_code) {
+          mine.inside += is_in_call ? 1 : 0;
+          // Under a lock this would never return.
+          request(from, target, [&mine, &handled](std::error_code) {
+            mine.inside += is_in_call ? 1 : 0;
+            ++handled;
+          });
+        });
+        if (random() % 8 == 0) std::this_thread::sleep_for(1ms);
+      }
+      --running;
+    });
+  }
+  std::uint64_t last = 0;
+  bool is_ascending = true;
+  for (std::uint64_t batch = 1; batch <= 100 || running > 0; ++batch) {
+    shard.records({"a", "b", "c"}, 3 * batch);
+    for (const std::uint64_t position : shard.answer_until_status()) {
+      is_ascending &= position > last && position <= 3 * batch + 2;
+      last = position;
+    }
+    delivered = 3 * batch + 2;
+  }
+  for (std::thread& one : all) one.join();
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(is_ascending);
+  CHECK(last > 0);
+  CHECK(comes_true([&] {
+    return std::all_of(of_thread.begin(), of_thread.end(), [](const calls& one) {
+      return std::all_of(one.handled.begin(), one.handled.end(),
+                         [](const auto& handled) { return handled > 0; });
+    });
+  }));
+  for (const calls& one : of_thread) {
+    CHECK(one.inside == 0);
+    for (const auto& handled : one.handled) CHECK(handled == 1);
+  }
+}
+
+TEST_CASE("handlers that throw end the session, and the others are called all the same",
+          "[serve][P53]") {
+  std::promise<checkpointer> lent;
+  served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
+  shard.initialize("shard-0");
+  const checkpointer from = lent.get_future().get();
+  shard.records({"a"}, 1);
+  shard.answer_until_status();
+  std::atomic<int> called = 0;
+  for (int i = 0; i < 10; ++i) {
+    from.async_checkpoint(sequence_position("1"), [&](std::error_code) {
+      ++called;
+      throw std::runtime_error("as told");
+    });
+  }
+  shard.records({"b"}, 2);
+  CHECK_NOTHROW(shard.next_line());
+  // The checkpoint at 1 goes out with the status. Its answer calls all handlers.
+  shard.send(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":0,"error":null})");
+  CHECK(shard.status() == exit_status::callback_failed);
+  CHECK(called == 10);
+  const auto logged = shard.logged();
+  CHECK(std::count_if(logged.begin(), logged.end(), [](const log_entry& entry) {
+          return entry.text == "a checkpoint handler failed: as told";
+        }) >= 1);
+}
+
+TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {
+  std::promise<checkpointer> lent;
+  std::optional<checkpointer> from;
+  {
+    served_shard shard([&] { return std::make_unique<lender>(lent); });
+    shard.initialize("shard-0");
+    from = lent.get_future().get();
+    shard.close();
+    CHECK(shard.status() == exit_status::ok);
+  }
+  std::promise<std::error_code> result;
+  from->async_checkpoint({}, [&](std::error_code error) { result.set_value(error); });
+  from.reset();  // the last that holds the session
+  auto future = result.get_future();
+  REQUIRE(future.wait_for(20s) == std::future_status::ready);
+  CHECK(future.get() == errc::daemon_gone);
+}
+
+TEST_CASE("an input that is reset while idle ends the session with one line", "[serve]") {
+  served_shard shard([](record_batch) {});
+  shard.send(R"({"action":"initialize","shardId":"shard-0"})");
+  shard.await_unread();  // the status, which is lost
+  shard.close();
+  CHECK(shard.status() == exit_status::daemon_gone);
+  const auto logged = shard.logged();
+  REQUIRE(logged.size() == 1);
+  CHECK(logged.front() == log_entry{log_level::error, "shard-0",
+                                    "cannot read from the daemon: Connection reset by peer"});
+}
+
+TEST_CASE("serve refuses an input that is no descriptor", "[serve]") {
+  run_options options;
+  std::vector<log_entry> logged;
+  options.log = [&](const log_entry& entry) { logged.push_back(entry); };
+  CHECK(serve(
+            {-1, -1}, [](record_batch) {}, options) == exit_status::start_failed);
+  CHECK(logged.size() == 1);
+}
+
+TEST_CASE("sleep_until ends within 100 ms of the stop token, and false", "[serve]") {
+  using clock = std::chrono::steady_clock;
+  struct times {
+    std::promise<clock::time_point> stopped;
+    std::promise<clock::time_point> woken;
+  } at;
+  class sleeper : public record_processor {
+   public:
+    sleeper(const shard_context& context, times& to)
+        : context_(context),
+          to_(to),
+          stopped_(context.stop_token(), [&] { to_.stopped.set_value(clock::now()); }) {}
+    void process_records(record_batch, const checkpointer&) override {
+      if (!context_.sleep_for(1h)) to_.woken.set_value(clock::now());
+    }
+
+   private:
+    const shard_context& context_;
+    times& to_;
+    std::stop_callback<std::function<void()>> stopped_;
+  };
+  served_shard shard(
+      [&](const shard_context& context) { return std::make_unique<sleeper>(context, at); });
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  shard.close();
+  CHECK(shard.status() == exit_status::daemon_gone);
+  const auto late = at.woken.get_future().get() - at.stopped.get_future().get();
+  CHECK(late < 100ms);
+}
+
+}  // namespace kclxx::runtime

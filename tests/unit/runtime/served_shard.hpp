@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <poll.h>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <kclxx/serve.hpp>
+
+#include "support/scripted_daemon.hpp"
+
+namespace kclxx::test {
+
+/// A shard that `serve` serves on a thread, and the daemon's end of its socket pair.
+///
+/// Thread safety: none. What fails throws, since Catch's assertions belong to one thread.
+class served_shard {
+ public:
+  explicit served_shard(processor_factory make_processor, run_options options = {}) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == -1) {
+      throw std::runtime_error("socketpair");
+    }
+    daemon_ = ends[0];
+    child_ = ends[1];
+    if (!options.log) options.log = [log = log_](const log_entry& entry) { log->add(entry); };
+    status_ = std::async(std::launch::async, [this, make = std::move(make_processor), options] {
+      return serve({child_, child_}, make, options);
+    });
+  }
+  ~served_shard() {
+    close();
+    if (status_.valid()) status_.wait();
+    ::close(child_);
+  }
+  served_shard(const served_shard&) = delete;
+  served_shard& operator=(const served_shard&) = delete;
+
+  void send(const std::string& line) const {
+    const std::string text = line + "\n";
+    if (::send(daemon_, text.data(), text.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(text.size())) {
+      throw std::runtime_error("the child does not read: " + line);
+    }
+  }
+  void initialize(const std::string& shard_id) {
+    send(R"({"action":"initialize","shardId":")" + shard_id + "\"}");
+    expect_status("initialize");
+  }
+  void records(const std::vector<std::string>& texts, std::uint64_t first) const {
+    send(records_line(texts, first));
+  }
+  /// The next line that is not empty.
+  std::string next_line() {
+    for (;;) {
+      const auto end = read_.find('\n');
+      if (end != std::string::npos) {
+        std::string line = read_.substr(0, end);
+        read_.erase(0, end + 1);
+        if (!line.empty()) return line;
+        continue;
+      }
+      pollfd ready{daemon_, POLLIN, 0};
+      std::array<char, 4096> bytes{};
+      const ssize_t n =
+          ::poll(&ready, 1, 20000) == 1 ? ::read(daemon_, bytes.data(), bytes.size()) : -1;
+      if (n <= 0) throw std::runtime_error("no further line from the child");
+      read_.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+  }
+  void expect_status(const std::string& action) {
+    const std::string line = next_line();
+    if (line != R"({"action":"status","responseFor":")" + action + "\"}") {
+      throw std::runtime_error("not the status of " + action + ": " + line);
+    }
+  }
+  /// Answers checkpoints until the status of processRecords. Returns their sequence numbers.
+  std::vector<std::uint64_t> answer_until_status() {
+    std::vector<std::uint64_t> positions;
+    for (;;) {
+      const std::string line = next_line();
+      static const std::string key = R"("sequenceNumber":")";
+      const auto at = line.find(key);
+      if (at == std::string::npos) {
+        if (line != R"({"action":"status","responseFor":"processRecords"})") {
+          throw std::runtime_error("not a status: " + line);
+        }
+        return positions;
+      }
+      positions.push_back(std::stoull(line.substr(at + key.size())));
+      send(line);  // an answer has the same fields
+    }
+  }
+  /// Waits until the child has written something, and leaves it unread.
+  void await_unread() const {
+    pollfd ready{daemon_, POLLIN, 0};
+    if (::poll(&ready, 1, 20000) != 1) throw std::runtime_error("the child writes nothing");
+  }
+  /// The daemon's end of the input, and of the output.
+  void close() {
+    if (daemon_ != -1) ::close(std::exchange(daemon_, -1));
+  }
+  [[nodiscard]] exit_status status() { return status_.get(); }
+  [[nodiscard]] std::vector<log_entry> logged() const { return log_->entries(); }
+
+ private:
+  class log_of_shard {
+   public:
+    void add(const log_entry& entry) {
+      const std::lock_guard lock(mutex_);
+      entries_.push_back(entry);
+    }
+    std::vector<log_entry> entries() {
+      const std::lock_guard lock(mutex_);
+      return entries_;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::vector<log_entry> entries_;
+  };
+
+  int daemon_ = -1;
+  int child_ = -1;
+  std::string read_;
+  std::shared_ptr<log_of_shard> log_ = std::make_shared<log_of_shard>();
+  std::future<exit_status> status_;
+};
+
+}  // namespace kclxx::test
