@@ -62,6 +62,11 @@ void child::arm(session::timer which, std::chrono::milliseconds after) {
   session_timers_.at(static_cast<std::size_t>(which)) = clock_->now() + after;
 }
 
+void child::call(session::call what) {
+  if (what.what == session::callback::lease_lost) timers_.end();
+  call_ = std::move(what);
+}
+
 void child::wake(session::waiter_id waiter, std::error_code result) {
   const auto found = waiting_.find(waiter);
   if (found != waiting_.end()) found->second = result;
@@ -70,7 +75,7 @@ void child::wake(session::waiter_id waiter, std::error_code result) {
 void child::left(exit_status status) {
   call_.reset();
   session_timers_ = {};
-  timers_.clear();
+  timers_.end();
   around_.left(status);
 }
 
@@ -186,7 +191,7 @@ void child::run_callback() {
 }
 
 void child::run_timer(const driver::shard_timers::function& timer) {
-  is_in_user_code_ = true;
+  is_in_user_code_ = is_in_timer_ = true;
   std::optional<std::string> failure;
   try {
     (*timer)();
@@ -200,7 +205,7 @@ void child::run_timer(const driver::shard_timers::function& timer) {
 }
 
 void child::end_user_code() {
-  is_in_user_code_ = false;
+  is_in_user_code_ = is_in_timer_ = false;
   patience_.reset();
   if (stop_thread_.joinable()) stop_thread_.join();
 }
@@ -214,7 +219,7 @@ void child::kill() {
   keep_undestroyed(driver_.processor());
   is_killed_ = true;
   tasks_.clear();
-  timers_.clear();
+  timers_.end();
 }
 
 void child::finish() {
@@ -222,7 +227,7 @@ void child::finish() {
   driver_.processor().destroy();
   is_killed_ = true;
   tasks_.clear();
-  timers_.clear();
+  timers_.end();
 }
 
 // --- Time ---
@@ -273,6 +278,7 @@ std::error_code child::wait(const std::optional<sequence_position>& position,
   usage_->require_owner("checkpoint()");
   if (is_killed_) return errc::daemon_gone;
   leave_callback_of_the_dead();
+  if (is_in_timer_) return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
   driver_.on_checkpoint(id, position, is_in_user_code_);
@@ -314,7 +320,7 @@ void child::submit(const std::optional<sequence_position>& position, checkpoint_
   usage_->require_owner("async_checkpoint()");
   if (is_killed_) return;
   leave_callback_of_the_dead();
-  driver_.on_submit(position, std::move(handler), is_in_user_code_);
+  driver_.on_submit(position, std::move(handler), is_in_user_code_ && !is_in_timer_);
   settle();
 }
 
@@ -331,9 +337,7 @@ child::timer_id child::start_timer(std::chrono::milliseconds delay,
                                    std::chrono::milliseconds period,
                                    std::function<void()> function) {
   usage_->require_owner("a timer");
-  const timer_id id = timers_.start(clock_->now() + delay, period, std::move(function));
-  if (is_killed_ || status()) timers_.cancel(id);
-  return id;
+  return timers_.start(clock_->now() + delay, period, std::move(function));
 }
 
 }  // namespace kclxx::testing

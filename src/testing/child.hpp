@@ -107,7 +107,7 @@ class child final : public shard_service,
  private:
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
-  void call(session::call what) override { call_ = std::move(what); }
+  void call(session::call what) override;
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool) override {}
   void left(exit_status status) override;
@@ -146,6 +146,7 @@ class child final : public shard_service,
   std::thread stop_thread_;
   std::exception_ptr thrown_;
   bool is_in_user_code_ = false;
+  bool is_in_timer_ = false;
   bool has_input_ended_ = false;
   bool is_killed_ = false;
 };

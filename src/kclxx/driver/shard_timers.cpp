@@ -9,6 +9,7 @@ namespace kclxx::driver {
 shard_timers::timer_id shard_timers::start(time_point due, std::chrono::milliseconds period,
                                            std::function<void()> call) {
   const timer_id id = next_id_++;
+  if (has_ended_) return id;
   timers_.emplace(id, timer{due, period, std::make_shared<std::function<void()>>(std::move(call))});
   return id;
 }

@@ -24,7 +24,11 @@ class shard_timers {
 
   timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
   void cancel(timer_id id);
-  void clear() { timers_.clear(); }
+  /// Ends all timers; those that are started later never call.
+  void end() {
+    timers_.clear();
+    has_ended_ = true;
+  }
 
   [[nodiscard]] std::optional<time_point> next_due() const;
   /// The function of a timer that is due, or null. A periodic timer is due again a period later,
@@ -41,6 +45,7 @@ class shard_timers {
 
   std::map<timer_id, timer> timers_;  // few: a search for the first is cheap
   timer_id next_id_ = 1;
+  bool has_ended_ = false;
 };
 
 }  // namespace kclxx::driver

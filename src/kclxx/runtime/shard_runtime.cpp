@@ -24,9 +24,6 @@ namespace {
 constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{300};
 
-/// Sums of a time and such a duration do not overflow.
-constexpr milliseconds longest_timer = std::chrono::hours(24 * 365 * 10);
-
 }  // namespace
 
 /// User code that has no thread of its own runs when the lock is released: it may call back.
@@ -104,7 +101,7 @@ exit_status shard_runtime::serve() {
 
 void shard_runtime::left(exit_status) {
   call_.reset();
-  timers_.clear();
+  timers_.end();
   has_work_.notify_all();
   wake_reader();
   const auto rest = grace_end_ ? std::chrono::ceil<milliseconds>(*grace_end_ - clock::now())
@@ -224,6 +221,7 @@ void shard_runtime::arm(session::timer which, milliseconds after) {
 
 void shard_runtime::call(session::call what) {
   if (what.what == session::callback::initialize) shard_id_ = what.shard_id;
+  if (what.what == session::callback::lease_lost) timers_.end();
   call_ = std::move(what);
   has_work_.notify_one();
   wake_reader();
@@ -315,13 +313,8 @@ bool shard_runtime::sleep_until(time_point deadline) {
 
 shard_runtime::timer_id shard_runtime::start_timer(milliseconds delay, milliseconds period,
                                                    std::function<void()> function) {
-  const auto clamped = [](milliseconds time) {
-    return std::clamp<milliseconds>(time, milliseconds(0), longest_timer);
-  };
   const std::lock_guard lock(mutex_);
-  const timer_id id =
-      timers_.start(clock::now() + clamped(delay), clamped(period), std::move(function));
-  if (driver_.status()) timers_.cancel(id);
+  const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
   has_work_.notify_one();
   wake_reader();
   return id;
