@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch's whole dialogue without I/O: processRecords, a request at its end, the status, and the
+// A batch's whole dialogue without I/O: processRecords, async_checkpoint, the status, and the
 // answer to the checkpoint.
 #include "session/session.hpp"
 
@@ -24,7 +24,8 @@ sequence_position position(std::uint64_t batch) {
 
 void session_batch(benchmark::State& state) {
   run_options options;
-  options.complete = complete_when::by_request;
+  options.mode = checkpoint_mode::manual;
+  options.checkpoint_interval = std::chrono::milliseconds(0);
   session::session session(options);
   session::actions actions;
   const session::time_point now{};
@@ -36,9 +37,9 @@ void session_batch(benchmark::State& state) {
     const sequence_position end = position(++batch);
     actions.clear();
     session.on_message({"processRecords", protocol::process_records{{}, end}}, {}, now, actions);
-    benchmark::DoNotOptimize(session.on_request(end, now, actions));
+    session.on_submit({}, end, true, now, actions);
     session.on_callback_returned(now, actions);
-    session.on_message({"checkpoint", protocol::checkpoint_answer{}}, {}, now, actions);
+    session.on_message({"checkpoint", protocol::checkpoint_answer{{}, end}}, {}, now, actions);
     // call, write_checkpoint, write_status
     if (actions.size() != 3) {
       state.SkipWithError("not the dialogue that is to be measured");

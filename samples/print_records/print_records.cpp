@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints each record. stdout is safe: it leads to the daemon's log, not into the dialogue.
 #include <iostream>
-#include <memory>
 
 #include <kclxx/kclxx.hpp>
 
@@ -10,13 +9,11 @@ class print_records : public kclxx::record_processor {
     std::cout << "reading " << context.shard_id() << "\n";
   }
 
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer&) override {
+  void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
     for (const kclxx::record& record : batch) {
       std::cout << record.partition_key().value_or("-") << ": " << record.data() << "\n";
     }
   }  // what this returned from is checkpointed, every five seconds
 };
 
-int main() {
-  return kclxx::run([] { return std::make_unique<print_records>(); });
-}
+int main() { return kclxx::run<print_records>(); }

@@ -23,8 +23,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   kclxx::run_options options;
-  options.complete = kclxx::complete_when::by_request;
+  options.mode = kclxx::checkpoint_mode::manual;
+  options.checkpoint_interval = std::chrono::seconds(0);  // the flushes are paced
   return kclxx::run(
-      [&] { return std::make_unique<word_count>(argv[1], std::chrono::seconds(seconds)); },
+      [&](const kclxx::shard_context& context) {
+        return std::make_unique<word_count>(context, argv[1], std::chrono::seconds(seconds));
+      },
       options);
 }

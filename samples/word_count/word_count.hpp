@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
 
 #include <kclxx/kclxx.hpp>
 
@@ -11,24 +10,22 @@
 
 /// Counts the words of a shard's records in DIRECTORY/<shard id>.counts.
 ///
-/// Run it with complete_when::by_request: a record is complete once its words are in the file, so
-/// the file is flushed first and the position requested after that.
+/// Run it with checkpoint_mode::manual: a record is complete once its words are in the file, so the
+/// file is flushed first, and checkpointed after that.
 class word_count : public kclxx::record_processor {
  public:
-  word_count(std::filesystem::path directory, std::chrono::seconds flush_interval);
+  /// Flushes every `flush_interval`; 0: with each batch.
+  word_count(const kclxx::shard_context& context, const std::filesystem::path& directory,
+             std::chrono::seconds flush_interval);
 
-  void initialize(const kclxx::shard_context& context) override;
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override;
-  void shard_ended(kclxx::checkpointer& checkpointer) override;
-  void shutdown_requested(kclxx::checkpointer& checkpointer) override;
+  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) override;
+  void shard_ended(const kclxx::checkpointer& checkpointer) override { flush(checkpointer); }
+  void shutdown_requested(const kclxx::checkpointer& checkpointer) override { flush(checkpointer); }
 
  private:
-  void flush(kclxx::checkpointer& checkpointer);
+  void flush(const kclxx::checkpointer& checkpointer);
 
-  std::filesystem::path directory_;
-  std::chrono::seconds flush_interval_;
-  const kclxx::shard_context* context_ = nullptr;
-  std::optional<counts> counts_;
-  std::chrono::steady_clock::time_point last_flush_{};
+  counts counts_;
+  bool flushes_each_batch_;
   bool is_flushed_ = true;
 };

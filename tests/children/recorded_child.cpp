@@ -53,7 +53,8 @@ class recorded_processor : public kclxx::record_processor {
     last_checkpoint_ = context.now();
   }
 
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
     if (options_.delay.count() > 0) std::this_thread::sleep_for(options_.delay * batch.size());
     const kclxx::record* only = nullptr;
     for (const kclxx::record& record : batch) {
@@ -72,22 +73,23 @@ class recorded_processor : public kclxx::record_processor {
 
   void lease_lost() override { journal_->line("lease_lost").write(); }
 
-  void shard_ended(kclxx::checkpointer&) override { journal_->line("shard_ended").write(); }
+  void shard_ended(const kclxx::checkpointer&) override { journal_->line("shard_ended").write(); }
 
-  void shutdown_requested(kclxx::checkpointer& checkpointer) override {
+  void shutdown_requested(const kclxx::checkpointer& checkpointer) override {
     journal_->line("shutdown_requested").write();
     checkpoint_all(checkpointer);
   }
 
  private:
-  void checkpoint_all(kclxx::checkpointer& checkpointer) {
+  void checkpoint_all(const kclxx::checkpointer& checkpointer) {
     if (options_.automatic || !options_.only.empty() || !last_) return;
     checkpoint(checkpointer, *last_);
     last_.reset();
     last_checkpoint_ = context_->now();
   }
 
-  void checkpoint(kclxx::checkpointer& checkpointer, const kclxx::sequence_position& position) {
+  void checkpoint(const kclxx::checkpointer& checkpointer,
+                  const kclxx::sequence_position& position) {
     try {
       checkpointer.checkpoint(position);
       journal_->line("checkpointed", position.sequence_number(), position.sub_sequence_number())
@@ -147,7 +149,7 @@ int main(int argc, char** argv) {
   if (chosen->automatic) {
     run_options.checkpoint_interval = *chosen->automatic;
   } else {
-    run_options.complete = kclxx::complete_when::by_request;
+    run_options.mode = kclxx::checkpoint_mode::manual;
   }
   std::optional<journal> journal_of_shard;
   const int status = kclxx::run(

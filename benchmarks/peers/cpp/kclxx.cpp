@@ -2,6 +2,7 @@
 // kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
 // last record, without waiting for the daemon's answer (--request) or waiting for it
 // (--checkpoint).
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -29,18 +30,17 @@ void obey(const kclxx::record_batch& batch) {
 class count_bytes : public kclxx::record_processor {
  public:
   explicit count_bytes(bool wait) : wait_(wait) {}
-  count_bytes(const count_bytes&) = delete;
-  count_bytes& operator=(const count_bytes&) = delete;
   ~count_bytes() override { std::fprintf(stderr, "%zu bytes\n", bytes_); }
 
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
     if (hooks_) obey(batch);
     for (const kclxx::record& record : batch) bytes_ += record.data().size();
     if (batch.empty()) return;
     if (wait_) {
-      checkpointer.checkpoint(batch.back().position());
+      checkpointer.checkpoint(batch);
     } else {
-      checkpointer.request(batch.back().position());
+      checkpointer.async_checkpoint(batch);
     }
   }
 
@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   kclxx::run_options options;
-  options.complete = kclxx::complete_when::by_request;
+  options.mode = kclxx::checkpoint_mode::manual;
+  options.checkpoint_interval = std::chrono::milliseconds(0);  // as the others: each batch
   return kclxx::run([&] { return std::make_unique<count_bytes>(how == "--checkpoint"); }, options);
 }

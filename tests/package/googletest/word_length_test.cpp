@@ -20,7 +20,7 @@ using kclxx::sequence_position;
 /// Finds the longest record, and waits for each checkpoint.
 class word_length : public kclxx::record_processor {
  public:
-  void process_records(kclxx::record_batch batch, kclxx::checkpointer& checkpointer) override {
+  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) override {
     for (const kclxx::record& one : batch) {
       if (one.data().empty()) throw std::invalid_argument("an empty word");
       longest = std::max(longest, one.data().size());
@@ -65,7 +65,7 @@ TEST_F(word_length_test, the_error_categories_are_the_library_s) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--child") {
-    return kclxx::run([] { return std::make_unique<word_length>(); });
+    return kclxx::run<word_length>();
   }
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
