@@ -58,9 +58,11 @@ line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
   auto result =
       decoder_.decode(line, length, memory->records, memory->arena, replaced_invalid_utf8);
   if (auto* error = std::get_if<protocol::decode_error>(&result)) {
-    return bad_line{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) +
-                    " " + error->what + "; the line has " + std::to_string(length) +
-                    " bytes and begins: " + excerpt(beginning_.data(), length)};
+    bad_line bad{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
+                 error->what + "; the line has " + std::to_string(length) +
+                 " bytes and begins: " + excerpt(beginning_.data(), length)};
+    beginning_.clear();
+    return bad;
   }
   beginning_.clear();
   has_replaced_ = has_replaced_ || replaced_invalid_utf8;
