@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is between the session and where it runs: options, handlers, user code, lines.
+#include "driver/session_driver.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace kclxx;
+using session::timer;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using lines = std::vector<std::string>;
+
+namespace {
+
+const session::time_point start_time{hours(1)};
+
+/// Hosts a driver, and plays the daemon.
+class child : private driver::host {
+ public:
+  explicit child(
+      const run_options& options = {}, processor_factory factory = [](const record_batch&) {})
+      : driver(std::move(factory), options, false, 1, *this) {}
+
+  void receive(std::string_view line) {
+    auto memory = std::make_shared<driver::batch_memory>();
+    memory->line.grow(line.size());
+    line.copy(memory->line.data(), line.size());
+    auto decoded = decoder_.decode(std::move(memory), line.size());
+    feed([&] { driver.on_line(std::move(decoded)); });
+  }
+  void initialize() {
+    receive(R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})");
+    run_call();
+  }
+  void records(const lines& numbers) {
+    std::string line = R"({"action":"processRecords","records":[)";
+    for (const std::string& number : numbers) {
+      line +=
+          (line.back() == '[' ? "" : ",") + (R"({"data":"","sequenceNumber":")" + number) + "\"}";
+    }
+    receive(line + "]}");
+  }
+  void answer(const std::string& number, const std::string& error = "null") {
+    receive(R"({"action":"checkpoint","sequenceNumber":")" + number +
+            R"(","subSequenceNumber":0,"error":)" + error + "}");
+  }
+  /// Runs the callback that was handed over.
+  driver::session_driver::callback_result run_call() {
+    REQUIRE(call_);
+    shard_context::fields names;
+    const auto result = driver.run_callback(*std::exchange(call_, std::nullopt),
+                                            shard_context({}).get_checkpointer(), names);
+    feed([&] { driver.on_callback_done(result); });
+    return result;
+  }
+  void submit(const std::string& number, checkpoint_handler handler) {
+    feed([&] { driver.on_submit(sequence_position(number), std::move(handler), true); });
+  }
+  void fires(timer which) {
+    const auto& due = timers.at(static_cast<std::size_t>(which));
+    REQUIRE(due);
+    now_ = *due;
+    feed([&] { driver.on_timer(which); });
+  }
+  /// As a host does, outside the event.
+  void run_handlers() {
+    while (!handlers.empty()) {
+      auto [handler, result] = std::move(handlers.front());
+      handlers.pop_front();
+      handler(result);
+    }
+  }
+  template <class Event>
+  void feed(Event event) {
+    is_in_event = true;
+    event();
+    is_in_event = false;
+  }
+  [[nodiscard]] bool logged(std::string_view text) const {
+    for (const std::string& line : log_lines) {
+      if (line.find(text) != std::string::npos) return true;
+    }
+    return false;
+  }
+  lines take_written() { return std::exchange(written, {}); }
+  void pass(milliseconds time) { now_ += time; }
+
+  driver::session_driver driver;
+  lines written;
+  lines log_lines;
+  std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
+  std::array<std::optional<time_point>, session::timer_count> timers;
+  bool is_output_broken = false;
+  bool is_stopped = false;
+  bool is_in_event = false;
+
+ private:
+  [[nodiscard]] time_point now() const override { return now_; }
+  std::error_code write(std::string_view text) override {
+    if (is_output_broken) return std::make_error_code(std::errc::broken_pipe);
+    written.emplace_back(text);
+    return {};
+  }
+  void arm(timer which, milliseconds after) override {
+    timers.at(static_cast<std::size_t>(which)) = now_ + after;
+  }
+  void call(session::call what) override { call_ = std::move(what); }
+  void wake(session::waiter_id, std::error_code) override { FAIL("nobody waits"); }
+  void pause_reading(bool) override {}
+  void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
+  void log(log_level, std::string text) override { log_lines.push_back(std::move(text)); }
+  void request_stop() override { is_stopped = true; }
+  void run_handler(checkpoint_handler handler, std::error_code result) override {
+    handlers.emplace_back(std::move(handler), result);
+  }
+
+  driver::line_decoder decoder_;
+  time_point now_ = start_time;
+  std::optional<session::call> call_;
+  bool has_left_ = false;
+};
+
+std::string checkpoint_line(const std::string& number) {
+  return "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"" + number +
+         "\",\"subSequenceNumber\":0}\n";
+}
+std::string status_line(const std::string& action) {
+  return "\n{\"action\":\"status\",\"responseFor\":\"" + action + "\"}\n";
+}
+
+run_options manual() {
+  run_options options;
+  options.mode = checkpoint_mode::manual;
+  options.checkpoint_interval = milliseconds(0);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("the lines of one event are one write", "[driver][P39]") {
+  child one;
+  one.initialize();
+  CHECK(one.take_written() == lines{status_line("initialize")});
+  one.records({"100"});
+  one.run_call();
+  CHECK(one.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
+}
+
+TEST_CASE("the longest duration in each option neither overflows nor changes its meaning",
+          "[driver]") {
+  run_options longest;
+  for (auto* duration :
+       {&longest.checkpoint_interval, &longest.retry.initial_backoff, &longest.retry.max_backoff,
+        &longest.shutdown_retry_limit, &longest.grace_time}) {
+    *duration = milliseconds::max();
+  }
+  SECTION("checkpoint_interval: the second batch is not checkpointed") {
+    child one(longest);
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    one.answer("100");
+    one.take_written();
+    one.pass(hours(24 * 365));
+    one.records({"200"});
+    one.run_call();
+    CHECK(one.take_written() == lines{status_line("processRecords")});
+  }
+  SECTION("shutdown_retry_limit: a checkpoint is retried in shutdownRequested") {
+    longest.retry = {};
+    child one(longest);
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    one.answer("100", "\"ThrottlingException\"");
+    one.receive(R"({"action":"shutdownRequested"})");
+    one.take_written();
+    one.run_call();
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      one.fires(timer::retry);
+      CHECK(one.take_written() == lines{checkpoint_line("100")});
+      one.answer("100", "\"ThrottlingException\"");
+    }
+    CHECK(one.take_written().empty());
+  }
+  SECTION("backoff: the next attempt is years away") {
+    child one(longest);
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    one.answer("100", "\"ThrottlingException\"");
+    const auto due = one.timers[static_cast<std::size_t>(timer::retry)];
+    REQUIRE(due);
+    CHECK(*due > start_time + hours(24 * 365));
+  }
+  SECTION("grace_time: a callback has years") {
+    child one(longest);
+    one.initialize();
+    one.records({"100"});
+    one.feed([&] { one.driver.on_end_of_input(false); });
+    const auto due = one.timers[static_cast<std::size_t>(timer::grace)];
+    REQUIRE(due);
+    CHECK(*due > start_time + hours(24 * 365));
+    CHECK_FALSE(one.driver.status());
+  }
+}
+
+TEST_CASE("a duration below zero counts as zero", "[driver]") {
+  run_options shortest;
+  for (auto* duration :
+       {&shortest.checkpoint_interval, &shortest.retry.initial_backoff, &shortest.retry.max_backoff,
+        &shortest.shutdown_retry_limit, &shortest.grace_time}) {
+    *duration = milliseconds::min();
+  }
+  const child one(shortest);
+  const run_options& used = one.driver.options();
+  for (const auto& duration :
+       {used.checkpoint_interval, used.retry.initial_backoff, used.retry.max_backoff,
+        used.shutdown_retry_limit, used.grace_time}) {
+    CHECK(duration == milliseconds(0));
+  }
+}
+
+TEST_CASE("a handler is called once with its outcome, and never inside an event", "[driver]") {
+  child one(manual());
+  one.initialize();
+  one.records({"100", "200"});
+  lines outcomes;
+  const auto keep = [&](std::error_code result) {
+    CHECK_FALSE(one.is_in_event);
+    outcomes.push_back(result ? result.message() : "persisted");
+  };
+  one.submit("100", keep);
+  one.run_call();
+  SECTION("when it is persisted") {
+    one.answer("100");
+    CHECK(outcomes.empty());
+    one.run_handlers();
+    CHECK(outcomes == lines{"persisted"});
+    one.submit("100", keep);  // already persisted: outside this call all the same
+    CHECK(outcomes.size() == 1);
+    one.run_handlers();
+    CHECK(outcomes == lines{"persisted", "persisted"});
+  }
+  SECTION("when the session ends first") {
+    one.feed([&] { one.driver.on_end_of_input(false); });
+    CHECK(outcomes.empty());
+    one.run_handlers();
+    CHECK(outcomes == lines{make_error_code(errc::daemon_gone).message()});
+    one.submit("200", keep);
+    one.run_handlers();
+    CHECK(outcomes.size() == 2);
+  }
+  SECTION("when the position is refused") {
+    one.submit("300", keep);
+    one.run_handlers();
+    CHECK(outcomes == lines{make_error_code(errc::position_out_of_range).message()});
+  }
+}
+
+TEST_CASE("a handler that owns what cannot be copied is destroyed after its call", "[driver]") {
+  child one(manual());
+  one.initialize();
+  one.records({"100"});
+  const auto owned = std::make_shared<int>(1);
+  one.submit("100", [mine = std::make_unique<std::shared_ptr<int>>(owned)](std::error_code) {});
+  CHECK(owned.use_count() == 2);
+  one.run_call();
+  one.answer("100");
+  one.run_handlers();
+  CHECK(owned.use_count() == 1);
+}
+
+TEST_CASE("an exception of a callback is logged with the callback and the batch's positions",
+          "[driver][P53]") {
+  child one({}, [](const record_batch&) { throw std::runtime_error("no table"); });
+  one.initialize();
+  SECTION("of its first and last record") {
+    one.records({"100", "150", "200"});
+    one.run_call();
+    CHECK(one.log_lines == lines{"process_records (3 records, 100/0 to 200/0) failed: no table"});
+  }
+  SECTION("if it has any") {
+    one.records({});
+    one.run_call();
+    CHECK(one.log_lines == lines{"process_records (no records) failed: no table"});
+  }
+  CHECK(one.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("an exception that is not a std::exception is logged as such", "[driver][P53]") {
+  child one({}, [](const record_batch&) { throw 1; });
+  one.initialize();
+  one.records({});
+  one.run_call();
+  CHECK(one.logged("failed: an exception that is not a std::exception"));
+}
+
+TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {
+  child one({}, [] { return std::unique_ptr<record_processor>(); });
+  one.initialize();
+  CHECK(one.log_lines == lines{"initialize failed: the processor factory returned no processor"});
+  CHECK(one.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status follows",
+          "[driver][P42]") {
+  const auto code =
+      GENERATE(make_error_code(errc::lease_lost), make_error_code(checkpoint_errc::shutdown));
+  child one({}, [code](const record_batch&) { throw checkpoint_error(code); });
+  one.initialize();
+  one.take_written();
+  one.records({"100"});
+  one.run_call();
+  CHECK(one.take_written() == lines{status_line("processRecords")});
+  CHECK(one.logged("process_records (1 records, 100/0 to 100/0) ended early: "));
+  CHECK(one.is_stopped);
+  CHECK_FALSE(one.driver.status());
+}
+
+TEST_CASE("another checkpoint_error ends the session", "[driver][P53]") {
+  child one({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
+  one.initialize();
+  one.records({"100"});
+  one.run_call();
+  CHECK(one.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("in automatic mode a batch that is kept after its callback is warned of once",
+          "[driver]") {
+  std::vector<record_batch> kept;
+  const auto keep = [&](const record_batch& batch) { kept.push_back(batch); };
+  const std::string warning = "a copy of its record_batch is still in use";
+  SECTION("automatic") {
+    child one({}, keep);
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    CHECK(one.logged(warning));
+    CHECK(one.logged("use checkpoint_mode::manual"));
+    one.answer("100");
+    one.log_lines.clear();
+    one.records({"200"});
+    one.run_call();
+    CHECK(one.log_lines.empty());
+  }
+  SECTION("not in manual mode, which is for that") {
+    child one(manual(), keep);
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    CHECK(one.log_lines.empty());
+  }
+  SECTION("nor for one that is not kept") {
+    child one;
+    one.initialize();
+    one.records({"100"});
+    one.run_call();
+    CHECK(one.log_lines.empty());
+  }
+}
+
+TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]") {
+  child one;
+  one.receive(" ");
+  CHECK(one.log_lines == lines{driver::blank_line_warning});
+  one.receive("");
+  CHECK(one.log_lines.size() == 1);
+  one.initialize();
+  CHECK(one.take_written() == lines{status_line("initialize")});
+}
+
+TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") {
+  child one;
+  one.receive("nonsense");
+  CHECK(one.logged("bad line from the daemon"));
+  CHECK(one.driver.status() == exit_status::protocol_error);
+}
+
+TEST_CASE("an output that is broken ends the session with what the system reported",
+          "[driver][P57]") {
+  child one;
+  one.initialize();
+  one.records({"100"});
+  one.is_output_broken = true;
+  one.run_call();
+  CHECK(one.logged("cannot write to the daemon: Broken pipe"));
+  CHECK(one.driver.status() == exit_status::daemon_gone);
+}
+
+TEST_CASE("an input that cannot be read ends the session with what the system reported",
+          "[driver][P57]") {
+  child one;
+  one.initialize();
+  one.feed([&] { one.driver.on_end_of_input(false, EIO); });
+  CHECK(one.logged("cannot read from the daemon: Input/output error"));
+  CHECK(one.driver.status() == exit_status::daemon_gone);
+}
+
+TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
+  child one;
+  one.initialize();
+  one.feed([&] { one.driver.on_user_code_threw("a timer", "no table"); });
+  CHECK(one.logged("a timer failed: no table"));
+  CHECK(one.driver.status() == exit_status::callback_failed);
+}

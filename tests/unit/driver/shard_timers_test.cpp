@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/shard_timers.hpp"
+
+#include <chrono>
+#include <string>
+
+#include "support/catch.hpp"
+
+using kclxx::driver::shard_timers;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds once{0};
+const shard_timers::time_point start{std::chrono::hours(1)};
+
+/// Calls what is due, as a host does.
+void run_due(shard_timers& timers, shard_timers::time_point now) {
+  while (const auto call = timers.take_due(now)) (*call)();
+}
+
+}  // namespace
+
+TEST_CASE("a timer is due once, and not before its time", "[driver]") {
+  shard_timers timers;
+  CHECK_FALSE(timers.next_due());
+  timers.start(start + milliseconds(10), once, [] {});
+  CHECK(timers.next_due() == start + milliseconds(10));
+  CHECK(timers.take_due(start + milliseconds(9)) == nullptr);
+  CHECK(timers.take_due(start + milliseconds(10)) != nullptr);
+  CHECK(timers.take_due(start + milliseconds(20)) == nullptr);
+  CHECK_FALSE(timers.next_due());
+}
+
+TEST_CASE("timers are due in the order of their times, and of their start when these are equal",
+          "[driver]") {
+  shard_timers timers;
+  std::string called;
+  timers.start(start + milliseconds(20), once, [&] { called += 'c'; });
+  timers.start(start + milliseconds(10), once, [&] { called += 'a'; });
+  timers.start(start + milliseconds(10), once, [&] { called += 'b'; });
+  run_due(timers, start + milliseconds(30));
+  CHECK(called == "abc");
+}
+
+TEST_CASE("a periodic timer keeps to the times of its start", "[driver]") {
+  shard_timers timers;
+  timers.start(start + milliseconds(10), milliseconds(10), [] {});
+  CHECK(timers.take_due(start + milliseconds(13)) != nullptr);
+  CHECK(timers.next_due() == start + milliseconds(20));
+}
+
+TEST_CASE("periods that passed unnoticed make one call, and the next is a period later",
+          "[driver]") {
+  shard_timers timers;
+  timers.start(start + milliseconds(10), milliseconds(10), [] {});
+  const auto late = start + milliseconds(45);
+  CHECK(timers.take_due(late) != nullptr);
+  CHECK(timers.take_due(late) == nullptr);
+  CHECK(timers.next_due() == late + milliseconds(10));
+}
+
+TEST_CASE("a timer that was cancelled is not due", "[driver]") {
+  shard_timers timers;
+  const auto first = timers.start(start, once, [] {});
+  const auto second = timers.start(start, milliseconds(10), [] {});
+  CHECK(first != second);
+  timers.cancel(first);
+  timers.cancel(second);
+  timers.cancel(second);
+  CHECK_FALSE(timers.next_due());
+}
+
+TEST_CASE("a timer that cancels itself stays alive until it returns", "[driver]") {
+  shard_timers timers;
+  shard_timers::timer_id self = 0;
+  std::string text;
+  self = timers.start(start, milliseconds(10), [&, owned = std::string("alive")] {
+    timers.cancel(self);
+    text = owned;
+  });
+  run_due(timers, start);
+  CHECK(text == "alive");
+  CHECK_FALSE(timers.next_due());
+}
+
+TEST_CASE("at the end of the shard all timers end", "[driver]") {
+  shard_timers timers;
+  timers.start(start, once, [] {});
+  timers.start(start, milliseconds(10), [] {});
+  timers.clear();
+  CHECK(timers.take_due(start + std::chrono::hours(1)) == nullptr);
+}
