@@ -7,10 +7,10 @@
 
 namespace kclxx::simulation {
 
-std::vector<life::choice> life::choices() const {
-  std::vector<choice> result;
+void life::find_choices() {
+  possible_.clear();
   const auto may = [&](bool can, event what, unsigned weight) {
-    if (can && weight > 0) result.push_back({what, weight});
+    if (can && weight > 0) possible_.push_back({what, weight});
   };
   const unsigned rare = with_faults_ ? 1 : 0;
   const auto& faults = world_.faults;
@@ -24,7 +24,7 @@ std::vector<life::choice> life::choices() const {
   may(!child_gone_, event::child_killed, rare * faults.crash);
   may(!daemon_gone_ && (!to_daemon_.empty() || (child_gone_ && !daemon_has_seen_end_)),
       event::daemon_reads, 60);
-  if (child_gone_) return result;
+  if (child_gone_) return;
   may(call_ && !is_in_user_code_, event::callback_begins, 60);
   may(processor_.can_step(), event::callback_steps, 60);
   may(processor_.is_in_callback(), event::callback_lasts, 5);
@@ -32,7 +32,6 @@ std::vector<life::choice> life::choices() const {
   may(!handlers_.empty(), event::handler_runs, 30);
   may(next_timer() < timers_.size(), event::session_timer_fires, 10);
   may(!is_in_user_code_ && shard_timers_.next_due(), event::shard_timer_fires, 10);
-  return result;
 }
 
 /// Whether it brings the dialogue on. Faults do not, and nor does what can happen at any time.
@@ -58,16 +57,16 @@ void life::run() {
 void life::take_step() {
   if (++steps_ > 20000) throw violation("end: the dialogue does not come to its end");
   now_ += std::chrono::milliseconds(random_.below(3));
-  const std::vector<choice> possible = choices();
+  find_choices();
   unsigned sum = 0;
-  for (const choice& one : possible) sum += one.weight;
-  if (std::none_of(possible.begin(), possible.end(),
+  for (const choice& one : possible_) sum += one.weight;
+  if (std::none_of(possible_.begin(), possible_.end(),
                    [this](const choice& one) { return leads_on(one); })) {
     check_stuck();
   }
   if (is_over() || sum == 0) return;
   std::uint64_t chosen = random_.below(sum);
-  for (const choice& one : possible) {
+  for (const choice& one : possible_) {
     if (chosen < one.weight) return perform(one.what);
     chosen -= one.weight;
   }

@@ -134,7 +134,7 @@ class life : private driver::host, private processor::surroundings {
   [[nodiscard]] bool is_lease_lost() const override { return lease_.is_lost(); }
   [[nodiscard]] std::size_t sent() const override { return delivered_; }
 
-  [[nodiscard]] std::vector<choice> choices() const;
+  void find_choices();
   void take_step();
   void perform(event what);
   [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
@@ -170,6 +170,7 @@ class life : private driver::host, private processor::surroundings {
   time_point now_{std::chrono::hours(1)};
   std::array<std::optional<time_point>, session::timer_count> timers_;
   std::optional<session::call> call_;
+  std::vector<choice> possible_;  // reused between steps
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers_;
   std::optional<std::pair<session::waiter_id, std::optional<std::error_code>>> waiting_;
   std::optional<time_point> wait_ends_;
@@ -179,6 +180,7 @@ class life : private driver::host, private processor::surroundings {
   bool is_failing_ = false;
   bool child_gone_ = false;
   bool was_killed_ = false;
+  bool was_line_damaged_ = false;
   bool stop_fired_ = false;
   bool may_write_ = false;  // an action is open that the child has not answered
   int unanswered_ = 0;

@@ -77,6 +77,7 @@ void life::child_reads() {
   if (with_faults_ && random_.chance(world_.faults.damaged_line)) {
     if (random_.chance(50)) return read_line("\t ");
     to_child_.front() = "not JSON";
+    was_line_damaged_ = true;
   }
   const std::string line = std::move(to_child_.front());
   to_child_.pop_front();
@@ -276,6 +277,25 @@ void life::pause_reading(bool) { expect_alive("a pause"); }
 
 void life::left(exit_status status) {
   log_.note([&] { return "  child: leaves with " + std::to_string(static_cast<int>(status)); });
+  const bool is_explained = [&] {
+    switch (status) {
+      case exit_status::callback_failed:
+        return is_failing_;
+      case exit_status::protocol_error:
+        return was_line_damaged_;
+      case exit_status::daemon_gone:
+      case exit_status::callback_stuck:
+        return input_ended_ || daemon_gone_ || was_line_damaged_;
+      case exit_status::start_failed:
+      case exit_status::resource_failure:
+        return false;
+      case exit_status::ok:
+      case exit_status::shard_end_failed:
+        return true;
+    }
+    return false;
+  }();
+  if (!is_explained) throw violation("exit: nothing explains this status");
   child_is_gone();
 }
 
