@@ -90,8 +90,13 @@ void life::read_line(const std::string& text) {
   text.copy(memory->line.data(), text.size());
   auto line = decoder_.decode(std::move(memory), text.size());
   if (const auto* decoded = std::get_if<driver::line_decoder::decoded>(&line)) {
-    if (std::holds_alternative<protocol::checkpoint_answer>(decoded->message.body)) {
+    const auto* answer = std::get_if<protocol::checkpoint_answer>(&decoded->message.body);
+    if (answer != nullptr) {
       --unanswered_;
+      // Then the backoff replaces the interval.
+      if (answer->error && is_retryable(make_checkpoint_error_code(*answer->error))) {
+        last_checkpoint_.reset();
+      }
     } else {
       may_write_ = true;
     }

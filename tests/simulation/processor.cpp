@@ -106,7 +106,7 @@ void processor::step() {
     case 0:
       return submit_something();
     case 1:
-      return wait_in_user_code();
+      return wait_in_callback();
     case 2:
       if (random_.chance(30)) return use_timers();
       [[fallthrough]];
@@ -153,8 +153,9 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
   is_in_timer_ = true;
   const bool throws = with_faults_ && random_.chance(world_.faults.callback_throws);
   switch (random_.below(5)) {
-    case 0:
-      wait_in_user_code();
+    case 0:  // one that lasts: the next call may arrive, but does not begin
+      context_->sleep_for(milliseconds(random_.below(20)));
+      submit_something();
       break;
     case 1:
       use_timers();
@@ -257,7 +258,7 @@ void processor::note_end(const optional_position& target, bool has_position) {
   if (is_at_end || (target && target == world_.records.back())) may_finish_ = true;
 }
 
-void processor::wait_in_user_code() {
+void processor::wait_in_callback() {
   const auto position = some_done_position();
   if (!position && !may_ask_for_everything()) return;
   const auto target = position ? position : before(everything());

@@ -98,7 +98,7 @@ class processor {
   void submit(const optional_position& position);
   void submit_something();
   void note_end(const optional_position& target, bool has_position);
-  void wait_in_user_code();
+  void wait_in_callback();
   void use_timers();
   void end_callback(ending how);
   void check_persisted(const optional_position& target, std::error_code result, const char* whose);
@@ -118,7 +118,7 @@ class processor {
   bool hangs_ = false;
   bool heeds_stop_ = true;  // otherwise a callback that hangs never returns
   bool may_finish_ = false;
-  bool waits_ = false;  // in a callback or a timer
+  bool waits_ = false;  // in a callback
   std::map<session::waiter_id, wait> elsewhere_;
   std::deque<request> requests_;
   std::map<std::size_t, shard_context::timer_id> timers_;

@@ -325,7 +325,7 @@ TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status f
   one.records({"100"});
   one.run_call();
   CHECK(one.take_written() == lines{status_line("processRecords")});
-  CHECK(one.logged("process_records (1 records, 100/0 to 100/0) ended early: "));
+  CHECK(one.logged("process_records (record 100/0) ended early: "));
   CHECK(one.is_stopped);
   CHECK_FALSE(one.driver.status());
 }
