@@ -70,9 +70,9 @@ class KCLXX_EXPORT shard_context {
 
   /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
   /// between callbacks and never during one, also while the shard is idle; a period that passes
-  /// during a callback makes one call after it. The timers end before lease_lost is called, and with
-  /// the session. An exception is treated as a callback's.
-  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  /// during a callback makes one call after it. The timers end before lease_lost is called, and
+  /// with the session. An exception is treated as a callback's. Errors: std::logic_error without a
+  /// service, or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. One that has ended is ignored. When it is called on the callbacks' thread, the

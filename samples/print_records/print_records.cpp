@@ -5,15 +5,16 @@
 #include <kclxx/kclxx.hpp>
 
 class print_records : public kclxx::record_processor {
-  void initialize(const kclxx::shard_context& context) override {
-    std::cout << "reading " << context.shard_id() << "\n";
+ public:
+  explicit print_records(const kclxx::shard_context& shard) {
+    std::cout << "reading " << shard.shard_id() << "\n";
   }
 
   void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
     for (const kclxx::record& record : batch) {
       std::cout << record.partition_key().value_or("-") << ": " << record.data() << "\n";
     }
-  }  // what this returned from is checkpointed, every five seconds
+  }  // the records of a batch that this returned from are complete, and are checkpointed
 };
 
 int main() { return kclxx::run<print_records>(); }

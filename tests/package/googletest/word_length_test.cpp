@@ -20,7 +20,8 @@ using kclxx::sequence_position;
 /// Finds the longest record, and waits for each checkpoint.
 class word_length : public kclxx::record_processor {
  public:
-  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) override {
+  void process_records(kclxx::record_batch batch,
+                       const kclxx::checkpointer& checkpointer) override {
     for (const kclxx::record& one : batch) {
       if (one.data().empty()) throw std::invalid_argument("an empty word");
       longest = std::max(longest, one.data().size());

@@ -209,7 +209,8 @@ TEST_CASE("a stop_callback may want what a callback holds while it checkpoints",
   CHECK(is_heard);
 }
 
-TEST_CASE("a callback that ends since the lease is gone does not end the worker", "[testing][P65]") {
+TEST_CASE("a callback that ends since the lease is gone does not end the worker",
+          "[testing][P65]") {
   auto daemon = scripted([](const std::string& callback, const checkpointer* with) {
     if (callback == "process_records") with->checkpoint();
   });
@@ -220,7 +221,8 @@ TEST_CASE("a callback that ends since the lease is gone does not end the worker"
   CHECK(daemon.exit_status() == exit_status::ok);
 }
 
-TEST_CASE("in manual mode the end of the shard waits until all records are complete", "[testing][P64]") {
+TEST_CASE("in manual mode the end of the shard waits until all records are complete",
+          "[testing][P64]") {
   kclxx::run_options options;
   options.mode = kclxx::checkpoint_mode::manual;
   auto daemon = scripted({}, options);
