@@ -88,6 +88,6 @@ TEST_CASE("at the end of the shard all timers end", "[driver]") {
   shard_timers timers;
   timers.start(start, once, [] {});
   timers.start(start, milliseconds(10), [] {});
-  timers.clear();
+  timers.end();
   CHECK(timers.take_due(start + std::chrono::hours(1)) == nullptr);
 }
