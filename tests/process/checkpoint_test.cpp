@@ -149,7 +149,7 @@ TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process
 }
 
 TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves out the open batch",
-          "[process]") {
+          "[process][P63]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
   daemon.records({"checkpoint from a thread, without a position"}, 5);
@@ -204,7 +204,7 @@ TEST_CASE("an async_checkpoint without a handler that fails for good is logged a
   daemon.await_stderr("error: the checkpoint at 5/0 failed: InvalidStateException");
 }
 
-TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker", "[process]") {
+TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker", "[process][P65]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({"checkpoint, uncaught"}, 5);

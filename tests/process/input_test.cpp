@@ -146,7 +146,7 @@ TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][P8
   CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
 }
 
-TEST_CASE("a line of blanks is skipped and logged once", "[process][P7]") {
+TEST_CASE("a line of blanks is skipped and logged once", "[process][P60]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
   for (const char* blank : {"", "   ", "\t\r"}) daemon.send(blank);
@@ -157,7 +157,7 @@ TEST_CASE("a line of blanks is skipped and logged once", "[process][P7]") {
   CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
 }
 
-TEST_CASE("an input that cannot be read ends the process with one line", "[process]") {
+TEST_CASE("an input that cannot be read ends the process with one line", "[process][P66]") {
   scripted_daemon daemon({child}, {"/", {}});
   CHECK(daemon.wait_exit() == 12);
   const std::string said = daemon.stderr_so_far();

@@ -193,7 +193,7 @@ TEST_CASE("a timer that throws ends the session as a callback does", "[process]"
 }
 
 TEST_CASE("a timer's checkpoint leaves out the batch that is delivered but not yet processed",
-          "[process]") {
+          "[process][P63]") {
   scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   daemon.records({"timer that checkpoints", "pause"}, 1);

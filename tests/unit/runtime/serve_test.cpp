@@ -272,7 +272,7 @@ TEST_CASE("a handler that is given in after the session's end gets daemon_gone",
   CHECK(future.get() == errc::daemon_gone);
 }
 
-TEST_CASE("an input that is reset while idle ends the session with one line", "[serve]") {
+TEST_CASE("an input that is reset while idle ends the session with one line", "[serve][P66]") {
   served_shard shard([](record_batch) {});
   shard.send(R"({"action":"initialize","shardId":"shard-0"})");
   shard.await_unread();  // the status, which is lost
