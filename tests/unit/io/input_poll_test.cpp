@@ -3,11 +3,15 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
+#include <sys/resource.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/forked.hpp"
 
 namespace kclxx::io {
 
@@ -72,6 +76,23 @@ TEST_CASE("another thread wakes a wait that is under way", "[io][input_poll]") {
   std::thread other([&] { poll.wake(); });
   CHECK(poll.wait(std::nullopt) == result::woken);
   other.join();
+}
+
+TEST_CASE("an error of poll(2) is thrown, not retried without end", "[io][input_poll]") {
+  CHECK_THROWS_AS(input_poll(-1), std::system_error);
+  const auto result = test::in_forked_copy([] {
+    const wire from;
+    input_poll poll(from.input());
+    const rlimit none{1, 1};  // fewer descriptors than are waited for
+    if (::setrlimit(RLIMIT_NOFILE, &none) == -1) return 1;
+    try {
+      static_cast<void>(poll.wait(std::nullopt));
+    } catch (const std::system_error& error) {
+      return error.code() == std::errc::invalid_argument ? 0 : 2;
+    }
+    return 3;
+  });
+  CHECK(result.status == 0);
 }
 
 }  // namespace kclxx::io
