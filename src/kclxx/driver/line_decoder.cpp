@@ -39,6 +39,8 @@ std::string excerpt(const char* line, std::size_t length) {
 bool line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
   // No record ends before that, so the excerpt is taken from a line that nothing has changed.
   if (line.size() < excerpt_length) return false;
+  // What may turn out to be no message is left to decode.
+  if (beginning_.empty() && is_blank({line.data(), line.size()})) return false;
   keep_beginning(line.data(), line.size());
   decoder_.read_ahead(line.data(), line.size(), memory.records, memory.arena);
   return true;

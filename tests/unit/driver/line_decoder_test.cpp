@@ -59,6 +59,17 @@ TEST_CASE("a line of blanks has no message", "[driver][P2]") {
   CHECK(std::holds_alternative<line_decoder::blank>(decode(decoder, text)));
 }
 
+TEST_CASE("a long line of blanks has no message either, when it arrives in pieces",
+          "[driver][P2]") {
+  line_decoder decoder;
+  const std::string blanks(400, ' ');
+  auto memory = memory_with(blanks);
+  CHECK_FALSE(decoder.read_ahead({memory->line.data(), 300}, *memory));
+  CHECK(std::holds_alternative<line_decoder::blank>(
+      decoder.decode(std::move(memory), blanks.size())));
+  CHECK(std::holds_alternative<line_decoder::decoded>(decode(decoder, batch_line(4))));
+}
+
 TEST_CASE("what is wrong with a line names the field and shows the line's beginning",
           "[driver][P54]") {
   line_decoder decoder;
