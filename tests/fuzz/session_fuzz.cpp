@@ -37,7 +37,7 @@ class choices {
 
 run_options options_from(unsigned bits) {
   run_options result;
-  if ((bits & 1U) != 0) result.complete = complete_when::by_request;
+  if ((bits & 1U) != 0) result.mode = checkpoint_mode::manual;
   if ((bits & 2U) != 0) result.checkpoint_interval = std::chrono::milliseconds(0);
   if ((bits & 4U) != 0) result.retry.max_attempts = 1;
   if ((bits & 8U) != 0) result.shutdown_retry_limit = std::chrono::milliseconds(0);
@@ -56,12 +56,13 @@ class player {
     if (!left_ && calling_) returned();
     for (int i = 0; i < 50 && !left_; ++i) {
       now_ += std::chrono::minutes(1);
-      feed([&](auto& out) { session_.on_timer(session::timer::retry, now_, out); });
-      if (!left_) feed([&](auto& out) { session_.on_timer(session::timer::grace, now_, out); });
+      for (const auto which : {session::timer::retry, session::timer::grace}) {
+        if (!left_) feed([&](auto& out) { session_.on_timer(which, now_, out); });
+      }
       if (!left_ && calling_) returned();
     }
     expect(left_, "the end of the input ends it");
-    expect(waiting_.empty(), "no waiting call is forgotten");
+    expect(waiting_.empty() && handlers_.empty(), "no waiting call and no handler is forgotten");
   }
 
  private:
@@ -70,7 +71,7 @@ class player {
     actions out;
     one(out);
     for (const session::action& what : out) {
-      expect(!left_, "nothing comes behind leave");
+      expect(!left_, "nothing comes after leave");
       check(what);
     }
   }
@@ -79,7 +80,10 @@ class player {
     if (std::holds_alternative<session::call>(what)) {
       expect(!std::exchange(calling_, true), "callbacks come one at a time");
     } else if (const auto* done = std::get_if<session::complete>(&what)) {
-      expect(waiting_.erase(done->waiter) == 1, "a waiting call completes once");
+      expect(waiting_.erase(done->waiter) + handlers_.erase(done->waiter) == 1,
+             "a waiting call and a handler complete once");
+    } else if (const auto* wrote = std::get_if<session::write_checkpoint>(&what)) {
+      written_ = wrote->position;
     } else if (std::holds_alternative<session::write_status>(what)) {
       ++statuses_;
       expect(statuses_ <= messages_, "no status without an action");
@@ -116,20 +120,18 @@ class player {
   }
 
   void answer() {
-    switch (from_.next() % 5) {
-      case 0:
-        return receive("checkpoint", protocol::checkpoint_answer{"ThrottlingException"});
-      case 1:
-        return receive("checkpoint", protocol::checkpoint_answer{"ShutdownException"});
-      case 2:
-        return receive("checkpoint", protocol::checkpoint_answer{"InvalidStateException"});
-      default:
-        return receive("checkpoint", protocol::checkpoint_answer{});
-    }
+    const unsigned kind = from_.next() % 6;
+    protocol::checkpoint_answer what;
+    if (written_ && written_->is_number()) what.position = written_;
+    if (kind == 0) what.error = "ThrottlingException";
+    if (kind == 1) what.error = "ShutdownException";
+    if (kind == 2) what.error = "InvalidStateException";
+    if (kind == 3) what.position = number();  // mostly to another checkpoint
+    receive("checkpoint", std::move(what));
   }
 
   void step() {
-    switch (from_.next() % 19) {
+    switch (from_.next() % 22) {
       case 0:
       case 1:
         return receive("initialize", protocol::initialize{"s", some_position()});
@@ -172,18 +174,38 @@ class player {
       }
       case 15: {
         const auto position = some_position();
-        return feed([&](auto& out) { (void)session_.on_request(position, now_, out); });
+        const bool from_callback = calling_ && from_.next() % 2 == 0;
+        std::optional<session::waiter_id> id;
+        if (from_.next() % 2 == 0) handlers_.insert(*(id = ++last_waiter_));
+        return feed([&](auto& out) { session_.on_submit(id, position, from_callback, now_, out); });
       }
       case 16:
         now_ += std::chrono::milliseconds(1U << (from_.next() % 20));
-        return feed([&](auto& out) { session_.on_timer(session::timer::retry, now_, out); });
+        return feed([&](auto& out) {
+          session_.on_timer(static_cast<session::timer>(from_.next() % session::timer_count), now_,
+                            out);
+        });
       case 17:
+        if (!std::exchange(calling_, false)) return;
+        return feed([&](auto& out) { session_.on_lease_gone_in_callback("gone", now_, out); });
+      case 18:  // a timer or a handler
+        return feed([&](auto& out) { session_.on_callback_threw("oops", now_, out); });
+      case 19:
+        if (!calling_) return;
+        return feed([&](auto& out) { session_.on_callback_lasts(now_, out); });
+      case 20:
         return feed([&](auto& out) { session_.on_end_of_input(from_.next() % 2 == 0, now_, out); });
       default:
-        if (from_.next() % 2 == 0) {
-          return feed([&](auto& out) { session_.on_bad_line("bad", out); });
-        }
-        return feed([&](auto& out) { session_.on_output_broken("broken", out); });
+        return feed([&](auto& out) {
+          switch (from_.next() % 3) {
+            case 0:
+              return session_.on_bad_line("bad", out);
+            case 1:
+              return session_.on_failure(exit_status::resource_failure, "no memory", out);
+            default:
+              return session_.on_output_broken("broken", out);
+          }
+        });
     }
   }
 
@@ -196,6 +218,8 @@ class player {
   session::session session_;
   session::time_point now_{std::chrono::hours(1)};
   std::set<session::waiter_id> waiting_;
+  std::set<session::waiter_id> handlers_;
+  std::optional<sequence_position> written_;
   session::waiter_id last_waiter_ = 0;
   int messages_ = 0;
   int statuses_ = 0;
