@@ -331,9 +331,11 @@ void shard_runtime::run_callbacks() {
   with_.names.service = shared_from_this();
   with_.names.stop_token = stop_.get_token();
   run_callbacks_until_the_end();
-  driver_.processor().destroy();
+  // Handlers may use the processor, and the destructor may log.
   tasks_.drain(time_point::max());
   if (stop_thread_.joinable()) stop_thread_.join();
+  driver_.processor().destroy();
+  tasks_.drain(time_point::max());
   with_.names.service.reset();  // it kept this object alive
   const std::lock_guard lock(mutex_);
   is_finished_ = true;
