@@ -204,7 +204,8 @@ TEST_CASE("an async_checkpoint without a handler that fails for good is logged a
   daemon.await_stderr("error: the checkpoint at 5/0 failed: InvalidStateException");
 }
 
-TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker", "[process][P65]") {
+TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker",
+          "[process][P65]") {
   scripted_daemon daemon({child});
   start(daemon);
   daemon.records({"checkpoint, uncaught"}, 5);

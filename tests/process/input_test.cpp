@@ -157,6 +157,17 @@ TEST_CASE("a line of blanks is skipped and logged once", "[process][P60]") {
   CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
 }
 
+TEST_CASE("an answer to another checkpoint than the one that was sent is refused",
+          "[process][P61]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({"a"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.send(R"({"action":"checkpoint","sequenceNumber":"4","subSequenceNumber":0,"error":null})");
+  CHECK(daemon.wait_exit() == 11);
+  CHECK(contains(daemon.stderr_so_far(), "answered a checkpoint at 4/0"));
+}
+
 TEST_CASE("an input that cannot be read ends the process with one line", "[process][P66]") {
   scripted_daemon daemon({child}, {"/", {}});
   CHECK(daemon.wait_exit() == 12);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,9 @@ TEST_CASE("each link from a document to a file of the project leads to one", "[a
   }
   std::size_t links = 0;
   for (const fs::path& page : pages) {
-    const std::string text = read(fs::relative(page, KCLXX_SOURCE_DIR).string());
+    // A lambda in code looks like a link.
+    const std::string text = std::regex_replace(read(fs::relative(page, KCLXX_SOURCE_DIR).string()),
+                                                std::regex("`+[^`]*`+"), "");
     for (std::size_t at = 0; (at = text.find("](", at)) != std::string::npos;) {
       at += 2;
       const std::string target = text.substr(at, text.find_first_of("#)", at) - at);
