@@ -223,7 +223,7 @@ void child::kill() {
 }
 
 void child::finish() {
-  stop_.request_stop();  // for threads that the processor's destructor waits for
+  stop_.request_stop();       // for threads that the processor's destructor waits for
   if (status()) run_tasks();  // handlers may use the processor
   driver_.processor().destroy();
   is_killed_ = true;

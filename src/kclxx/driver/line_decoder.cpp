@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t excerpt_length = 120;
 
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t\r") == std::string_view::npos;
-}
-
 }  // namespace
 
 std::string excerpt(const char* line, std::size_t length) {
@@ -40,7 +36,7 @@ bool line_decoder::read_ahead(std::span<char> line, batch_memory& memory) {
   // No record ends before that, so the excerpt is taken from a line that nothing has changed.
   if (line.size() < excerpt_length) return false;
   // What may turn out to be no message is left to decode.
-  if (beginning_.empty() && is_blank({line.data(), line.size()})) return false;
+  if (beginning_.empty() && protocol::is_blank({line.data(), line.size()})) return false;
   keep_beginning(line.data(), line.size());
   decoder_.read_ahead(line.data(), line.size(), memory.records, memory.arena);
   return true;
@@ -54,7 +50,7 @@ void line_decoder::keep_beginning(const char* line, std::size_t length) {
 std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank>
 line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
   char* const line = memory->line.data();
-  if (beginning_.empty() && is_blank({line, length})) return blank{};
+  if (beginning_.empty() && protocol::is_blank({line, length})) return blank{};
   keep_beginning(line, length);
   bool replaced_invalid_utf8 = false;
   auto result =

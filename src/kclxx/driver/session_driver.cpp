@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/overloaded.hpp"
 #include "protocol/encoder.hpp"
-#include "protocol/overloaded.hpp"
 
 namespace kclxx::driver {
 
@@ -70,7 +70,7 @@ void session_driver::carry_out() {
 }
 
 void session_driver::carry_out(session::action& action) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](session::write_checkpoint& what) {
                    protocol::append_checkpoint(lines_, what.position.is_number()
                                                            ? std::optional(what.position)
@@ -114,7 +114,7 @@ void session_driver::complete(session::waiter_id waiter, std::error_code result)
 
 void session_driver::on_line(
     std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line) {
-  std::visit(protocol::overloaded{
+  std::visit(overloaded{
                  [&](line_decoder::decoded& what) {
                    on_message(std::move(what.message), std::move(what.batch));
                  },
