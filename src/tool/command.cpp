@@ -17,19 +17,19 @@ namespace kclxx::tool {
 
 namespace {
 
-/// CLI11 does not know what stands behind "--".
+/// CLI11 does not know what follows "--".
 class usage_with_more : public CLI::Formatter {
  public:
-  explicit usage_with_more(std::string behind) : behind_(std::move(behind)) {}
+  explicit usage_with_more(std::string more) : more_(std::move(more)) {}
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
     while (!usage.empty() && usage.back() == '\n') usage.pop_back();
-    return usage + behind_;
+    return usage + more_;
   }
 
  private:
-  std::string behind_;
+  std::string more_;
 };
 
 void say(const CLI::App& app, std::string text) {
@@ -81,7 +81,7 @@ CLI::Validator seconds_between(double least, double most) {
 
 void require_child(const invocation& run) {
   if (run.child.empty()) {
-    throw CLI::ValidationError("the program to start is missing; it stands behind --");
+    throw CLI::ValidationError("the program to start is missing; it follows --");
   }
 }
 

@@ -16,7 +16,7 @@ namespace kclxx::tool {
 
 /// One run of the tool: what a command finds besides its options, and the status it leaves.
 struct invocation {
-  /// What stands behind "--", untouched: the child's program and its arguments, or Java's options.
+  /// What follows "--", untouched: the child's program and its arguments, or Java's options.
   std::vector<std::string> child;
   bool has_separator = false;  ///< there was a "--"
   /// An exit_status, or with capture the child's.
@@ -47,8 +47,8 @@ struct command_text {
 
 enum class child_use {
   none,          ///< "--" is a usage error
-  required,      ///< the command starts the program behind "--"
-  java_options,  ///< what is behind "--" goes to Java; there may be nothing
+  required,      ///< the command starts the program after "--"
+  java_options,  ///< what follows "--" goes to Java; there may be nothing
 };
 
 /// Adds a command, for its options and callback to be set. `run` outlives the parsing.

@@ -106,7 +106,7 @@ TEST_CASE(
   CHECK(::kill(came.child, 0) == -1);
 }
 
-TEST_CASE("an interrupted generate leaves nothing behind", "[generate]") {
+TEST_CASE("an interrupted generate leaves no files", "[generate]") {
   const sandbox place;
   const std::filesystem::path made = place / "made";
   child_process tool({KCLXX_TOOL, "generate", "--output", made.string(), "--records",

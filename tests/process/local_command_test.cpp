@@ -14,7 +14,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A sandbox with programs that do as if: npm and mvn bring one file, node shows what it was told.
+/// A sandbox with programs that do as if: npm and mvn bring one file, node shows its arguments.
 class local_box : public sandbox {
  public:
   local_box() {
@@ -103,7 +103,7 @@ TEST_CASE("offline, both take only what they have", "[local][fetch]") {
   const auto failed = box.kclxx({"local", "fetch", "--offline"});
   CHECK(failed.status == 5);
   CHECK(contains(failed.err,
-                 "kclxx local fetch: npm failed with status 3; its last lines say why (offline: it "
+                 "kclxx local fetch: npm failed with status 3; see its last lines (offline: it "
                  "has only what is in its cache)\n"));
   CHECK(box.list(".cache/kclxx").size() == 1);  // the program, which needs nobody
 }

@@ -86,7 +86,7 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
       case event_kind::timed_out:
         return {kind::timed_out, std::string(dialogue_.unread())};
       case event_kind::sent:
-      case event_kind::input_broken:  // its output tells more
+      case event_kind::input_broken:  // its output has more
       case event_kind::woken:
         break;
     }

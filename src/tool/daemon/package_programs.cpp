@@ -61,8 +61,8 @@ void announce(const std::string& name, const std::string& what) {
 
 void expect_success(const std::string& name, int status, const char* offline) {
   if (status == 0) return;
-  cannot_set_up(name + " failed with status " + std::to_string(status) +
-                "; its last lines say why" + offline);
+  cannot_set_up(name + " failed with status " + std::to_string(status) + "; see its last lines" +
+                offline);
 }
 
 }  // namespace

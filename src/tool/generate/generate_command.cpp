@@ -96,7 +96,7 @@ class shard_writer {
         file_(file_of(options, shard)),
         writer_(file_) {}
 
-  /// Leaves no file behind when it cannot be written.
+  /// Leaves no file when it cannot be written.
   void write(generated_records& records) {
     try {
       write_all(records);
@@ -225,14 +225,15 @@ void add_number(CLI::App& command, const std::string& name, Number& to, std::uin
 
 void add_options(CLI::App& command, generate_options& to) {
   constexpr std::uint64_t most_records = 1'000'000'000'000;
-  command.add_option("--output", to.directory, "The directory; made when it is not there")
+  command.add_option("--output", to.directory, "The directory; created if it does not exist")
       ->required()
       ->type_name("DIR");
-  add_number(command, "--shards", to.stream.shards, 1, 10'000, "Shards in the beginning");
-  add_number(command, "--records", to.stream.records, 0, most_records, "Records in all");
+  add_number(command, "--shards", to.stream.shards, 1, 10'000, "Shards at the beginning");
+  add_number(command, "--records", to.stream.records, 0, most_records, "Records in total");
   add_number(command, "--batch", to.batch, 1, 10'000, "Records in one processRecords");
   command
-      .add_option("--size", to.size, "Bytes of data: one number, or evenly from a range 1..2000")
+      .add_option("--size", to.size,
+                  "Bytes of data: one number, or a range such as 1..2000, evenly distributed")
       ->capture_default_str()
       ->type_name("BYTES");
   add_number(command, "--keys", to.stream.keys, 1, 10'000'000, "Distinct partition keys");
@@ -247,7 +248,7 @@ void add_options(CLI::App& command, generate_options& to) {
       ->capture_default_str()
       ->type_name("HOW")
       ->check(CLI::IsMember({"shutdown", "lease-lost", "shard-end", "none"}).description(""));
-  add_number(command, "--seed", to.seed, 0, most_records, "The same seed gives the same bytes");
+  add_number(command, "--seed", to.seed, 0, most_records, "The same seed produces the same bytes");
 }
 
 }  // namespace
@@ -256,7 +257,7 @@ void add_generate_command(CLI::App& app, invocation& run) {
   CLI::App& command = add_command(
       app,
       {"generate",
-       "Makes transcripts of made-up records: the daemon's side, a file for each shard.",
+       "Writes transcripts with invented records: the daemon's side, one file for each shard.",
        "kclxx generate --output made --shards 2 --records 100000 --size 100..2000 --reshard 1"},
       child_use::none, run);
   auto options = std::make_shared<generate_options>();

@@ -27,7 +27,7 @@ std::string to_string(const child_exit& how);
 /// Descriptor 2 is inherited. All ends that this process holds are close-on-exec, and the pipes
 /// hold 256 KiB where the system allows it.
 ///
-/// The destructor leaves no process behind: one that still runs is killed. When the command was
+/// The destructor kills the process if it still runs. When the command was
 /// cancelled the child gets the end of its input first, and 3 s.
 /// With a process group of its own this includes whatever the child has started in that group,
 /// also once the child has ended: what is left then is killed and reaped.

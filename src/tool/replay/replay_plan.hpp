@@ -38,7 +38,7 @@ using effects = std::vector<effect>;
 /// machine over the model of the daemon. The on_ functions report what the transcript holds and
 /// what the child does, and append what is to be done.
 ///
-/// 1. wants() says what comes next. 2. One of the on_ functions is called. 3. Its effects are
+/// 1. wants() returns what comes next. 2. One of the on_ functions is called. 3. Its effects are
 /// carried out, in order.
 /// The transcript is read one action ahead: what the daemon answered, and what the child wrote
 /// when it was recorded, follows an action's line.

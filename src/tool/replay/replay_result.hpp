@@ -25,7 +25,7 @@ struct replay_result {
   [[nodiscard]] replay::totals total() const noexcept;
   /// From the first status of all shards to the last.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
-  /// The worst of all shards: what stands last in exit_status.
+  /// The worst of all shards: what is last in exit_status.
   [[nodiscard]] exit_status status() const noexcept;
 };
 

@@ -19,7 +19,7 @@ struct plot_axis {
   double begin = 0;
   double end = 1;
   bool is_logarithmic = false;
-  /// What stands at a tick: "10 ms", "1.5k".
+  /// The label of a tick: "10 ms", "1.5k".
   std::string (*label)(double);
 };
 

@@ -99,7 +99,7 @@ void output_file::write(std::span<const std::string_view> pieces) {
     parts[count++] = {const_cast<char*>(piece.data()), piece.size()};
   }
   // A write to a file is short only when the disk is full or a signal came; then the rest is tried,
-  // which tells the reason.
+  // which has the reason.
   iovec* next = parts.data();
   while (count > 0) {
     const ssize_t n = ::writev(file_.get(), next, static_cast<int>(count));

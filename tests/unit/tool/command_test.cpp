@@ -63,7 +63,7 @@ result run_tool(const std::vector<const char*>& arguments) {
 
 }  // namespace
 
-TEST_CASE("what stands behind -- is the child's, untouched", "[tool]") {
+TEST_CASE("what follows -- is the child's, untouched", "[tool]") {
   const result run = run_tool(
       {"start", "--number", "3", "--", "./child", "--number", "4", "--", "--help", "", "a b"});
   CHECK(run.status == 42);
@@ -90,7 +90,7 @@ TEST_CASE("a bad command line is status 2 and one line", "[tool]") {
   refused({}, "kclxx: A subcommand is required");
   refused({"stat"}, "kclxx: 'stat' was not expected");
   refused({"--bogus"}, "kclxx: '--bogus' was not expected");
-  refused({"start"}, "kclxx start: the program to start is missing; it stands behind --");
+  refused({"start"}, "kclxx start: the program to start is missing; it follows --");
   refused({"start", "--"}, "kclxx start: the program to start is missing");
   refused({"fill"}, "kclxx fill: --into is required");
   refused({"fill", "--inot", "x"}, "kclxx fill: '--inot' was not expected");

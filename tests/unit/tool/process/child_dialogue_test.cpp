@@ -108,7 +108,7 @@ TEST_CASE("a child that is silent costs the time that was given", "[tool][dialog
   CHECK(dialogue.wait_exit(soon()) == child_exit{0, SIGKILL});
 }
 
-TEST_CASE("a child that does not read any more is told apart from one that left",
+TEST_CASE("a child that does not read any more is distinguished from one that left",
           "[tool][dialogue]") {
   child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"));
   CHECK(next_line(dialogue) == "closed");
