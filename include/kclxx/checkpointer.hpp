@@ -24,10 +24,10 @@ class checkpoint_target {
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
-  /// Errors: std::invalid_argument when its sequence number is none.
+  /// Errors: std::invalid_argument when its sequence number is not a number.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. An empty batch stands for the default.
+  /// The batch's last record. An empty batch means the default.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     if (!batch.empty()) position_ = batch.back().position();
@@ -61,8 +61,8 @@ class KCLXX_EXPORT checkpointer {
   /// Persists the target and waits for the daemon's answer. In shard_ended, without a target, it
   /// finishes the shard (the library does that when shard_ended returns).
   ///
-  /// Retryable errors are retried as run_options::retry says. Calls that wait at the same time
-  /// share one message to the daemon.
+  /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
+  /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
   /// Blocking: until the daemon answers. The daemon reads a child only while one of its callbacks
   /// is open. So a call on another thread between two callbacks waits for the next one, on an idle
@@ -80,18 +80,18 @@ class KCLXX_EXPORT checkpointer {
   /// run_options::checkpoint_interval.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
-  /// or a later position is persisted, else with the reason why it never will be by this process.
-  /// Retryable errors are retried until then. It is never called inside async_checkpoint or under
-  /// a lock, but on a thread of the library (in the test kit: on the test's), and must not throw:
-  /// an exception is treated as a callback's. Without a handler an error is logged.
-  /// Errors: none thrown. A target that cannot be checkpointed goes to the handler or the log.
-  /// Blocking: no.
+  /// or a later position is persisted, otherwise with the reason why this process will never
+  /// persist it. Retryable errors are retried until then. The handler runs on a thread of the
+  /// library (in the test kit on the test's), never inside async_checkpoint and never under a lock.
+  /// It must not throw: an exception is treated as a callback's. Without a handler an error is
+  /// logged. Errors: none thrown. A target that cannot be checkpointed goes to the handler or the
+  /// log. Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 
   explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
       : service_(std::move(service)) {}
-  /// What stands behind it; a wrapper gets it from here.
+  /// The service that this is a handle on; a wrapper gets it from here.
   [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept { return service_; }
 
  private:

@@ -50,7 +50,8 @@ enum class checkpoint_errc {
   illegal_argument,
 };
 
-/// What a program usually decides by; compare an error code with it: `ec == lease_gone`.
+/// What a program usually distinguishes; compare an error code with it:
+/// `ec == checkpoint_condition::lease_gone`.
 enum class checkpoint_condition {
   /// errc::lease_lost or checkpoint_errc::shutdown: another worker holds the lease. Drop the work.
   lease_gone = 1,
@@ -68,7 +69,7 @@ enum class checkpoint_condition {
     checkpoint_condition value) noexcept;
 
 /// The code for an error that the daemon reported: a checkpoint_errc where the name is listed
-/// there, else a value that stands for this name within this process.
+/// there, otherwise a value for this name that is valid within this process.
 ///
 /// Names are kept to 127 bytes. After 256 unlisted names all further ones share one value, whose
 /// name is "(other)"; so does an empty name.
@@ -76,8 +77,8 @@ enum class checkpoint_condition {
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
     std::string_view daemon_name) noexcept;
 
-/// The simple name of the Java exception that `code` stands for; empty when the error did not
-/// come from the daemon.
+/// The simple name of the Java exception for `code`; empty when the error did not come from the
+/// daemon.
 /// Lifetime: the view is valid until the process ends.
 [[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
 

@@ -44,8 +44,8 @@ class function_processor final : public record_processor {
 
 }  // namespace detail
 
-/// Makes the processor of a shard; called once per shard, on the thread of its callbacks. Made of
-/// one of these functions, which may be move-only:
+/// Makes the processor of a shard; called once per shard, on the thread of its callbacks.
+/// Constructed from one of these functions, which may be move-only:
 ///
 /// - `(const shard_context&) -> std::unique_ptr<Processor>`
 /// - `() -> std::unique_ptr<Processor>`

@@ -63,8 +63,8 @@ class record {
   }
 
   /// The record's place in its shard. A value: it outlives the batch.
-  /// Errors: std::invalid_argument when the sequence number is not one; what the daemon delivers
-  /// has been checked, so only a record made from `fields` throws.
+  /// Errors: std::invalid_argument when the sequence number is not a number. Records from the
+  /// daemon have been checked, so only a record made from `fields` throws.
   [[nodiscard]] sequence_position position() const {
     return sequence_position(sequence_number_, sub_sequence_number_);
   }

@@ -30,9 +30,9 @@ enum class exit_status : int {
 /// unless stdin is a terminal or the program has set handlers of its own. May be called once in a
 /// process; `serve` may be called many times.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
-/// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process leaves
-/// at most run_options::grace_time plus one second after the end of the input: a callback that
-/// ignores the stop token for so long ends the process with std::_Exit.
+/// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process exits
+/// at most run_options::grace_time plus one second after the end of the input: if a callback
+/// ignores the stop token for so long, the process ends with std::_Exit.
 [[nodiscard]] KCLXX_EXPORT int run(processor_factory make_processor,
                                    const run_options& options = {});
 

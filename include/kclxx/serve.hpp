@@ -11,7 +11,8 @@
 
 namespace kclxx {
 
-/// The daemon's end of one shard, and what a child process has in its environment.
+/// A connection to the daemon for one shard, and the names that a child process has in its
+/// environment.
 struct transport {
   int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
   int output;  ///< a descriptor for the child's lines
@@ -28,9 +29,9 @@ struct transport {
 /// descriptors. They stay open, and belong to the caller again when this returns.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
-/// of the input. Callbacks run on a thread of the session. One that is stuck then is abandoned:
-/// this returns exit_status::callback_stuck, the thread keeps its processor and its descriptors'
-/// numbers are used no more; other sessions continue.
+/// of the input. Callbacks run on a thread of the session. If one is stuck then, its thread is
+/// abandoned: this returns exit_status::callback_stuck, the thread keeps its processor and no
+/// longer uses the descriptors. Other sessions continue.
 [[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& over,
                                              processor_factory make_processor,
                                              const run_options& options = {});

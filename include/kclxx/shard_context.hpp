@@ -47,13 +47,14 @@ class KCLXX_EXPORT shard_context {
   [[nodiscard]] const std::string& shard_id() const noexcept { return fields_.shard_id; }
 
   /// Where reading begins: after this position, or at a sentinel such as TRIM_HORIZON.
-  /// std::nullopt when the daemon did not tell.
+  /// std::nullopt when the daemon did not send it.
   [[nodiscard]] const std::optional<sequence_position>& start_position() const noexcept {
     return fields_.start_position;
   }
 
-  /// Stops when this shard's work is in vain: its lease is lost, the daemon is gone, or the
-  /// session ends. A callback that works for long should check it, and then return.
+  /// A stop is requested when further work on this shard has no effect: its lease is lost, the
+  /// daemon is gone, or the session ends. A callback that takes long should check the token, and
+  /// return.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return fields_.stop_token; }
 
   /// The same checkpointer that callbacks get, for threads of the processor's own.
@@ -81,7 +82,7 @@ class KCLXX_EXPORT shard_context {
 
   /// The stream's, application's and worker's names, from the environment variables
   /// KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID, which `kclxx daemon run`
-  /// exports; the daemon does not tell its children.
+  /// exports; the daemon itself does not pass them on.
   [[nodiscard]] const std::optional<std::string>& stream_name() const noexcept {
     return fields_.stream_name;
   }

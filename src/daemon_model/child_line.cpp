@@ -204,20 +204,20 @@ child_line typed(const field_collector& from) {
 
 /// Of a text that begins with null: whether the word continues, as a Java identifier would.
 bool is_word_longer(std::string_view text) {
-  const std::string_view behind = text.substr(text.find("null") + 4);
-  if (behind.empty() || behind.starts_with("\xef\xbf\xbd")) return false;
-  const auto next = static_cast<unsigned char>(behind.front());
+  const std::string_view rest = text.substr(text.find("null") + 4);
+  if (rest.empty() || rest.starts_with("\xef\xbf\xbd")) return false;
+  const auto next = static_cast<unsigned char>(rest.front());
   return std::isalnum(next) != 0 || next == '_' || next >= 0x80;
 }
 
 /// The line that nearly always comes needs no parser: this is it, byte for byte, with some name.
 std::optional<std::string_view> plain_status(std::string_view line) {
   constexpr std::string_view before = R"({"action":"status","responseFor":")";
-  constexpr std::string_view behind = R"("})";
-  if (!line.starts_with(before) || !line.ends_with(behind)) return std::nullopt;
+  constexpr std::string_view suffix = R"("})";
+  if (!line.starts_with(before) || !line.ends_with(suffix)) return std::nullopt;
   line.remove_prefix(before.size());
-  if (line.size() < behind.size()) return std::nullopt;
-  line.remove_suffix(behind.size());
+  if (line.size() < suffix.size()) return std::nullopt;
+  line.remove_suffix(suffix.size());
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (!std::all_of(line.begin(), line.end(), is_letter)) return std::nullopt;
   return line;

@@ -26,7 +26,7 @@ const char* to_string(log_level level) {
 }  // namespace
 
 void observations::answered(const daemon_model::answered& answer, const sequence_position& last) {
-  // The model passes over what is persisted already; then what was asked for says where.
+  // The model passes over what is persisted already; then the position asked for is it.
   const auto& asked = answer.asked;
   const sequence_position position =
       answer.attempted ? *answer.attempted

@@ -22,7 +22,7 @@ class observations {
  public:
   explicit observations(std::shared_ptr<const virtual_clock> clock) : clock_(std::move(clock)) {}
 
-  /// `last`: what is persisted, for an answer that did not say where.
+  /// `last`: what is persisted, for an answer without a position.
   void answered(const daemon_model::answered& answer, const sequence_position& last);
   /// Whatever else the daemon did.
   void happened(const daemon_model::happening& one);

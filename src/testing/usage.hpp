@@ -10,7 +10,7 @@
 
 namespace kclxx::testing {
 
-/// Says what a test does wrong: where it is done, and once more at the end of the verb, since a
+/// Reports what a test does wrong: where it is done, and once more at the end of the verb, since a
 /// callback's exceptions are caught and a worker thread's may be.
 class usage {
  public:
@@ -37,8 +37,8 @@ class usage {
  private:
   static std::string elsewhere() {
     return " was called on another thread than the one that made the kclxx::testing::daemon: the "
-           "test kit runs everything on that one (docs/testing.md says how to test a processor "
-           "with worker threads)";
+           "test kit runs everything on that one (docs/testing.md describes how to test a "
+           "processor with worker threads)";
   }
 
   std::thread::id owner_ = std::this_thread::get_id();

@@ -6,7 +6,7 @@
 
 namespace kclxx::testing {
 
-/// A steady clock that stands still until it is moved.
+/// A steady clock that moves only when it is set.
 ///
 /// It begins some time after zero, as a machine's does, so that a processor can take zero for
 /// "long ago". Thread safety: now() from any thread.

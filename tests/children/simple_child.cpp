@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child without the library, for the tests of the tool: it answers, and does what it is told.
+// A child without the library, for the tests of the tool: it answers, and does what its arguments
+// ask for.
 //   simple_child [EACH...] [N:WHAT...]
 // EACH happens in every batch, N:WHAT in the N-th, before its status.
 #include <cstdlib>
@@ -69,7 +70,7 @@ bool obey(const std::string& what) {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {
     ::sleep(1000);
-  } else if (what == "print for ever") {
+  } else if (what == "print without end") {
     while (std::cout << "y\n") {
     }
   } else if (what == "die") {

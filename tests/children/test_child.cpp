@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child of the process tests. What a record's text says, the callback does.
+// The child of the process tests. A record's text names what the callback does.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -84,7 +84,7 @@ TEST_CASE("a stop_callback may checkpoint while the failed callback's answer is 
   CHECK(daemon.wait_exit() == 10);
 }
 
-TEST_CASE("whoever reads, each batch gets its answers and its status", "[process]") {
+TEST_CASE("each batch gets its answers and its status, whichever thread reads", "[process]") {
   scripted_daemon daemon({child, "manual", "at_once"});
   start(daemon);
   const std::vector<std::string> words{"async", "checkpoint", "last", "checkpoint from a thread",

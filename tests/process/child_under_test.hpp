@@ -8,7 +8,7 @@
 
 namespace kclxx::test {
 
-/// children/test_child.cpp, which does what a record's text says.
+/// children/test_child.cpp, which does what a record's text names.
 inline const std::string child = KCLXX_TEST_CHILD;
 
 inline void start(scripted_daemon& daemon) {

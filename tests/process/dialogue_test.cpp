@@ -229,7 +229,7 @@ TEST_CASE("the end of the input ends the process in time, with its status",
   }
 }
 
-TEST_CASE("messages go where the options say, or to stderr with the shard's name",
+TEST_CASE("messages go where the options lead, or to stderr with the shard's name",
           "[process][P9]") {
   SECTION("a function of the program's") {
     scripted_daemon daemon({child, "own_log"});

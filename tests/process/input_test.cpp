@@ -126,7 +126,7 @@ TEST_CASE("what may be null is accepted", "[process][P14]") {
   daemon.expect_status("processRecords");
 }
 
-TEST_CASE("invalid UTF-8 does not end the shard and is said once", "[process][P8]") {
+TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][P8]") {
   scripted_daemon daemon({child});
   start(daemon);
   for (int i = 1; i <= 2; ++i) {

@@ -125,7 +125,7 @@ TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
 
 TEST_CASE("a child that prints without end has not answered within the time limit", "[replay]") {
   replayed tool;
-  const auto all = tool.run({"--timeout", "1", tool.dialogue(2)}, {"1:print for ever"});
+  const auto all = tool.run({"--timeout", "1", tool.dialogue(2)}, {"1:print without end"});
   CHECK(all.status == 3);
   CHECK_THAT(all.out, Contains("no status for processRecords within 1 s"));
 }

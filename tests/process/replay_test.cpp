@@ -87,7 +87,7 @@ TEST_CASE("a child that hangs is ended after the timeout", "[replay]") {
   CHECK_THAT(all.out, Contains("3 in 1 batches"));
 }
 
-TEST_CASE("a child that dies or leaves failed, and how it ended is said", "[replay]") {
+TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[replay]") {
   replayed tool;
   const std::string file = tool.dialogue(3);
   const auto died = tool.run({file}, {"2:die"});

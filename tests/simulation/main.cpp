@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs random lives of random shards, each from its own seed, and says which seed failed.
+// Runs random lives of random shards, each from its own seed, and prints which seed failed.
 #include <atomic>
 #include <chrono>
 #include <cstdint>

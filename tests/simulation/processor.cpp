@@ -253,7 +253,7 @@ void processor::check_persisted(const optional_position& target, std::error_code
 // --- Waiting calls ---
 
 void processor::note_end(const optional_position& target, bool has_position) {
-  // To wait for the last position is to be done with the shard, as its documentation says.
+  // To wait for the last position is to be done with the shard, as its documentation states.
   const bool is_at_end = running_ == callback::shard_ended && !has_position;
   if (is_at_end || (target && target == world_.records.back())) may_finish_ = true;
 }

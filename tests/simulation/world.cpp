@@ -62,8 +62,8 @@ void world::persist(const sequence_position& position, std::size_t done, bool ma
   if (position == shard_end && !may_finish) {
     throw violation("end: the shard was finished before the processor was done with it");
   }
-  const auto behind = std::upper_bound(records.begin(), records.end(), position);
-  if (static_cast<std::size_t>(behind - records.begin()) > done) {
+  const auto after = std::upper_bound(records.begin(), records.end(), position);
+  if (static_cast<std::size_t>(after - records.begin()) > done) {
     throw violation("skipped: " + to_string(position) + " was persisted, but only " +
                     std::to_string(done) + " of the records up to it are complete");
   }

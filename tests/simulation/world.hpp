@@ -49,13 +49,13 @@ class world {
   run_options options;
   fault_rates faults;
 
-  /// The first record behind what is persisted.
+  /// The first record after what is persisted.
   [[nodiscard]] std::size_t resume_index() const;
   /// The end was persisted, or there is none and all was persisted.
   [[nodiscard]] bool is_finished() const;
 
   /// A checkpoint reached the lease table. `done`: this many of the first records are complete in
-  /// this life; `may_finish`: the processor has said that the shard is done with.
+  /// this life; `may_finish`: the processor has reported that the shard is done.
   void persist(const sequence_position& position, std::size_t done, bool may_finish);
   /// Nothing is lost: what is persisted was processed.
   void check_finished() const;

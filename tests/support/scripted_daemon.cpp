@@ -160,7 +160,7 @@ std::string scripted_daemon::next_line() {
       return line;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    if (left.count() <= 0 || !fill(left)) fail("the child said no more");
+    if (left.count() <= 0 || !fill(left)) fail("the child wrote no more");
     drain_stderr();
   }
 }

@@ -34,7 +34,7 @@ class scripted_daemon {
   scripted_daemon(const scripted_daemon&) = delete;
   scripted_daemon& operator=(const scripted_daemon&) = delete;
 
-  // What the daemon says.
+  // What the daemon sends.
   void send(std::string_view line);
   /// Without a newline; false when the child does not read any more.
   bool send_raw(std::string_view bytes);
@@ -48,14 +48,14 @@ class scripted_daemon {
   void answer(std::string_view error = {});
   void close_input();
 
-  // What the child says.
+  // What the child writes.
   /// The next line that is not empty.
   std::string next_line();
   void expect(std::string_view line);
   void expect_status(std::string_view action);
   void expect_checkpoint(std::string_view sequence_number, std::uint64_t sub = 0);
   void expect_null_checkpoint();
-  /// True when nothing comes within this time: for what must not be said.
+  /// True when nothing comes within this time: for what must not be written.
   bool is_silent_for(std::chrono::milliseconds time);
   /// Everything until the child closes its stdout.
   std::string rest();

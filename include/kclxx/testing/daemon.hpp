@@ -41,19 +41,19 @@ struct checkpoint_attempt {
 };
 
 /// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
-/// time. What stands between the two is what runs in production, except threads and pipes.
+/// time. What is between the two is what runs in production, except threads and pipes.
 ///
 /// 1. Make one with what `run` would get.
-/// 2. Play the daemon with the verbs below. Each returns once the dialogue is quiet: callbacks
+/// 2. Play the daemon with the functions below. Each returns once the dialogue is quiet: callbacks
 ///    have run, checkpoints are answered, and the clock has moved over the retries that a callback
 ///    or the end of an action waited for.
 /// 3. Ask what happened.
 ///
-/// Errors: std::logic_error from a verb that a daemon could not do now, and from a wait that
-/// nothing can end. What a callback throws is not thrown on: exit_status(), log() and thrown()
-/// have it, and the next verb refuses, since the child has left.
-/// Thread safety: none. It belongs to the thread that made it; `request` and `checkpoint` from
-/// another one throw std::logic_error there, and the next verb throws it too.
+/// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
+/// that nothing can end. An exception of a callback does not reach the caller: exit_status(), log()
+/// and thrown() have it, and the next call refuses, since the child has left.
+/// Thread safety: none. It belongs to the thread that made it; a checkpoint from another
+/// one throws std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor lives until crash(), resume() or the end of this object, so a test can
 /// look at it after the dialogue is over.
 class daemon {
@@ -63,7 +63,7 @@ class daemon {
   /// `options.log` is called besides log(); nothing goes to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options with = {});
-  /// What was moved from can be destroyed and assigned to, nothing else.
+  /// A moved-from daemon can only be destroyed or assigned to.
   daemon(daemon&&) noexcept;
   daemon& operator=(daemon&&) noexcept;
   ~daemon();
@@ -71,7 +71,7 @@ class daemon {
   // What the daemon asks for.
   daemon& initialize(std::string_view shard_id = "shardId-000000000000",
                      const sequence_position& start = sequence_position("TRIM_HORIZON"));
-  /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers go on from the
+  /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
   /// highest so far, beginning with 1; partition key "key"; arrival by the virtual clock.
   daemon& deliver(const std::vector<std::string>& payloads,
                   std::optional<milliseconds> behind_latest = milliseconds(0));
@@ -93,10 +93,10 @@ class daemon {
   /// Virtual time passes. Inside a callback: that callback takes this long.
   daemon& advance(milliseconds time);
 
-  /// The child is killed: no callback is called, its processor is destroyed.
+  /// The child is killed, as by kill -9: no callback is called and nothing is destroyed.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
-  /// at persisted(), and the records behind that are delivered again, in one batch.
+  /// at persisted(), and the records after that are delivered again, in one batch.
   daemon& resume();
 
   // Faults; these may be set inside a callback, too.
@@ -108,16 +108,16 @@ class daemon {
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
 
-  // What happened, crashes included. References are valid until the next verb.
+  // What happened, crashes included. References are valid until the next call.
   /// Each position that was persisted, in order; SHARD_END for the end of the shard.
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept;
-  /// Where a successor would resume: behind this.
+  /// Where a successor would resume: after this.
   [[nodiscard]] const sequence_position& persisted() const noexcept;
   [[nodiscard]] const std::vector<checkpoint_attempt>& attempts() const noexcept;
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept;
   /// "initialize", "process_records", ... in order.
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
-  /// Set once the child has left; a killed child has none.
+  /// Set once the child has exited; a killed child has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
   /// What a callback or the factory threw last; null when none did.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;

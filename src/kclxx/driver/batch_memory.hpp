@@ -37,7 +37,7 @@ class batch_memory_pool {
   batch_memory_pool();
 
   [[nodiscard]] std::shared_ptr<batch_memory> take();
-  /// Lets a line be read into the largest buffer that is here, so that one serves for ever.
+  /// Lets a line be read into the largest buffer that is here, so that one is enough.
   void lend_line(io::line_reader& reader);
   /// Large memory is wanted again: keep it when it comes back.
   void keep_large();

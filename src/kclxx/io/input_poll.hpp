@@ -6,7 +6,7 @@
 
 namespace kclxx::io {
 
-/// Waits until a descriptor has input, or until another thread says so.
+/// Waits until a descriptor has input, or until another thread wakes it.
 ///
 /// Thread safety: wait() on one thread, wake() from any.
 class input_poll {

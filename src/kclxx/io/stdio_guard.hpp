@@ -22,7 +22,7 @@ class stdio_guard {
 
   [[nodiscard]] int input() const noexcept { return input_; }
   [[nodiscard]] int output() const noexcept { return output_; }
-  /// Whether the input is a plain file (or /dev/null), whose end says nothing about a daemon.
+  /// Whether the input is a plain file (or /dev/null), whose end means nothing about a daemon.
   [[nodiscard]] bool input_is_file() const noexcept { return input_is_file_; }
   [[nodiscard]] bool input_is_terminal() const noexcept { return input_is_terminal_; }
 

@@ -29,7 +29,7 @@
 
 namespace kclxx::runtime {
 
-/// One shard in real time: a session_driver behind a mutex, and its threads.
+/// One shard in real time: a session_driver under a mutex, and its threads.
 ///
 /// The callbacks' thread runs the user's callbacks and timers. The protocol thread runs the event
 /// loop: it keeps time and never runs user code, so that whatever user code does, the end of the

@@ -26,7 +26,7 @@ enum class callback { initialize, process_records, lease_lost, shard_ended, shut
 /// Names one call of checkpointer::checkpoint, or one async_checkpoint with a handler.
 using waiter_id = std::uint64_t;
 
-/// Write a checkpoint line. SHARD_END stands for the null checkpoint of a finished shard.
+/// Write a checkpoint line. SHARD_END means the null checkpoint of a finished shard.
 struct write_checkpoint {
   sequence_position position;
   bool operator==(const write_checkpoint&) const = default;

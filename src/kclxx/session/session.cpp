@@ -405,7 +405,7 @@ void session::close(time_point now, actions& out) {
 }
 
 void session::close_process_records(time_point now, actions& out) {
-  // A checkpoint line may stand unanswered before the status line: it is answered first. But there
+  // A checkpoint line may be unanswered before the status line: it is answered first. But there
   // is at most one, so a higher position waits for the answer to the lower.
   if (checkpoints_.is_in_flight() && checkpoints_.has_more_than_in_flight(now, urgency())) return;
   send_next(now, out);

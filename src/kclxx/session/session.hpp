@@ -88,7 +88,7 @@ class session {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
   }
   [[nodiscard]] bool allows_checkpoints() const noexcept;
-  /// False when a plain file goes on, or has ended, without the answer that is due.
+  /// False when a plain file continues, or has ended, without the answer that is due.
   [[nodiscard]] bool can_be_answered() const;
   [[nodiscard]] bool has_ended() const noexcept {
     return phase_ == phase::leaving || phase_ == phase::left || input_ended_;

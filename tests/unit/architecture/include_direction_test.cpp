@@ -36,8 +36,7 @@ std::vector<std::string> violations_in(const std::filesystem::path& project,
 
 }  // namespace
 
-TEST_CASE("every include of the library goes the way that the architecture says",
-          "[architecture]") {
+TEST_CASE("every include of the library goes the way of the architecture", "[architecture]") {
   for (const char* folder : {"include/kclxx", "src"}) {
     CHECK(violations_in(KCLXX_SOURCE_DIR, folder) == std::vector<std::string>{});
   }

@@ -49,7 +49,8 @@ TEST_CASE("the older shutdown is answered by its own name", "[session][P11]") {
   CHECK(out.back() == kclxx::session::action(kclxx::session::write_status{"shutdown"}));
 }
 
-TEST_CASE("an unknown action is logged and answered, and the dialogue goes on", "[session][P29]") {
+TEST_CASE("an unknown action is logged and answered, and the dialogue continues",
+          "[session][P29]") {
   session_dialogue daemon;
   CHECK(daemon.unknown("hello") == lines{"write status hello"});
   CHECK(mentions(daemon.log, "hello"));
@@ -228,7 +229,7 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
     CHECK(daemon.throws() == lines{"leave with 12"});
     CHECK(mentions(daemon.log, "oops"));
   }
-  SECTION("while a callback runs for ever") {
+  SECTION("while a callback runs without end") {
     daemon.initialize();
     daemon.end_of_input();
     CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 13"});
@@ -310,7 +311,7 @@ TEST_CASE("the end of a plain file waits for its turn", "[session][P58]") {
     CHECK(file.end_of_input() == lines{});
     CHECK(file.returns() == lines{"write status initialize", "request stop", "leave with 0"});
   }
-  SECTION("behind a line that opens nothing") {
+  SECTION("after a line that opens nothing") {
     file.returns();
     file.no_records();
     file.unknown("tuneUp");

@@ -330,7 +330,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   SECTION("with a name that nobody knows") {
     CHECK(daemon.answer("SomeNewException") == lines{"complete 1: " + message("SomeNewException")});
   }
-  SECTION("retried as often as the options say") {
+  SECTION("retried as often as the options allow") {
     for (int attempt = 1; attempt < 10; ++attempt) {
       CHECK(daemon.answer("ThrottlingException") == lines{});
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});

@@ -214,7 +214,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
   }
 }
 
-TEST_CASE("a log line is one line, whatever an exception says", "[session][P9]") {
+TEST_CASE("a log line is one line, whatever an exception's text is", "[session][P9]") {
   using kclxx::log_level;
   using kclxx::session::log_line;
   CHECK(log_line{log_level::error, "a\nb\r\tc\x01\x7f \xc3\xa4"}.text ==

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test kit's verbs, and what it tells of what happened.
+// The test kit's verbs, and what it reports afterwards.
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -83,7 +83,7 @@ TEST_CASE("records are delivered with every field as it is given", "[testing]") 
   CHECK(seen.behind == std::nullopt);
 }
 
-TEST_CASE("sequence numbers go on from the highest, carrying over nines", "[testing]") {
+TEST_CASE("sequence numbers continue from the highest, carrying over nines", "[testing]") {
   auto daemon = recording();
   daemon.initialize().deliver_records({{.data = "a", .sequence_number = "18446744073709551999"}});
   daemon.deliver({"b"}).deliver_records({{.data = "c", .sequence_number = "99999999999999999999"}});
@@ -142,7 +142,7 @@ TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]
   CHECK(taken.exit_status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("an unknown action is answered and logged, and the dialogue goes on", "[testing]") {
+TEST_CASE("an unknown action is answered and logged, and the dialogue continues", "[testing]") {
   auto daemon = recording();
   daemon.initialize().send_unknown_action("some\"thing").deliver({"a"});
   CHECK(daemon.callbacks() == names{"initialize", "process_records"});

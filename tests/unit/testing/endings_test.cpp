@@ -36,7 +36,7 @@ kclxx::testing::daemon scripted(recording_processor::step script,
                                 options);
 }
 
-/// Says how it ended.
+/// Returns how it ended.
 class mortal final : public recording_processor {
  public:
   mortal(bool& is_destroyed, bool& was_told) : is_destroyed_(is_destroyed), was_told_(was_told) {}

@@ -338,14 +338,15 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
   CHECK(wait.find("checkpoint() was called on another thread") == 0);
   CHECK(refusal([&] { daemon.deliver({}); }).find("checkpoint() was called on another thread") ==
         0);
-  daemon.deliver({});  // said once
+  daemon.deliver({});  // reported once
   std::string verb;
   std::thread([&] { verb = refusal([&] { daemon.advance(1s); }); }).join();
   CHECK(verb.find("advance was called on another thread") == 0);
   CHECK(daemon.attempts().empty());
 }
 
-TEST_CASE("a callback's worker thread is told, and the verb that ran it as well", "[testing]") {
+TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb that ran it",
+          "[testing]") {
   bool is_told = false;
   auto daemon = scripted(with_batch([&](const checkpointer& with) {
     std::thread([&] {

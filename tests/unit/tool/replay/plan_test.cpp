@@ -36,7 +36,7 @@ std::string answer(const std::string& error) {
 
 std::string batch(std::uint64_t first) { return kclxx::test::records_line({"a", "b"}, first); }
 
-/// Verbs that give back the effects, one text each. Time stands still unless it is moved.
+/// Verbs that give back the effects, one text each. Time moves only when a test moves it.
 class dialogue {
  public:
   explicit dialogue(const options& how = {}) : plan(how) {}
