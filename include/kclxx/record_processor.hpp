@@ -16,7 +16,7 @@ namespace kclxx {
 ///
 /// An exception that leaves a callback ends the session with exit_status::callback_failed and is
 /// never reported to the daemon as success. The daemon then ends the whole worker, with all its
-/// shards: catch what can be handled. A checkpoint_error that says that the lease is gone is an
+/// shards: catch what can be handled. A checkpoint_error of a lost lease is an
 /// exception to that: it is logged, and the session continues until the daemon ends it.
 ///
 /// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that

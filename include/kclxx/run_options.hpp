@@ -42,7 +42,7 @@ struct retry_options {
 struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
-  /// The least time between two checkpoints that nobody waits for: those that the library makes in
+  /// The least time between two checkpoints that no call waits for: those that the library makes in
   /// automatic mode, and those of async_checkpoint. Each costs the daemon a write to its lease
   /// table. They are sent only while a callback is open, so what is complete before an idle time
   /// stays unpersisted until the daemon's next call; callProcessRecordsEvenForEmptyRecordList in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints each record. stdout is safe: it leads to the daemon's log, not into the dialogue.
+// Prints each record. Printing is safe: stdout leads to the daemon's log, not into the protocol.
 #include <iostream>
 
 #include <kclxx/kclxx.hpp>
@@ -14,7 +14,7 @@ class print_records : public kclxx::record_processor {
     for (const kclxx::record& record : batch) {
       std::cout << record.partition_key().value_or("-") << ": " << record.data() << "\n";
     }
-  }  // the records of a batch that this returned from are complete, and are checkpointed
+  }  // once this returns, the batch counts as done; kclxx checkpoints at most every five seconds
 };
 
 int main() { return kclxx::run<print_records>(); }
