@@ -54,7 +54,8 @@ class mortal final : public recording_processor {
 
 }  // namespace
 
-TEST_CASE("what a callback throws is not thrown on, but seen; the next verb refuses", "[testing]") {
+TEST_CASE("an exception of a callback does not reach the test, but is seen; the next call refuses",
+          "[testing]") {
   auto daemon = kclxx::testing::daemon([](const kclxx::record_batch& batch) {
     if (batch.front().data() == "bad") throw std::out_of_range("no such word");
   });
@@ -66,8 +67,8 @@ TEST_CASE("what a callback throws is not thrown on, but seen; the next verb refu
   CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("2")});
   CHECK(daemon.stop_requested());
   CHECK_THROWS_WITH(daemon.deliver({"c"}),
-                    "deliver: the child has left with exit status 10 (process_records failed: no "
-                    "such word)");
+                    "deliver: the child has left with exit status 10 (process_records (record 3/0) "
+                    "failed: no such word)");
   CHECK(daemon.dialogue().find("the worker ends: processRecords: the child's output ended") !=
         std::string::npos);
 }
