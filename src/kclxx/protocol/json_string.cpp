@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstddef>
 
-#include <nlohmann/json.hpp>
+#include "protocol/utf8.hpp"
 
 namespace kclxx::protocol {
 
@@ -26,51 +26,93 @@ std::optional<unsigned> code_unit(std::string_view text) {
 bool is_high_surrogate(unsigned unit) { return unit >= 0xd800 && unit <= 0xdbff; }
 bool is_low_surrogate(unsigned unit) { return unit >= 0xdc00 && unit <= 0xdfff; }
 
-std::string replace_lone_surrogates(std::string_view token) {
-  std::string result;
-  while (!token.empty()) {
-    std::size_t size = 1;
-    bool is_lone = false;
-    if (const auto unit = code_unit(token)) {
-      const auto next = code_unit(token.substr(escape_size));
-      const bool is_pair = is_high_surrogate(*unit) && next && is_low_surrogate(*next);
-      size = is_pair ? 2 * escape_size : escape_size;
-      is_lone = !is_pair && (is_high_surrogate(*unit) || is_low_surrogate(*unit));
-    } else if (token.front() == '\\') {
-      size = std::min<std::size_t>(2, token.size());  // an escaped backslash begins nothing
-    }
-    result.append(is_lone ? "\\ufffd" : token.substr(0, size));
-    token.remove_prefix(size);
+void append_utf8(std::string& out, unsigned code_point) {
+  const auto append = [&](unsigned byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) {
+    append(code_point);
+  } else if (code_point < 0x800) {
+    append(0xc0U | (code_point >> 6U));
+    append(0x80U | (code_point & 0x3fU));
+  } else if (code_point < 0x10000) {
+    append(0xe0U | (code_point >> 12U));
+    append(0x80U | ((code_point >> 6U) & 0x3fU));
+    append(0x80U | (code_point & 0x3fU));
+  } else {
+    append(0xf0U | (code_point >> 18U));
+    append(0x80U | ((code_point >> 12U) & 0x3fU));
+    append(0x80U | ((code_point >> 6U) & 0x3fU));
+    append(0x80U | (code_point & 0x3fU));
   }
-  return result;
 }
 
-bool needs_escape(char c) { return c == '"' || c == '\\' || c < 0x20 || c == 0x7f; }
+constexpr std::string_view escaped_letters = "\"\\/bfnrt";
+constexpr std::string_view meant_letters = "\"\\/\b\f\n\r\t";
+
+/// Appends what the escape at the beginning of `text` means, and takes it away. False for none.
+bool take_escape(std::string_view& text, std::string& out, bool& replaced) {
+  if (const auto unit = code_unit(text)) {
+    text.remove_prefix(escape_size);
+    const auto next = code_unit(text);
+    if (is_high_surrogate(*unit) && next && is_low_surrogate(*next)) {
+      text.remove_prefix(escape_size);
+      append_utf8(out, 0x10000 + ((*unit - 0xd800) << 10U) + (*next - 0xdc00));
+    } else if (is_high_surrogate(*unit) || is_low_surrogate(*unit)) {
+      replaced = true;
+      append_utf8(out, 0xfffd);
+    } else {
+      append_utf8(out, *unit);
+    }
+    return true;
+  }
+  const std::size_t letter =
+      text.size() < 2 ? std::string_view::npos : escaped_letters.find(text[1]);
+  if (letter == std::string_view::npos) return false;
+  out += meant_letters[letter];
+  text.remove_prefix(2);
+  return true;
+}
+
+bool needs_escape(char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }
 
 }  // namespace
 
 std::optional<std::string> unescape(std::string_view token, bool& replaced) {
-  using nlohmann::json;
-  json value = json::parse(token, nullptr, false);
-  if (value.is_discarded()) {
-    value = json::parse(replace_lone_surrogates(token), nullptr, false);
-    if (value.is_string()) replaced = true;
+  if (token.size() < 2 || token.front() != '"' || token.back() != '"' || !is_utf8(token)) {
+    return std::nullopt;
   }
-  if (!value.is_string()) return std::nullopt;
-  return std::move(value.get_ref<std::string&>());
+  std::string_view rest = token.substr(1, token.size() - 2);
+  std::string text;
+  bool has_replaced = false;
+  while (!rest.empty()) {
+    const auto plain = static_cast<std::size_t>(
+        std::find_if(rest.begin(), rest.end(), needs_escape) - rest.begin());
+    text.append(rest.substr(0, plain));
+    rest.remove_prefix(plain);
+    if (rest.empty()) break;
+    if (rest.front() != '\\' || !take_escape(rest, text, has_replaced)) return std::nullopt;
+  }
+  if (has_replaced) replaced = true;
+  return text;
 }
 
 void append_quoted(std::string& out, std::string_view text) {
-  // char is signed or not; either way a byte beyond ASCII takes the slow way.
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x80 && !needs_escape(c);
-  });
-  if (is_plain) {
-    out.append("\"").append(text).append("\"");
-  } else {
-    using nlohmann::json;
-    out.append(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!is_utf8(text)) return append_quoted(out, replace_invalid_utf8(text));
+  out += '"';
+  for (const char c : text) {
+    if (!needs_escape(c)) {
+      out += c;
+      continue;
+    }
+    const std::size_t letter = meant_letters.find(c);
+    if (letter != std::string_view::npos) {
+      out.append("\\").append(1, escaped_letters[letter]);
+    } else {
+      constexpr std::string_view digits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      out.append("\\u00").append(1, digits[byte >> 4U]).append(1, digits[byte & 0xfU]);
+    }
   }
+  out += '"';
 }
 
 }  // namespace kclxx::protocol

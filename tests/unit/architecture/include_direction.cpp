@@ -102,8 +102,7 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
     return path.starts_with("src/kclxx/protocol/decoder") ||
            path == "src/kclxx/protocol/utf8.cpp" || path == "src/tool/transcript/line_summary.cpp";
   }
-  return header.starts_with("nlohmann/") && (path.starts_with("src/kclxx/protocol/json_string") ||
-                                             path.starts_with("src/daemon_model/child_line") ||
+  return header.starts_with("nlohmann/") && (path.starts_with("src/daemon_model/child_line") ||
                                              path.starts_with("src/tool/transcript/header") ||
                                              path.starts_with("src/tool/replay/replay_json"));
 }

@@ -52,3 +52,24 @@ TEST_CASE("the escape of half a surrogate pair becomes U+FFFD", "[protocol][P8]"
   CHECK(replaced(R"("\\ud800\ud800")") == "\\ud800" + bad);
   CHECK(unescaped(R"("\\ud800")") == "\\ud800");
 }
+
+TEST_CASE("a text in quotes means the text again, whatever bytes it has", "[protocol]") {
+  for (int first = 0; first < 256; ++first) {
+    const std::string text = {static_cast<char>(first), 'z'};
+    std::string token;
+    append_quoted(token, text);
+    CAPTURE(first, token);
+    CHECK(token.find('\n') == std::string::npos);
+    CHECK(unescaped(token) == (first < 0x80 ? text : "\xEF\xBF\xBDz"));
+  }
+  std::string token;
+  append_quoted(token, "gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80");
+  CHECK(token == "\"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\"");
+}
+
+TEST_CASE("what is no JSON string is refused", "[protocol]") {
+  for (const char* token : {"", "\"", "abc", "\"a", "a\"", "\"a\"b\"", "\"a\nb\"", "\"\xff\""}) {
+    CAPTURE(token);
+    CHECK_FALSE(unescaped(token));
+  }
+}
