@@ -62,8 +62,8 @@ class processor_factory {
             detail::makes_processor<std::remove_cvref_t<Function>> ||
             detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
             detail::processes_batch<std::remove_cvref_t<Function>>))
-      processor_factory(
-          Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      // NOLINTNEXTLINE(google-explicit-constructor): as std::function
+      processor_factory(Function&& function)
       : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
             std::forward<Function>(function))) {}
 

@@ -23,8 +23,8 @@ class checkpoint_handler {
   template <class Function>
   requires(!std::is_same_v<std::remove_cvref_t<Function>, checkpoint_handler> &&
            std::is_invocable_v<std::remove_cvref_t<Function>&, std::error_code>)
-      checkpoint_handler(
-          Function&& function)  // NOLINT(google-explicit-constructor): as std::function
+      // NOLINTNEXTLINE(google-explicit-constructor): as std::function
+      checkpoint_handler(Function&& function)
       : function_(std::make_unique<holder<std::remove_cvref_t<Function>>>(
             std::forward<Function>(function))) {}
 

@@ -37,8 +37,7 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
   const std::int64_t sub = asked.sub_sequence_number.value_or(0);
   if (sub < 0) return std::nullopt;
   // More digits than fit are more than was delivered.
-  const auto position =
-      sequence_position::parse(*asked.sequence_number, static_cast<std::uint64_t>(sub));
+  auto position = sequence_position::parse(*asked.sequence_number, static_cast<std::uint64_t>(sub));
   if (!position) return std::nullopt;
   // 1.x validates first, and knows no other sentinel.
   const bool is_valid = position->is_number() || position->sequence_number() == shard_end;
