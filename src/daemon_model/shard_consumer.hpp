@@ -80,7 +80,7 @@ using happening = std::variant<answered, skipped, returned, failed, shard_end_no
 using happenings = std::vector<happening>;
 
 /// One shard's side of the daemon: the KCL's ShardConsumer, the checkpointer, and the
-/// MultiLangDaemon's protocol with its child, as a state machine. It is told what the daemon wants
+/// MultiLangDaemon's protocol with its child, as a state machine. It receives what the daemon wants
 /// (call, close) and what the child wrote, and appends what happens. The caller writes the call's
 /// own line; huge batches then need not pass through here.
 ///

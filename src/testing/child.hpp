@@ -37,7 +37,7 @@ class child final : public shard_service,
  public:
   using time_point = virtual_clock::clock::time_point;
 
-  /// How the daemon and the test are told.
+  /// Where the child reports to the daemon and to the test.
   struct surroundings {
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;

@@ -31,7 +31,7 @@ std::string one_above(const std::optional<sequence_position>& highest) {
   return digits;
 }
 
-/// Where a record with these fields stands. Errors: std::invalid_argument.
+/// The position of a record with these fields. Errors: std::invalid_argument.
 sequence_position place(const record::fields& fields, const std::string& next_number) {
   if (fields.sequence_number.empty() && fields.sub_sequence_number != 0) {
     throw std::invalid_argument("deliver_records: sub_sequence_number " +

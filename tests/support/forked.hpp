@@ -13,7 +13,7 @@
 
 namespace kclxx::test {
 
-/// What a forked copy of the test left behind.
+/// How a forked copy of the test ended, and what it wrote.
 struct forked_result {
   int status = -1;  ///< of exit, or 128 + the signal's number
   std::string out;

@@ -51,7 +51,7 @@ class line_decoder {
   bool has_warned_ = false;
 };
 
-/// What the log says, once each.
+/// Messages that are logged once.
 inline constexpr const char* utf8_warning =
     "a line from the daemon has bytes that are not UTF-8; U+FFFD replaces them. Start the daemon "
     "with -Dfile.encoding=UTF-8. Logged once.";

@@ -30,8 +30,8 @@ class line_reader {
 
   /// Whether a whole line is there. If so, `line` gets its buffer and `length` its length without
   /// the newline (and without a carriage return before it); what follows it is kept for the
-  /// next. `line`'s old memory becomes the reader's next buffer, so that two buffers serve for
-  /// ever; lend() makes it one large and one small.
+  /// next. `line`'s old memory becomes the reader's next buffer, so that there are only ever two
+  /// buffers; lend() makes it one large and one small.
   bool next_line(line_buffer& line, std::size_t& length);
 
   /// The line that is arriving, as far as it is there and when it is in a buffer of its own,

@@ -146,7 +146,7 @@ process_records walk::decode_process_records() {
 }
 
 void walk::decode_records(ondemand::value& value, process_records& body) {
-  // Of a field that stands twice the last one counts: only the first goes on with what is known.
+  // The last of two equal fields counts. Only the first continues what read_ahead has decoded.
   const auto known = static_cast<std::ptrdiff_t>(std::exchange(known_records_, 0));
   records_.erase(records_.begin() + known, records_.end());
   highest_position highest = std::exchange(known_, {});

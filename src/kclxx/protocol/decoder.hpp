@@ -40,7 +40,7 @@ class decoder {
   decoder(const decoder&) = delete;
   decoder& operator=(const decoder&) = delete;
 
-  /// Goes on with a line of which `line[0, size)` has arrived: reads what it can of it, in place.
+  /// Continues with a line of which `line[0, size)` has arrived: reads what it can of it, in place.
   /// The line, wherever it then is, and the same `records` and `arena` must go to `decode` next.
   void read_ahead(char* line, std::size_t size, std::vector<record>& records,
                   std::deque<std::string>& arena);

@@ -367,8 +367,7 @@ void session::leave_at_end(actions& out) {
   leave_now(exit_status::ok, out);
 }
 
-// --- How an action ends: what is checkpointed before its status, and when no status may follow.
-// ---
+// --- How an action ends: its checkpoints, and when no status may follow. ---
 
 void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ == phase::leaving) {
@@ -400,7 +399,7 @@ void session::close(time_point now, actions& out) {
       return close_shard_end(now, out);
     case callback::initialize:
     case callback::lease_lost:
-      return write_status_and_go_on(now, out);
+      return write_status_and_continue(now, out);
   }
 }
 
@@ -409,7 +408,7 @@ void session::close_process_records(time_point now, actions& out) {
   // is at most one, so a higher position waits for the answer to the lower.
   if (checkpoints_.is_in_flight() && checkpoints_.has_more_than_in_flight(now, urgency())) return;
   send_next(now, out);
-  if (phase_ == phase::closing) write_status_and_go_on(now, out);
+  if (phase_ == phase::closing) write_status_and_continue(now, out);
 }
 
 void session::close_shutdown(time_point now, actions& out) {
@@ -434,12 +433,12 @@ void session::close_shutdown(time_point now, actions& out) {
                            "shutdown: records up to " + to_string(*checkpoints_.complete()) +
                                " are complete but not checkpointed: they will be delivered again"});
   }
-  write_status_and_go_on(now, out);
+  write_status_and_continue(now, out);
 }
 
 void session::close_shard_end(time_point now, actions& out) {
   if (checkpoints_.is_lease_gone() || checkpoints_.is_shard_finished()) {
-    write_status_and_go_on(now, out);
+    write_status_and_continue(now, out);
     return;
   }
   if (checkpoints_.is_in_flight()) return;
@@ -470,7 +469,7 @@ void session::report_incomplete(actions& out) {
   out.push_back(arm_timer{timer::report, std::chrono::minutes(1)});
 }
 
-void session::write_status_and_go_on(time_point now, actions& out) {
+void session::write_status_and_continue(time_point now, actions& out) {
   out.push_back(write_status{current_->name});
   is_terminal_ = current_->what == callback::lease_lost || current_->what == callback::shard_ended;
   current_.reset();

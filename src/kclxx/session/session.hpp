@@ -33,7 +33,7 @@ class session {
 
   /// A line arrived and was understood. `batch` goes with processRecords.
   void on_message(protocol::message message, record_batch batch, time_point now, actions& out);
-  /// A line arrived that is not to be understood; `text` says everything.
+  /// A line arrived that cannot be understood; `text` is the whole message.
   void on_bad_line(const std::string& text, actions& out);
   /// `unfinished_line`: it broke off in the middle of a line.
   void on_end_of_input(bool unfinished_line, time_point now, actions& out);
@@ -111,7 +111,7 @@ class session {
   void close_shutdown(time_point now, actions& out);
   void close_shard_end(time_point now, actions& out);
   void finish_failing(checkpoints::outcome last, time_point now, actions& out);
-  void write_status_and_go_on(time_point now, actions& out);
+  void write_status_and_continue(time_point now, actions& out);
 
   void fire_stop(actions& out);
   void abort(exit_status status, actions& out);

@@ -111,7 +111,7 @@ std::optional<check::child_end> checked_child::wait_end(std::chrono::millisecond
       return std::nullopt;
     }
   }
-  // Whoever holds stderr keeps the daemon waiting, also when the child itself has ended.
+  // A process that has stderr open keeps the daemon waiting, even after the child has ended.
   while (error_.is_open()) {
     if (!dialogue_.loop().run_one(deadline)) return std::nullopt;
   }

@@ -162,7 +162,7 @@ void child_dialogue::read_some() {
   }
 }
 
-// The daemon's reader takes what stands before the end of the output for a line, too.
+// As the daemon's reader, takes text before the end of the output for a line, too.
 std::optional<child_dialogue::event> child_dialogue::take_line() {
   std::string_view line;
   if (!lines_.next(line)) {

@@ -76,7 +76,7 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   }
   if (has_own_group_) {
     starts.give_own_group();
-    // What a child started and left behind becomes ours, to be reaped.
+    // What outlives the child that started it becomes a child of this process, which reaps it.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
   pid_ = starts.start(command);

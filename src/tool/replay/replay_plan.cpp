@@ -98,12 +98,12 @@ void replay_plan::take_daemon_line(const transcript::summarized_entry& from, tim
                      out);
   }
   ahead_ = std::move(next);
-  go_on(now, out);
+  proceed(now, out);
 }
 
 void replay_plan::on_end_of_transcript(time now, effects& out) {
   transcript_ended_ = true;
-  go_on(now, out);
+  proceed(now, out);
 }
 
 void replay_plan::on_damage(std::size_t line_number, std::string what, time now, effects& out) {
@@ -113,11 +113,11 @@ void replay_plan::on_damage(std::size_t line_number, std::string what, time now,
 
 void replay_plan::on_time(time now, effects& out) {
   if (phase_ != phase::playing || !is_paused_ || now < deadline_) return;
-  go_on(now, out);
+  proceed(now, out);
 }
 
-// Whatever can be done now: the line that waited, or the next action.
-void replay_plan::go_on(time now, effects& out) {
+// Does what can be done now: the line that waited, or the next action.
+void replay_plan::proceed(time now, effects& out) {
   if (phase_ != phase::playing || is_sending_ || !is_looked_ahead()) return;
   take_held_line(now, out);
   if (phase_ != phase::playing || is_open()) return;

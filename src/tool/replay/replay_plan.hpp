@@ -101,7 +101,7 @@ class replay_plan {
 
   // The transcript's side: replay_plan.cpp
   void take_daemon_line(const transcript::summarized_entry& next, time now, effects& out);
-  void go_on(time now, effects& out);
+  void proceed(time now, effects& out);
   [[nodiscard]] std::optional<action> next_action();
   [[nodiscard]] action injected(daemon_model::call_kind what, std::string name, bool is_last) const;
   void start(action next, time now, effects& out);

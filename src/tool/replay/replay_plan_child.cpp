@@ -25,7 +25,7 @@ void replay_plan::on_sent(time now, effects& out) {
   if (phase_ != phase::playing || !std::exchange(is_sending_, false)) return;
   sent_at_ = now;
   meet_faults_after_line(now, out);
-  go_on(now, out);
+  proceed(now, out);
 }
 
 void replay_plan::on_input_broken(time now, effects& out) {
@@ -45,7 +45,7 @@ void replay_plan::on_child_line(std::string_view line, time now, effects& out) {
       return;
     }
     take_child_line(line, now, out);
-    go_on(now, out);
+    proceed(now, out);
   }
 }
 
@@ -177,7 +177,7 @@ void replay_plan::on_end_of_output(time now, effects& out) {
     dm::happenings happened;
     consumer_->on_end_of_output(happened);
     handle(happened, {}, now, out);
-    go_on(now, out);
+    proceed(now, out);
   }
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
-  SECTION("and says so when nothing was asked for") {
+  SECTION("and reports it when no checkpoint was requested at all") {
     session_dialogue other(manual());
     other.start_batch("100");
     other.returns();

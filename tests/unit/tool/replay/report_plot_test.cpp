@@ -24,7 +24,7 @@ std::string report_of(std::size_t breaches) {
 
 }  // namespace
 
-TEST_CASE("the report says how many diagnostics it does not show", "[tool][report]") {
+TEST_CASE("the report has the number of the diagnostics that it does not show", "[tool][report]") {
   const std::size_t most = replay::diagnostics::most_kept;
   CHECK_THAT(report_of(most), !Contains("more</li>"));
   CHECK_THAT(report_of(most + 7), Contains("<span class=\"bad\">breach</span> and 7 more</li>"));
