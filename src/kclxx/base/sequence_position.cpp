@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <charconv>
+#include <cstring>
+#include <numeric>
 #include <ostream>
 #include <stdexcept>
 
@@ -14,9 +17,43 @@ namespace {
 constexpr std::size_t digits_per_word = 19;
 constexpr std::size_t most_digits = 4 * digits_per_word + 1;
 
+constexpr std::uint64_t each_byte(std::uint64_t value) { return 0x0101010101010101U * value; }
+
+std::uint64_t load_eight(const char* text) noexcept {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, text, sizeof bytes);
+  return bytes;
+}
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+bool are_eight_digits(const char* text) noexcept {
+  const std::uint64_t bytes = load_eight(text);
+  return (bytes & each_byte(0xf0)) == each_byte('0') &&
+         ((bytes + each_byte(6)) & each_byte(0xf0)) == each_byte('0');
+}
+
 bool is_digits(std::string_view text) noexcept {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (text.empty()) return false;
+  for (; text.size() >= 8; text.remove_prefix(8)) {
+    if (!are_eight_digits(text.data())) return false;
+  }
+  return std::all_of(text.begin(), text.end(), is_digit);
+}
+
+/// Of eight digits: pairs, then fours, then all are joined, each with one multiplication.
+std::uint64_t eight_digits(const char* text) noexcept {
+  if constexpr (std::endian::native != std::endian::little) {
+    return std::accumulate(text, text + 8, std::uint64_t{0}, [](std::uint64_t value, char c) {
+      return 10 * value + static_cast<std::uint64_t>(c - '0');
+    });
+  }
+  std::uint64_t value = load_eight(text) - each_byte('0');
+  value = value * 10 + (value >> 8U);
+  constexpr std::uint64_t pairs = 0x000000ff000000ffU;
+  return ((value & pairs) * (100 + (std::uint64_t{1'000'000} << 32U)) +
+          ((value >> 16U) & pairs) * (1 + (std::uint64_t{10'000} << 32U))) >>
+         32U;
 }
 
 std::string_view without_leading_zeros(std::string_view digits) noexcept {
@@ -26,18 +63,37 @@ std::string_view without_leading_zeros(std::string_view digits) noexcept {
 /// Takes the last 19 digits, or as many as there are.
 std::uint64_t take_word(std::string_view& digits) noexcept {
   const std::size_t count = std::min(digits.size(), digits_per_word);
+  std::string_view word = digits.substr(digits.size() - count);
   std::uint64_t value = 0;
-  for (const char c : digits.substr(digits.size() - count)) {
-    value = 10 * value + static_cast<std::uint64_t>(c - '0');
+  for (; word.size() >= 8; word.remove_prefix(8)) {
+    value = 100'000'000 * value + eight_digits(word.data());
   }
+  for (const char c : word) value = 10 * value + static_cast<std::uint64_t>(c - '0');
   digits.remove_suffix(count);
   return value;
 }
 
-void put_word(std::uint64_t value, char* to) noexcept {
-  for (std::size_t i = digits_per_word; i-- > 0; value /= 10) {
-    to[i] = static_cast<char>('0' + value % 10);
+/// The reverse: fours, then pairs, then digits are parted, all at the same time.
+void put_eight(std::uint32_t value, char* to) noexcept {
+  if constexpr (std::endian::native != std::endian::little) {
+    for (std::size_t i = 8; i-- > 0; value /= 10) to[i] = static_cast<char>('0' + value % 10);
+    return;
   }
+  const std::uint64_t fours = value / 10'000 | std::uint64_t{value % 10'000} << 32U;
+  // x / 100 is x * 10486 >> 20 below 10,000, and x / 10 is x * 103 >> 10 below 100.
+  const std::uint64_t high_pairs = ((fours * 10'486) >> 20U) & 0x0000007f0000007fU;
+  const std::uint64_t pairs = high_pairs + ((fours - 100 * high_pairs) << 16U);
+  const std::uint64_t tens = ((pairs * 103) >> 10U) & 0x000f000f000f000fU;
+  const std::uint64_t digits = tens + ((pairs - 10 * tens) << 8U) + each_byte('0');
+  std::memcpy(to, &digits, sizeof digits);
+}
+
+void put_word(std::uint64_t value, char* to) noexcept {
+  constexpr std::uint64_t eight = 100'000'000;
+  auto high = static_cast<unsigned>(value / (eight * eight));  // three digits
+  for (std::size_t i = 3; i-- > 0; high /= 10) to[i] = static_cast<char>('0' + high % 10);
+  put_eight(static_cast<std::uint32_t>(value / eight % eight), to + 3);
+  put_eight(static_cast<std::uint32_t>(value % eight), to + 11);
 }
 
 // In the order of `kind`; empty for the numbers.
@@ -120,16 +176,16 @@ void sequence_position::append_sequence_number(std::string& out) const {
   } else if (kind_ != kind::number) {
     out.append(sentinels[static_cast<std::size_t>(kind_)]);
   } else {
-    std::array<char, most_digits> digits{};
-    digits[0] = static_cast<char>('0' + top_digit_);
-    char* to = digits.data() + 1;
-    for (const std::uint64_t word : number_.words) {
-      put_word(word, to);
-      to += digits_per_word;
+    // The last `size_` of 77 digits, and what is longer is zeros.
+    const std::size_t before = out.size();
+    out.append(std::max<std::size_t>(size_, most_digits), '0');
+    char* to = out.data() + out.size();
+    for (std::size_t i = number_.words.size(); i-- > 0;) {
+      to -= digits_per_word;
+      if (number_.words[i] != 0) put_word(number_.words[i], to);
     }
-    const std::string_view all(digits.data(), digits.size());
-    const std::string_view significant = without_leading_zeros(all);
-    out.append(size_ - significant.size(), '0').append(significant);
+    to[-1] = static_cast<char>('0' + top_digit_);
+    out.erase(before, out.size() - before - size_);
   }
 }
 
