@@ -17,6 +17,7 @@
 namespace kclxx {
 
 /// The position that a checkpoint covers: that record and all earlier ones of the shard.
+/// Thread safety: a value; distinct objects are independent.
 class checkpoint_target {
  public:
   /// Everything: inside a callback, all records delivered so far; elsewhere, on another thread or
@@ -27,10 +28,10 @@ class checkpoint_target {
   /// Errors: std::invalid_argument when its sequence number is not a number.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. An empty batch means the default.
+  /// The batch's last record. An empty batch covers nothing, and succeeds at once.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
-    if (!batch.empty()) position_ = batch.back().position();
+    position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
   }
 
   [[nodiscard]] const std::optional<sequence_position>& position() const noexcept {
@@ -47,13 +48,14 @@ class checkpoint_target {
 /// 1. With checkpoint_mode::automatic (the default) no call is needed: the library checkpoints
 ///    what process_records returned from.
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
-///    (waits) once records are done.
+///    (waits) once records are complete.
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). A position that is already persisted succeeds
-/// at once.
+/// at once, where a checkpoint is allowed.
 ///
-/// Thread safety: all functions may be called from any thread, on the same object too.
+/// Thread safety: all functions may be called from any thread, on the same object too; in the test
+/// kit from the test's thread only.
 class KCLXX_EXPORT checkpointer {
  public:
   using clock = shard_service::clock;
@@ -81,17 +83,22 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, otherwise with the reason why this process will never
-  /// persist it. Retryable errors are retried until then. The handler runs on a thread of the
-  /// library (in the test kit on the test's), never inside async_checkpoint and never under a lock.
-  /// It must not throw: an exception is treated as a callback's. Without a handler an error is
-  /// logged. Errors: none thrown. A target that cannot be checkpointed goes to the handler or the
-  /// log. Blocking: no.
+  /// persist it. Retryable errors are retried until then. It is never called inside
+  /// async_checkpoint or under a lock, but on a thread of the session that runs handlers and the
+  /// log function, one at a time: at the same time as a callback, so lock what both use. It should
+  /// be short; it does not wait for a checkpoint. (In the test kit handlers run on the test's
+  /// thread, between callbacks and while a callback waits.) An exception is treated as a
+  /// callback's. Without a handler, an error that the daemon reports and a target that is refused
+  /// are logged.
+  ///
+  /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
+  /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 
   explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
       : service_(std::move(service)) {}
-  /// The service that this is a handle on; a wrapper gets it from here.
+  /// The service that this is a handle on; a decorator gets it from here.
   [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept { return service_; }
 
  private:

@@ -52,16 +52,17 @@ class function_processor final : public record_processor {
 /// - `(record_batch, const checkpointer&)`: the processor calls it with each batch
 /// - `(record_batch)`: likewise
 ///
+/// A generic lambda is taken for a function of a batch: a factory writes its parameter's type out.
 /// A handle: copies share the function. Thread safety: a function that serves several shards at
 /// the same time (see `serve`) must be safe to call from several threads.
 class processor_factory {
  public:
   template <class Function>
   requires(!std::is_same_v<std::remove_cvref_t<Function>, processor_factory> &&
-           (detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
-            detail::makes_processor<std::remove_cvref_t<Function>> ||
-            detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
-            detail::processes_batch<std::remove_cvref_t<Function>>))
+           (detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
+            detail::processes_batch<std::remove_cvref_t<Function>> ||
+            detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
+            detail::makes_processor<std::remove_cvref_t<Function>>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       processor_factory(Function&& function)
       : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
@@ -85,12 +86,13 @@ class processor_factory {
     template <class From>
     explicit holder(From&& from) : function(std::make_shared<Function>(std::forward<From>(from))) {}
     std::unique_ptr<record_processor> make(const shard_context& context) override {
-      if constexpr (detail::makes_processor_of_context<Function>) {
-        return (*function)(context);
-      } else if constexpr (detail::makes_processor<Function>) {
-        return (*function)();
-      } else {
+      if constexpr (detail::processes_with_checkpointer<Function> ||
+                    detail::processes_batch<Function>) {
         return std::make_unique<detail::function_processor<Function>>(function);
+      } else if constexpr (detail::makes_processor_of_context<Function>) {
+        return (*function)(context);
+      } else {
+        return (*function)();
       }
     }
     std::shared_ptr<Function> function;

@@ -16,8 +16,8 @@ namespace kclxx {
 ///
 /// An exception that leaves a callback ends the session with exit_status::callback_failed and is
 /// never reported to the daemon as success. The daemon then ends the whole worker, with all its
-/// shards: catch what can be handled. A checkpoint_error of a lost lease is an
-/// exception to that: it is logged, and the session continues until the daemon ends it.
+/// shards: catch what can be handled. A checkpoint_error of a lost lease does not end the session:
+/// it is logged. Throw no such error yourself.
 ///
 /// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that
 /// called it.
@@ -31,21 +31,22 @@ class KCLXX_EXPORT record_processor {
   virtual void initialize(const shard_context& context);
 
   /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
-  /// With enhanced fan-out a call that takes longer than 30 s makes the daemon resubscribe.
+  /// With enhanced fan-out the daemon warns or subscribes again when a call takes longer than 30 to
+  /// 60 s.
   virtual void process_records(record_batch batch, const checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.
   virtual void lease_lost();
 
-  /// All records of the shard, which was split or merged, were delivered. After this returns, the
-  /// library checkpoints the shard's end, and the daemon reads its children. With
-  /// checkpoint_mode::manual it first waits until all delivered records are checkpointed or
-  /// pending. `checkpointer.checkpoint()` and `checkpoint(last position)` in here can finish the
-  /// shard at once, before this returns.
+  /// Called after the last record of a shard that was split or merged. When it returns, the library
+  /// checkpoints the shard's end; the daemon then reads the child shards. With
+  /// checkpoint_mode::manual the library first waits until all delivered records are checkpointed
+  /// or pending. checkpoint(), or a checkpoint at the last position, in this callback can finish
+  /// the shard before it returns.
   virtual void shard_ended(const checkpointer& checkpointer);
 
-  /// The worker is to stop or hands the lease over: the last chance to checkpoint. After this
-  /// returns, what is complete is checkpointed, and the answer is awaited.
+  /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When
+  /// this returns, what is complete is checkpointed, and the answer is awaited.
   virtual void shutdown_requested(const checkpointer& checkpointer);
 
  protected:

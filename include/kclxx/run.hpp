@@ -27,8 +27,8 @@ enum class exit_status : int {
 /// While it runs, and afterwards, file descriptor 1 leads to stderr and 0 to /dev/null: the
 /// dialogue has private descriptors that programs started by a callback do not inherit. SIGINT,
 /// SIGTERM, SIGHUP, SIGQUIT and SIGPIPE do nothing, since the daemon decides when a child ends,
-/// unless stdin is a terminal or the program has set handlers of its own. May be called once in a
-/// process; `serve` may be called many times.
+/// unless stdin is a terminal or the program has set handlers of its own; that stays so afterwards,
+/// too. May be called once in a process; `serve` may be called many times.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process exits
 /// at most run_options::grace_time plus one second after the end of the input: if a callback

@@ -23,7 +23,7 @@ enum class checkpoint_mode {
   /// The library: the records of every batch that process_records returned from are complete.
   automatic,
   /// The processor, with checkpointer::checkpoint or async_checkpoint: for records that are
-  /// finished after process_records has returned.
+  /// complete only after process_records has returned.
   manual,
 };
 
@@ -33,11 +33,12 @@ struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
   /// Attempts of one checkpoint() that waits, the first included. With the values above: about
-  /// 20 s. An async_checkpoint stays pending instead, and is retried as long as the shard is read.
+  /// 11 to 21 s. An async_checkpoint stays pending instead, and is retried as long as the shard is
+  /// read.
   int max_attempts = 10;
 };
 
-/// How `run` behaves. Every field has a default that loses nothing. A duration below zero counts
+/// How `run` behaves. The defaults lose no record. A duration below zero counts
 /// as zero; one above ten years as ten years.
 struct run_options {
   // What is persisted, and when.
@@ -49,7 +50,8 @@ struct run_options {
   /// the daemon's properties makes it call regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
-  /// In shutdown_requested: retries end after this time. Keep it below the daemon's
+  /// In shutdown_requested: retries end this long after the daemon's message; the callback's own
+  /// time counts. Keep it below the daemon's
   /// shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
@@ -64,8 +66,9 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.
-  /// Called with each message. Empty: each goes to stderr as a line. Called on a thread of the
-  /// library, one message at a time, in order. It should not throw; what it throws is ignored.
+  /// Called with each message. Empty: each goes to stderr as a line. A session calls it on a thread
+  /// of its own, one message at a time, in order; several sessions (see `serve`) call it at the
+  /// same time. It should not throw: the message then goes to stderr.
   std::function<void(const log_entry&)> log{};
 };
 

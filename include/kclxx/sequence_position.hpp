@@ -26,7 +26,7 @@ namespace kclxx {
 /// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {
  public:
-  /// The longest sequence number, in characters: Kinesis' own limit. It uses 56 digits.
+  /// The longest sequence number accepted: Kinesis permits 129 characters and uses 56.
   static constexpr std::size_t capacity = 129;
 
   /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END.

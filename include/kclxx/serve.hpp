@@ -11,8 +11,8 @@
 
 namespace kclxx {
 
-/// A connection to the daemon for one shard, and the names that a child process has in its
-/// environment.
+/// A connection to the daemon for one shard, and the names that `run` takes from the environment.
+/// Thread safety: none.
 struct transport {
   int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
   int output;  ///< a descriptor for the child's lines
@@ -25,8 +25,8 @@ struct transport {
 /// called many times in a process, and from many threads at the same time: one session per call,
 /// each with threads of its own.
 ///
-/// The process is the caller's: it ignores SIGPIPE or handles it, and keeps other text off the
-/// descriptors. They stay open, and belong to the caller again when this returns.
+/// The caller ignores or handles SIGPIPE, and writes nothing else to the descriptors. They stay
+/// open, and belong to the caller again when this returns.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
 /// of the input. Callbacks run on a thread of the session. If one is stuck then, its thread is

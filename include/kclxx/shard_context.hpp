@@ -19,7 +19,8 @@ namespace kclxx {
 /// What a processor can know about its shard, its clock and its timers.
 ///
 /// Lifetime: as long as the processor, which may keep the reference that it got.
-/// Thread safety: all functions may be called from any thread.
+/// Thread safety: all functions may be called from any thread; in the test kit from the test's
+/// thread only.
 class KCLXX_EXPORT shard_context {
  public:
   using clock = shard_service::clock;
@@ -34,7 +35,7 @@ class KCLXX_EXPORT shard_context {
     std::optional<std::string> application_name{};
     std::optional<std::string> worker_id{};
     /// Null: the machine's clock, no timers, and checkpoints that fail at once with
-    /// errc::daemon_gone.
+    /// errc::daemon_gone (async_checkpoint then calls its handler before it returns).
     std::shared_ptr<shard_service> service{};
   };
 
@@ -42,6 +43,9 @@ class KCLXX_EXPORT shard_context {
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
+
+  /// A copy, from which a decorator makes the context of its inner processor.
+  [[nodiscard]] fields to_fields() const { return fields_; }
 
   /// For instance "shardId-000000000003".
   [[nodiscard]] const std::string& shard_id() const noexcept { return fields_.shard_id; }
@@ -72,8 +76,9 @@ class KCLXX_EXPORT shard_context {
   /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
   /// between callbacks and never during one, also while the shard is idle; a period that passes
   /// during a callback makes one call after it. The timers end before lease_lost is called, and
-  /// with the session. An exception is treated as a callback's. Errors: std::logic_error without a
-  /// service, or for a period below 1 ms.
+  /// with the session; one that is started later is never called. An exception is treated as a
+  /// callback's.
+  /// Errors: std::logic_error without a service, or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. One that has ended is ignored. When it is called on the callbacks' thread, the

@@ -15,8 +15,9 @@
 
 namespace kclxx {
 
-/// A move-only function of a checkpoint's outcome, as Asio's completion handlers are. Empty by
-/// default.
+/// A move-only function of a checkpoint's outcome. Empty by default. It is called as it is, on the
+/// library's thread: there is no completion token, executor or cancellation, as Asio has them.
+/// Thread safety: none.
 class checkpoint_handler {
  public:
   checkpoint_handler() = default;
@@ -53,7 +54,8 @@ class checkpoint_handler {
 
 /// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting and
 /// timers of one shard. `run` and the test kit implement it. Derive from `shard_service_wrapper`
-/// to give an inner processor other checkpoints, for instance those of a part of a batch.
+/// to write a decorator: a processor that gives an inner one other checkpoints, for instance
+/// those of a part of a batch.
 ///
 /// Everything in the library that waits or sleeps does it here, so that it takes no real time in
 /// the test kit.
@@ -70,7 +72,9 @@ class KCLXX_EXPORT shard_service {
   shard_service& operator=(const shard_service&) = delete;
   virtual ~shard_service();
 
-  /// See checkpointer::async_checkpoint. std::nullopt: what checkpoint_target's default means.
+  /// See checkpointer::async_checkpoint. std::nullopt: what checkpoint_target's default means;
+  /// TRIM_HORIZON: nothing, which succeeds. An implementation calls the handler exactly once, after
+  /// this has returned, without holding a lock.
   virtual void submit(const std::optional<sequence_position>& position,
                       checkpoint_handler handler) = 0;
   /// See checkpointer::checkpoint. Returns the error, or an empty code once it is persisted.
@@ -87,7 +91,7 @@ class KCLXX_EXPORT shard_service {
   virtual void cancel_timer(timer_id timer) = 0;
 };
 
-/// Passes everything on to another service: override what is to be different.
+/// The base of decorators: passes everything on to another service. Override what differs.
 class KCLXX_EXPORT shard_service_wrapper : public shard_service {
  public:
   explicit shard_service_wrapper(std::shared_ptr<shard_service> inner) noexcept

@@ -99,7 +99,7 @@ void child::run_handler(checkpoint_handler handler, std::error_code result) {
       (*shared)(result);
     } catch (...) {
       thrown_ = std::current_exception();
-      driver_.on_user_code_threw("a checkpoint handler", driver::current_exception_message());
+      driver_.on_user_code_threw("a checkpoint handler", thrown_);
     }
   });
 }
@@ -170,7 +170,9 @@ void child::run_tasks() {
   while (!tasks_.empty() && !is_killed_) {
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();
+    is_in_task_ = true;
     task();
+    is_in_task_ = false;
   }
 }
 
@@ -192,16 +194,15 @@ void child::run_callback() {
 
 void child::run_timer(const driver::shard_timers::function& timer) {
   is_in_user_code_ = is_in_timer_ = true;
-  std::optional<std::string> failure;
+  std::exception_ptr thrown;
   try {
     (*timer)();
-  } catch (const process_has_left&) {
+  } catch (const process_has_left&) {  // NOLINT(bugprone-empty-catch): it has ended the timer
   } catch (...) {
-    thrown_ = std::current_exception();
-    failure = driver::current_exception_message();
+    thrown = thrown_ = std::current_exception();
   }
   end_user_code();
-  if (failure) driver_.on_user_code_threw("a timer", *failure);
+  if (thrown) driver_.on_user_code_threw("a timer", thrown);
 }
 
 void child::end_user_code() {
@@ -279,10 +280,10 @@ std::error_code child::wait(const std::optional<sequence_position>& position,
   usage_->require_owner("checkpoint()");
   if (is_killed_) return errc::daemon_gone;
   leave_callback_of_the_dead();
-  if (is_in_timer_) return status() ? errc::daemon_gone : errc::not_allowed_here;
+  if (is_in_timer_ && !is_in_task_) return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
-  driver_.on_checkpoint(id, position, is_in_user_code_);
+  driver_.on_checkpoint(id, position, is_callback());
   settle();
   while (!waiting_.at(id)) {
     const auto timer = next_session_timer();
@@ -312,7 +313,7 @@ void child::refuse_endless_wait(session::waiter_id id,
       "checkpoint(" + (position ? to_string(*position) : std::string()) +
       ") waits for the daemon, which reads only while a callback is open, and none is: on this one "
       "thread it would never return. Use async_checkpoint(), or checkpoint_until()";
-  if (is_in_user_code_) usage_->refuse_in_callback(why);
+  if (is_callback()) usage_->refuse_in_callback(why);
   throw std::logic_error(why);
 }
 
@@ -321,7 +322,7 @@ void child::submit(const std::optional<sequence_position>& position, checkpoint_
   usage_->require_owner("async_checkpoint()");
   if (is_killed_) return;
   leave_callback_of_the_dead();
-  driver_.on_submit(position, std::move(handler), is_in_user_code_ && !is_in_timer_);
+  driver_.on_submit(position, std::move(handler), is_callback());
   settle();
 }
 

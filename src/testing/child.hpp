@@ -115,6 +115,10 @@ class child final : public shard_service,
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
+  /// Whether a callback makes the present call.
+  [[nodiscard]] bool is_callback() const noexcept {
+    return is_in_user_code_ && !is_in_timer_ && !is_in_task_;
+  }
   [[nodiscard]] std::optional<time_point> next_session_timer() const;
   void read(const std::string& line);
   void run_callback();
@@ -147,6 +151,7 @@ class child final : public shard_service,
   std::exception_ptr thrown_;
   bool is_in_user_code_ = false;
   bool is_in_timer_ = false;
+  bool is_in_task_ = false;  // of a thread of its own in production, while a callback waits
   bool has_input_ended_ = false;
   bool is_killed_ = false;
 };

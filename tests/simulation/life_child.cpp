@@ -138,20 +138,20 @@ void life::fire_shard_timer() {
   const auto timer = shard_timers_.take_due(now_);
   log_.note([] { return std::string("  child: a timer of the shard fires"); });
   is_in_user_code_ = true;
-  std::optional<std::string> failure;
+  std::exception_ptr failure;
   try {
     (*timer)();
   } catch (const violation&) {
     throw;
-  } catch (const std::exception& error) {
-    failure = error.what();
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   } catch (const process_is_gone&) {
     return;
   }
   is_in_user_code_ = false;
   if (!failure) return;
   is_failing_ = true;
-  feed([&] { driver_.on_user_code_threw("a timer", *failure); });
+  feed([&] { driver_.on_user_code_threw("a timer", failure); });
 }
 
 void life::run_one_handler() {
@@ -161,10 +161,10 @@ void life::run_one_handler() {
     handler(result);
   } catch (const violation&) {
     throw;
-  } catch (const std::exception& error) {
+  } catch (const std::exception&) {
     is_failing_ = true;
     if (!driver_.status()) {
-      feed([&] { driver_.on_user_code_threw("a checkpoint handler", error.what()); });
+      feed([&] { driver_.on_user_code_threw("a checkpoint handler", std::current_exception()); });
     }
   }
 }

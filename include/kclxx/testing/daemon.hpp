@@ -54,8 +54,8 @@ struct checkpoint_attempt {
 /// and thrown() have it, and the next call refuses, since the child has left.
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another
 /// one throws std::logic_error there, and the next call throws it too.
-/// Lifetime: the processor lives until crash(), resume() or the end of this object, so a test can
-/// look at it after the dialogue is over.
+/// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
+/// after the dialogue is over. Handlers that are due after that are not called.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -96,7 +96,8 @@ class daemon {
   /// The child is killed, as by kill -9: no callback is called and nothing is destroyed.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
-  /// at persisted(), and the records after that are delivered again, in one batch.
+  /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
+  /// Faults that were set and not met are gone.
   daemon& resume();
 
   // Faults; these may be set inside a callback, too.
@@ -119,9 +120,9 @@ class daemon {
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
   /// Set once the child has exited; a killed child has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
-  /// What a callback or the factory threw last; null when none did.
+  /// What a callback, a timer, a checkpoint handler or the factory threw last; null when none did.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
-  /// Of the present child's stop token; true once the child was killed.
+  /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
   /// The virtual clock.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;

@@ -37,17 +37,26 @@ std::string describe(const session::call& call) {
          to_string(call.batch.back().position()) + ")";
 }
 
-}  // namespace
+/// What user code has thrown, as a message.
+struct failure {
+  std::string text;
+  bool is_lease_gone = false;
+};
 
-std::string current_exception_message() {
+failure describe(const std::string& whose, const std::exception_ptr& thrown) {
   try {
-    throw;
+    std::rethrow_exception(thrown);
+  } catch (const checkpoint_error& error) {
+    const bool is_lease_gone = error.code() == checkpoint_condition::lease_gone;
+    return {whose + (is_lease_gone ? " ended early: " : " failed: ") + error.what(), is_lease_gone};
   } catch (const std::exception& error) {
-    return error.what();
+    return {whose + " failed: " + error.what()};
   } catch (...) {
-    return "an exception that is not a std::exception";
+    return {whose + " failed: an exception that is not a std::exception"};
   }
 }
+
+}  // namespace
 
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
                                bool input_is_file, std::uint32_t seed, host& around)
@@ -166,14 +175,11 @@ session_driver::callback_result session_driver::run_callback(session::call what,
   callback_result result;
   try {
     processor_.run(what, with, fields);
-  } catch (const checkpoint_error& error) {
-    result.thrown = std::current_exception();
-    result.is_lease_gone = error.code() == checkpoint_condition::lease_gone;
-    result.error =
-        describe(what) + (result.is_lease_gone ? " ended early: " : " failed: ") + error.what();
   } catch (...) {
     result.thrown = std::current_exception();
-    result.error = describe(what) + " failed: " + current_exception_message();
+    failure why = describe(describe(what), result.thrown);
+    result.error = std::move(why.text);
+    result.is_lease_gone = why.is_lease_gone;
   }
   // The batch's memory serves for the next line, which comes once the status is written.
   const auto owner = std::exchange(what.batch, {}).owner();
@@ -200,9 +206,12 @@ void session_driver::on_callback_done(const callback_result& result) {
   });
 }
 
-void session_driver::on_user_code_threw(const std::string& whose, const std::string& what) {
-  feed(
-      [&](auto& out) { session_.on_callback_threw(whose + " failed: " + what, host_.now(), out); });
+void session_driver::on_user_code_threw(const std::string& whose,
+                                        const std::exception_ptr& thrown) {
+  const failure why = describe(whose, thrown);
+  // As in a callback: nothing can be persisted any more, and the daemon will end the session.
+  if (why.is_lease_gone) return host_.log(log_level::warning, why.text);
+  feed([&](auto& out) { session_.on_callback_threw(why.text, host_.now(), out); });
 }
 
 void session_driver::on_checkpoint(session::waiter_id id,

@@ -90,7 +90,7 @@ class session_driver {
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw: `whose` is "a timer", for instance.
-  void on_user_code_threw(const std::string& whose, const std::string& what);
+  void on_user_code_threw(const std::string& whose, const std::exception_ptr& thrown);
   [[nodiscard]] processor_host& processor() noexcept { return processor_; }
 
   // Checkpoints.
@@ -127,8 +127,5 @@ class session_driver {
   bool has_warned_of_blank_line_ = false;
   bool has_warned_of_kept_batch_ = false;
 };
-
-/// The message of the exception that is being handled.
-std::string current_exception_message();
 
 }  // namespace kclxx::driver

@@ -190,7 +190,7 @@ void shard_runtime::run_handler(checkpoint_handler handler, std::error_code resu
 void shard_runtime::handler_threw() noexcept {
   try {
     event now(*this);
-    driver_.on_user_code_threw("a checkpoint handler", driver::current_exception_message());
+    driver_.on_user_code_threw("a checkpoint handler", std::current_exception());
   } catch (const std::exception& error) {
     fail(std::string("cannot serve the daemon: ") + error.what());
   }
@@ -385,17 +385,17 @@ void shard_runtime::run_timer(std::unique_lock<std::mutex>& lock,
   begin_user_code();
   is_in_timer_ = true;
   lock.unlock();
-  std::optional<std::string> failure;
+  std::exception_ptr thrown;
   try {
     (*timer)();
   } catch (...) {
-    failure = driver::current_exception_message();
+    thrown = std::current_exception();
   }
   leave_if_forked();
   {
     event now(*this);
     is_in_user_code_ = is_in_timer_ = false;
-    if (failure) driver_.on_user_code_threw("a timer", *failure);
+    if (thrown) driver_.on_user_code_threw("a timer", thrown);
   }
   lock.lock();
 }

@@ -29,7 +29,13 @@ void checkpoints::make_shard_end_pending() { raise(pending_, shard_end()); }
 
 bool checkpoints::is_shard_finished() const { return persisted_ == shard_end(); }
 
+bool checkpoints::covers_nothing(const sequence_position& position) {
+  static const sequence_position first("TRIM_HORIZON");
+  return position == first;
+}
+
 std::error_code checkpoints::check(const sequence_position& position) const {
+  if (covers_nothing(position)) return {};
   if (!position.is_number()) return errc::invalid_position;
   // Beyond a Java long no record has it, and the daemon would drop the line without an answer.
   const bool is_representable =
@@ -55,7 +61,7 @@ void checkpoints::wait(waiter_id id, const optional_position& position, bool fro
   } else {
     target = at_shard_end ? shard_end() : from_callback ? delivered_ : returned_;
   }
-  if (!target || target <= persisted_) {
+  if (!target || covers_nothing(*target) || target <= persisted_) {
     out.push_back(session::complete{id, {}});
     return;
   }
@@ -79,7 +85,7 @@ void checkpoints::submit(const std::optional<waiter_id>& id, const optional_posi
     }
   }
   const optional_position target = position ? position : from_callback ? delivered_ : returned_;
-  if (!target || target <= persisted_) return settle({});
+  if (!target || covers_nothing(*target) || target <= persisted_) return settle({});
   raise(complete_, target);
   raise(pending_, target);
   if (id) waiters_.push_back({*id, *target, false});

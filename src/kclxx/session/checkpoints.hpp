@@ -102,6 +102,8 @@ class checkpoints {
   static void raise(optional_position& position, const optional_position& to) {
     if (position < to) position = to;
   }
+  /// TRIM_HORIZON: the target of an empty batch.
+  static bool covers_nothing(const sequence_position& position);
   [[nodiscard]] std::error_code check(const sequence_position& position) const;
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, urgency how) const;

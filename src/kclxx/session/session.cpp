@@ -357,13 +357,16 @@ void session::leave_now(exit_status status, actions& out) {
   out.push_back(leave{status});
 }
 
+void session::report_unpersisted(actions& out) {
+  if (!checkpoints_.is_behind()) return;
+  out.push_back(log_line{log_level::warning,
+                         "records up to " + to_string(*checkpoints_.complete()) +
+                             " are complete but not checkpointed: they will be delivered again"});
+}
+
 void session::leave_at_end(actions& out) {
   checkpoints_.not_answered(errc::daemon_gone, out);
-  if (checkpoints_.is_behind()) {
-    out.push_back(log_line{log_level::warning,
-                           "records up to " + to_string(*checkpoints_.complete()) +
-                               " are complete but not checkpointed: they will be delivered again"});
-  }
+  report_unpersisted(out);
   leave_now(exit_status::ok, out);
 }
 
@@ -498,6 +501,7 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
   phase_ = phase::failing;
   fire_stop(out);
   if (!can_persist) {
+    report_unpersisted(out);
     leave_now(exit_status::callback_failed, out);
     return;
   }

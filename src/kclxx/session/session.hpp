@@ -116,6 +116,7 @@ class session {
   void fire_stop(actions& out);
   void abort(exit_status status, actions& out);
   void leave_now(exit_status status, actions& out);
+  void report_unpersisted(actions& out);
   void leave_at_end(actions& out);
 
   run_options options_;

@@ -412,7 +412,21 @@ TEST_CASE("an input that cannot be read ends the session with what the system re
 TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
   child one;
   one.initialize();
-  one.feed([&] { one.driver.on_user_code_threw("a timer", "no table"); });
+  one.feed([&] {
+    one.driver.on_user_code_threw("a timer",
+                                  std::make_exception_ptr(std::runtime_error("no table")));
+  });
   CHECK(one.logged("a timer failed: no table"));
   CHECK(one.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing else",
+          "[driver][P65]") {
+  child one;
+  one.initialize();
+  one.feed([&] {
+    one.driver.on_user_code_threw(
+        "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
+  });
+  CHECK_FALSE(one.driver.status());
 }
