@@ -12,7 +12,6 @@
 namespace kclxx::tool {
 
 namespace fs = std::filesystem;
-namespace embedded = tool::embedded;
 
 namespace {
 

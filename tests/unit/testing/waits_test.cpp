@@ -183,6 +183,49 @@ TEST_CASE("a handler gets what will never be persisted, with the daemon's name",
   CHECK(daemon.persisted() == sequence_position("1"));
 }
 
+TEST_CASE("an empty batch as a target covers nothing and succeeds", "[testing]") {
+  std::vector<std::error_code> results;
+  std::error_code waited = kclxx::errc::timed_out;
+  auto daemon = kclxx::testing::daemon(
+      [&](kclxx::record_batch batch, const checkpointer& with) {
+        with.async_checkpoint(batch.slice(0, 0),
+                              [&](std::error_code ec) { results.push_back(ec); });
+        with.checkpoint(batch.slice(0, 0), waited);
+      },
+      manual());
+  daemon.initialize().deliver({"a"});
+  CHECK(results == std::vector<std::error_code>{{}});
+  CHECK_FALSE(waited);
+  CHECK(daemon.attempts().empty());
+}
+
+TEST_CASE("a handler's checkpoint leaves out the batch that is being processed", "[testing][P63]") {
+  const kclxx::shard_context* context = nullptr;
+  bool is_called = false;
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
+    if (callback != "process_records") return;
+    with->async_checkpoint(sequence_position("1"), [&, handle = *with](std::error_code) {
+      is_called = true;
+      handle.async_checkpoint();
+    });
+    context->sleep_for(1s);  // while the callback waits, the handler runs
+    throw std::runtime_error("bad record");
+  });
+  context = daemon.initialize().processor<recording_processor>().context;
+  daemon.deliver({"a", "b"});
+  CHECK(is_called);
+  CHECK(daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a generic lambda is a function of a batch", "[testing]") {
+  std::size_t count = 0;
+  kclxx::testing::daemon daemon([&](auto batch) {
+    for (const auto& record : batch) count += record.data().size();
+  });
+  daemon.initialize().deliver({"ab", "c"});
+  CHECK(count == 3);
+}
+
 TEST_CASE("timers run between callbacks, while the shard is idle, and never during one",
           "[testing]") {
   std::vector<std::string> calls;
