@@ -73,7 +73,10 @@ class recorded_processor : public kclxx::record_processor {
 
   void lease_lost() override { journal_->line("lease_lost").write(); }
 
-  void shard_ended(const kclxx::checkpointer&) override { journal_->line("shard_ended").write(); }
+  void shard_ended(const kclxx::checkpointer& checkpointer) override {
+    journal_->line("shard_ended").write();
+    checkpointer.async_checkpoint();  // all is in the journal
+  }
 
   void shutdown_requested(const kclxx::checkpointer& checkpointer) override {
     journal_->line("shutdown_requested").write();
