@@ -1,4 +1,5 @@
-# What the library needs, from the distribution; a missing one is named with its Debian package.
+# What a build needs, from the distribution; a missing one is named with its Debian package. The library needs Boost and
+# simdjson; nlohmann_json is for the fake daemon (so for the test kit) and for the tool.
 # A macro, since a package's find script may set variables for its caller.
 macro(kclxx_require name version package)
   find_package(${name} ${version} QUIET)
