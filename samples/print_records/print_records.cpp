@@ -14,7 +14,7 @@ class print_records : public kclxx::record_processor {
     for (const kclxx::record& record : batch) {
       std::cout << record.partition_key().value_or("-") << ": " << record.data() << "\n";
     }
-  }  // once this returns, the batch counts as done; kclxx checkpoints at most every five seconds
+  }  // once this returns, the batch is complete; kclxx checkpoints at most every five seconds
 };
 
 int main() { return kclxx::run<print_records>(); }

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -71,6 +72,46 @@ std::map<std::string, numbers> citations(const std::string& folder) {
   return result;
 }
 
+/// The enumerators of run.hpp's exit_status: value and name.
+std::vector<std::pair<int, std::string>> exit_statuses() {
+  const std::string header = of_project("include/kclxx/run.hpp");
+  const std::size_t begin = header.find("enum class exit_status");
+  REQUIRE(begin != std::string::npos);
+  std::vector<std::pair<int, std::string>> statuses;
+  for (std::size_t at = begin; (at = header.find(" = ", at)) < header.find('}', begin); ++at) {
+    const std::size_t name = header.rfind(' ', at - 1) + 1;
+    statuses.emplace_back(std::stoi(header.substr(at + 3)), header.substr(name, at - name));
+  }
+  return statuses;
+}
+
+std::vector<int> values_of(const std::vector<std::pair<int, std::string>>& statuses) {
+  std::vector<int> values;
+  for (const auto& [value, name] : statuses) values.push_back(value);
+  return values;
+}
+
+/// From the heading to the next one.
+std::string section_of(const std::string& path, const std::string& heading) {
+  const std::string page = of_project(path);
+  const std::size_t begin = page.find(heading);
+  REQUIRE(begin != std::string::npos);
+  return page.substr(begin, page.find("\n## ", begin) - begin);
+}
+
+/// The numbers that rows of a table begin with.
+std::vector<int> statuses_in_table(const std::string& section) {
+  std::vector<int> statuses;
+  const std::string_view row = "\n| ";
+  for (std::size_t at = 0; (at = section.find(row, at)) != std::string::npos;) {
+    at += row.size();
+    if (std::isdigit(static_cast<unsigned char>(section[at])) != 0) {
+      statuses.push_back(std::stoi(section.substr(at)));
+    }
+  }
+  return statuses;
+}
+
 }  // namespace
 
 TEST_CASE("each rule of the protocol has a number of its own, and all numbers are used",
@@ -105,19 +146,20 @@ TEST_CASE("each rule of docs/protocol.md is cited by a test", "[architecture]") 
   CHECK(untested == numbers{});
 }
 
-TEST_CASE("docs/protocol.md lists the exit statuses of run.hpp", "[architecture][P59]") {
-  const std::string header = of_project("include/kclxx/run.hpp");
-  const std::size_t begin = header.find("enum class exit_status");
-  REQUIRE(begin != std::string::npos);
-  const std::string page = of_project("docs/protocol.md");
-  std::size_t statuses = 0;
-  for (std::size_t at = begin; (at = header.find(" = ", at)) < header.find('}', begin); ++at) {
-    const std::size_t name = header.rfind(' ', at - 1) + 1;
-    const std::string value = header.substr(at + 3, header.find(',', at) - at - 3);
-    const std::string row = "| " + value + " | " + header.substr(name, at - name) + " |";
+TEST_CASE("docs/protocol.md lists the exit statuses of run.hpp, and no other",
+          "[architecture][P59]") {
+  const auto statuses = exit_statuses();
+  CHECK(statuses.size() == 8);
+  const std::string section = section_of("docs/protocol.md", "## Exit statuses\n");
+  CHECK(statuses_in_table(section) == values_of(statuses));
+  for (const auto& [value, name] : statuses) {
+    const std::string row = "\n| " + std::to_string(value) + " | " + name + " |";
     CAPTURE(row);
-    CHECK(page.find(row) != std::string::npos);
-    ++statuses;
+    CHECK(section.find(row) != std::string::npos);
   }
-  CHECK(statuses == 8);
+}
+
+TEST_CASE("the README lists the exit statuses of run.hpp, and no other", "[architecture][P59]") {
+  CHECK(statuses_in_table(section_of("README.md", "## Errors and exit statuses\n")) ==
+        values_of(exit_statuses()));
 }
