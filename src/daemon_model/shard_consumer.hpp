@@ -52,7 +52,7 @@ struct failed {
   bool operator==(const failed&) const = default;
 };
 
-/// The shard was ended, but its end is not checkpointed: its children are never read.
+/// The shard was ended, but its end is not checkpointed: its child shards are never read.
 struct shard_end_not_checkpointed {
   bool operator==(const shard_end_not_checkpointed&) const = default;
 };

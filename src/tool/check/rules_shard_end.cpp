@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shard's end, where a missing checkpoint costs the shard's children.
+// The shard's end, where a missing checkpoint costs the child shards.
 #include <algorithm>
 
 #include "tool/check/rule.hpp"
@@ -112,37 +112,36 @@ void lease_is_gone(rule_context& on) {
   }
 }
 
-constexpr std::string_view children =
-    "The daemon finishes a shard only when its end is persisted. Otherwise the shard's children "
+constexpr std::string_view child_shards =
+    "The daemon finishes a shard only when its end is persisted. Otherwise the child shards "
     "are never read, although the child reported success.";
 
 constexpr rule rules[] = {
-    {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", children,
+    {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", child_shards,
      after_records},
     {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
      "P48",
      "A checkpoint at the last position then does nothing at all (open upstream since 2017); only "
-     "one with a null sequence number means the end. Without it the shard's children are never "
-     "read.",
+     "one with a null sequence number means the end. Without it the child shards are never read.",
      after_stored},
     {"shard-end-without-records",
      "the end is persisted, too, when nothing was delivered since the restart", "P47",
      "A worker that resumes at the last position of a closed shard has no record whose position it "
-     "could use; only a null sequence number means the end. Without it the shard's children are "
-     "never read.",
+     "could use; only a null sequence number means the end. Without it the child shards are never "
+     "read.",
      without_records},
     {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
-     children, old_end},
+     child_shards, old_end},
     {"shard-end-throttled",
      "a checkpoint of the end that is throttled twice is retried before the status", "P50",
-     "There is no later opportunity: the daemon does not ask the child again. The shard's "
-     "children are not read before a restart.",
+     "There is no later opportunity: the daemon does not ask the child again. The child "
+     "shards are not read before a restart.",
      throttled},
     {"shard-end-failed",
      "no status follows when the end could not be persisted; the child exits with a non-zero "
      "status",
      "P50",
-     "A status reports success and loses the shard's children until someone notices. A child that "
+     "A status reports success and loses the child shards until someone notices. A child that "
      "neither answers nor exits hangs the shard. One that exits ends the worker: its restart tries "
      "again.",
      failed_for_good},
@@ -151,7 +150,7 @@ constexpr rule rules[] = {
      "non-zero status",
      "P50",
      "A child that retries without end hangs the shard without a message. A status would lose the "
-     "shard's children. A child that exits ends the worker: its restart tries again.",
+     "child shards. A child that exits ends the worker: its restart tries again.",
      gives_up},
     {"shard-end-lease-gone",
      "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",

@@ -159,7 +159,7 @@ void add_put(CLI::App& local, invocation& run) {
 void add_resharding(CLI::App& local, invocation& run) {
   passed_on_command split(
       local,
-      {"split", "Splits a shard in the middle, and prints its children.",
+      {"split", "Splits a shard in the middle, and prints its child shards.",
        "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
       need::aws_clients, run);
   split.required("STREAM", "stream", "The stream");

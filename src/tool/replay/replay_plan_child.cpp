@@ -85,29 +85,30 @@ void replay_plan::take_child_line(std::string_view line, time now, effects& out)
 
 void replay_plan::handle(const dm::happenings& all, std::string_view line, time now, effects& out) {
   for (const dm::happening& one : all) {
-    std::visit(overloaded{
-                   [&](const dm::answered& a) { on_answered(a, line, out); },
-                   [&](const dm::skipped& a) {
-                     verdict_.breach("the daemon skips this line: " + a.why, a.line);
-                   },
-                   [&](const dm::returned&) { on_returned(now, line, out); },
-                   [&](const dm::failed& a) {
-                     if (verdict_.has_output_ended()) {
-                       verdict_.fail(a.why);
-                     } else {
-                       verdict_.breach(a.why, line);
-                     }
-                   },
-                   [&](const dm::shard_end_not_checkpointed&) {
-                     verdict_.breach(
-                         "the end of the shard is not checkpointed: its children are never read",
-                         line);
-                   },
-                   [&](const dm::close_input&) { close(now, out); },
-                   [&](const dm::lost_line& a) { on_lost_line(a.line); },
-                   [&](const dm::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
-               },
-               one);
+    std::visit(
+        overloaded{
+            [&](const dm::answered& a) { on_answered(a, line, out); },
+            [&](const dm::skipped& a) {
+              verdict_.breach("the daemon skips this line: " + a.why, a.line);
+            },
+            [&](const dm::returned&) { on_returned(now, line, out); },
+            [&](const dm::failed& a) {
+              if (verdict_.has_output_ended()) {
+                verdict_.fail(a.why);
+              } else {
+                verdict_.breach(a.why, line);
+              }
+            },
+            [&](const dm::shard_end_not_checkpointed&) {
+              verdict_.breach(
+                  "the end of the shard is not checkpointed: its child shards are never read",
+                  line);
+            },
+            [&](const dm::close_input&) { close(now, out); },
+            [&](const dm::lost_line& a) { on_lost_line(a.line); },
+            [&](const dm::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
+        },
+        one);
   }
   // What a fault or a breach cut off is not the transcript's mistake.
   if (phase_ == phase::closing && ahead_ && !verdict_.is_end_explained() && !current_.is_last) {

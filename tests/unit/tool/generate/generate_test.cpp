@@ -206,7 +206,7 @@ TEST_CASE("the ending is what was asked for", "[tool][generate]") {
   ends_with("none", {"end_of_input"});
 }
 
-TEST_CASE("resharding closes parents and opens their children with their keys",
+TEST_CASE("resharding closes parents and opens their child shards with their keys",
           "[tool][generate]") {
   kclxx::replay::random_numbers random(GENERATE(as<std::uint64_t>(), 1, 2, 3, 4, 5));
   const stream_shape shape{3, 10, 5000, 100'003};
@@ -237,7 +237,7 @@ TEST_CASE("resharding closes parents and opens their children with their keys",
   CHECK(parents.size() == static_cast<std::size_t>(closed));
 }
 
-TEST_CASE("a parent's file ends with shardEnded and comes before its children's",
+TEST_CASE("a parent's file ends with shardEnded and comes before its child shards'",
           "[tool][generate]") {
   const generated made({"--records", "90", "--reshard", "1", "--keys", "2"});
   REQUIRE(made.files().size() == 3);
