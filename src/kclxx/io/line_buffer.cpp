@@ -10,6 +10,16 @@ namespace kclxx::io {
 
 namespace {
 
+// ThreadSanitizer does not see mremap, and takes the memory's earlier use by another thread for a
+// race.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KCLXX_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define KCLXX_THREAD_SANITIZER
+#endif
+
 void* map_memory(std::size_t size) noexcept {
   return ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
@@ -31,7 +41,7 @@ void line_buffer::grow(std::size_t capacity) {
   if (capacity <= capacity_) return;
   const std::size_t size = capacity + padding;
   if (size < capacity) throw std::bad_alloc();
-#if defined(MREMAP_MAYMOVE)
+#if defined(MREMAP_MAYMOVE) && !defined(KCLXX_THREAD_SANITIZER)
   void* grown = data_ == nullptr ? map_memory(size)
                                  : ::mremap(data_, capacity_ + padding, size, MREMAP_MAYMOVE);
   if (grown == MAP_FAILED) throw std::bad_alloc();

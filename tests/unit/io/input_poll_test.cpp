@@ -80,6 +80,14 @@ TEST_CASE("another thread wakes a wait that is under way", "[io][input_poll]") {
 
 TEST_CASE("an error of poll(2) is thrown, not retried without end", "[io][input_poll]") {
   CHECK_THROWS_AS(input_poll(-1), std::system_error);
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  WARN(
+      "AddressSanitizer needs descriptors when something is thrown: only the constructor is "
+      "tested");
+  return;
+#endif
+#endif
   const auto result = test::in_forked_copy([] {
     const wire from;
     input_poll poll(from.input());
