@@ -132,7 +132,7 @@ TEST_CASE("the pages that give the number of rules give the right one", "[check]
     const std::string all{std::istreambuf_iterator<char>(in), {}};
     return all.find(text) != std::string::npos;
   };
-  CHECK(has("README.md", " " + count + " protocol rules"));
+  CHECK(has("README.md", " " + count + " rules"));
   CHECK(has("docs/check.md", " " + count + " rules"));
   CHECK(has("CHANGELOG.md", " " + count + " rules"));
   CHECK(has("docs/results/comparison.md", "| **all " + count + "** |"));
