@@ -49,6 +49,12 @@ class walk {
   }
 
   std::string action();
+  struct position_fields {
+    std::optional<std::string_view> sequence_number;
+    std::uint64_t sub_sequence_number = 0;
+  };
+  bool take_position(position_fields& to, ondemand::raw_json_string key, ondemand::value& value);
+  static std::optional<sequence_position> position_of(const position_fields& fields);
   initialize decode_initialize();
   process_records decode_process_records();
   void decode_records(ondemand::value& value, process_records& body);
@@ -100,34 +106,44 @@ message walk::decode() {
   return result;
 }
 
+/// Takes one of the two fields of a position. False for another field.
+bool walk::take_position(position_fields& to, ondemand::raw_json_string key,
+                         ondemand::value& value) {
+  if (key == "sequenceNumber") {
+    to.sequence_number = values_.string(value, {"sequenceNumber"});
+  } else if (key == "subSequenceNumber") {
+    to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::optional<sequence_position> walk::position_of(const position_fields& fields) {
+  if (!fields.sequence_number) return std::nullopt;
+  auto position = sequence_position::parse(*fields.sequence_number, fields.sub_sequence_number);
+  if (!position) {
+    fail("sequenceNumber", fields.sequence_number->size() > sequence_position::capacity
+                               ? describe_bad_digits(*fields.sequence_number)
+                               : "is neither a decimal number nor a sentinel");
+  }
+  return position;
+}
+
 initialize walk::decode_initialize() {
-  struct fields {
+  struct fields : position_fields {
     std::optional<std::string> shard_id;
-    std::optional<std::string_view> sequence_number;
-    std::uint64_t sub_sequence_number = 0;
   };
   const auto found =
       each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
         if (key == "shardId") {
           to.shard_id = values_.required_string(value, {"shardId"});
-        } else if (key == "sequenceNumber") {
-          to.sequence_number = values_.string(value, {"sequenceNumber"});
-        } else if (key == "subSequenceNumber") {
-          to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
+        } else {
+          take_position(to, key, value);
         }
       });
   if (!found.shard_id) fail("shardId", "is missing");
-  initialize body{*found.shard_id, std::nullopt};
-  if (found.sequence_number) {
-    body.start_position =
-        sequence_position::parse(*found.sequence_number, found.sub_sequence_number);
-    if (!body.start_position) {
-      fail("sequenceNumber", found.sequence_number->size() > sequence_position::capacity
-                                 ? describe_bad_digits(*found.sequence_number)
-                                 : "is neither a decimal number nor a sentinel");
-    }
-  }
-  return body;
+  return {*found.shard_id, position_of(found)};
 }
 
 process_records walk::decode_process_records() {
@@ -194,28 +210,16 @@ record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index
 }
 
 checkpoint_answer walk::decode_checkpoint() {
-  struct fields {
+  struct fields : position_fields {
     std::optional<std::string> error;
-    std::optional<std::string_view> sequence_number;
-    std::uint64_t sub_sequence_number = 0;
   };
   const auto found =
       each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "error") {
-          const auto text = values_.string(value, {"error"});
-          if (text) to.error = std::string(*text);
-        } else if (key == "sequenceNumber") {
-          to.sequence_number = values_.string(value, {"sequenceNumber"});
-        } else if (key == "subSequenceNumber") {
-          to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
-        }
+        if (take_position(to, key, value) || key != "error") return;
+        const auto text = values_.string(value, {"error"});
+        if (text) to.error = std::string(*text);
       });
-  checkpoint_answer body{found.error, std::nullopt};
-  if (found.sequence_number) {
-    body.position = sequence_position::parse(*found.sequence_number, found.sub_sequence_number);
-    if (!body.position) fail("sequenceNumber", describe_bad_digits(*found.sequence_number));
-  }
-  return body;
+  return {found.error, position_of(found)};
 }
 
 decltype(message::body) walk::decode_shutdown() {
