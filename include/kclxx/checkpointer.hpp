@@ -51,8 +51,8 @@ class checkpoint_target {
 ///    (waits) once records are complete.
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
-/// (then every call fails with errc::daemon_gone). A position that is already persisted succeeds
-/// at once, where a checkpoint is allowed.
+/// (then every call fails with errc::daemon_gone). A checkpoint of a position that is already
+/// persisted succeeds at once; not in initialize or lease_lost.
 ///
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
@@ -83,13 +83,15 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, otherwise with the reason why this process will never
-  /// persist it. Retryable errors are retried until then. It is never called inside
-  /// async_checkpoint or under a lock, but on a thread of the session that runs handlers and the
-  /// log function, one at a time: at the same time as a callback, so lock what both use. It should
-  /// be short; it does not wait for a checkpoint. (In the test kit handlers run on the test's
-  /// thread, between callbacks and while a callback waits.) An exception is treated as a
-  /// callback's. Without a handler, an error that the daemon reports and a target that is refused
-  /// are logged.
+  /// persist it. Retryable errors are retried until one of the two is known.
+  ///
+  /// The handler is never called inside async_checkpoint or under a lock. A thread of the session
+  /// runs handlers and the log function, one at a time. It may do so while a callback runs: lock
+  /// what both use. A handler should be short, and does not wait for a checkpoint. In the test kit
+  /// handlers run on the test's thread, between callbacks and while a callback waits.
+  ///
+  /// An exception of a handler is treated as a callback's. Without a handler, an error that the
+  /// daemon reports and a target that is refused are logged.
   ///
   /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.

@@ -52,7 +52,8 @@ class function_processor final : public record_processor {
 /// - `(record_batch, const checkpointer&)`: the processor calls it with each batch
 /// - `(record_batch)`: likewise
 ///
-/// A generic lambda is taken for a function of a batch: a factory writes its parameter's type out.
+/// A generic lambda is taken for a function of a batch, so write the parameter type of a factory:
+/// `[](const shard_context& shard)`.
 /// A handle: copies share the function. Thread safety: a function that serves several shards at
 /// the same time (see `serve`) must be safe to call from several threads.
 class processor_factory {

@@ -17,7 +17,8 @@ namespace kclxx {
 /// An exception that leaves a callback ends the session with exit_status::callback_failed and is
 /// never reported to the daemon as success. The daemon then ends the whole worker, with all its
 /// shards: catch what can be handled. A checkpoint_error of a lost lease does not end the session:
-/// it is logged. Throw no such error yourself.
+/// it is logged, and the batch counts as answered. So do not throw such an error for another
+/// purpose.
 ///
 /// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that
 /// called it.
@@ -41,8 +42,8 @@ class KCLXX_EXPORT record_processor {
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
   /// checkpoint_mode::manual the library first waits until all delivered records are checkpointed
-  /// or pending. checkpoint(), or a checkpoint at the last position, in this callback can finish
-  /// the shard before it returns.
+  /// or pending. In this callback, checkpoint() finishes the shard at once; a checkpoint at the
+  /// last position can, too.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

@@ -38,8 +38,9 @@ struct retry_options {
   int max_attempts = 10;
 };
 
-/// How `run` behaves. The defaults lose no record. A duration below zero counts
-/// as zero; one above ten years as ten years.
+/// How `run` behaves. With the defaults no record is skipped; some may be delivered twice. A
+/// duration below zero counts as zero, and one above ten years as ten years.
+/// Thread safety: a value; `run` and `serve` copy it.
 struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
@@ -50,9 +51,9 @@ struct run_options {
   /// the daemon's properties makes it call regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
-  /// In shutdown_requested: retries end this long after the daemon's message; the callback's own
-  /// time counts. Keep it below the daemon's
-  /// shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// Retries in shutdown_requested end this long after the daemon's message arrived, the callback's
+  /// time included. Keep it below the daemon's shutdownGraceMillis and
+  /// gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.

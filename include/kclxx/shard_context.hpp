@@ -71,6 +71,7 @@ class KCLXX_EXPORT shard_context {
   bool sleep_until(clock::time_point deadline) const {
     return fields_.service->sleep_until(deadline);
   }
+  /// The same for a time from now.
   bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
 
   /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
@@ -81,8 +82,8 @@ class KCLXX_EXPORT shard_context {
   /// Errors: std::logic_error without a service, or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
-  /// Ends a timer. One that has ended is ignored. When it is called on the callbacks' thread, the
-  /// timer's function is not called after it.
+  /// Ends a timer. One that has ended is ignored. After a cancel on the callbacks' thread the
+  /// function is not called again; on another thread the function may be running.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// The stream's, application's and worker's names, from the environment variables

@@ -72,12 +72,14 @@ class KCLXX_EXPORT shard_service {
   shard_service& operator=(const shard_service&) = delete;
   virtual ~shard_service();
 
-  /// See checkpointer::async_checkpoint. std::nullopt: what checkpoint_target's default means;
-  /// TRIM_HORIZON: nothing, which succeeds. An implementation calls the handler exactly once, after
-  /// this has returned, without holding a lock.
+  /// See checkpointer::async_checkpoint. std::nullopt covers everything, as checkpoint_target's
+  /// default does. TRIM_HORIZON covers nothing and succeeds. An implementation calls the handler
+  /// exactly once, after this has returned, without holding a lock.
+  /// Blocking: no.
   virtual void submit(const std::optional<sequence_position>& position,
                       checkpoint_handler handler) = 0;
   /// See checkpointer::checkpoint. Returns the error, or an empty code once it is persisted.
+  /// Blocking: until the daemon answers, or the deadline passes.
   virtual std::error_code wait(const std::optional<sequence_position>& position,
                                const std::optional<clock::time_point>& deadline) = 0;
 

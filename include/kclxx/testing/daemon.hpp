@@ -41,7 +41,7 @@ struct checkpoint_attempt {
 };
 
 /// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
-/// time. What is between the two is what runs in production, except threads and pipes.
+/// time. Between daemon and processor runs the code of production, except threads and pipes.
 ///
 /// 1. Make one with what `run` would get.
 /// 2. Play the daemon with the functions below. Each returns once the dialogue is quiet: callbacks
