@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon makes of each value. That a bad one often goes without a word is
-// commons-beanutils' doing: what it cannot convert becomes 0 or false, and those count as "not
-// set".
+// What the daemon makes of each value. It ignores many bad ones silently, because of
+// commons-beanutils: what that cannot convert becomes 0 or false, and those count as "not set".
 #include "tool/daemon/value_rules.hpp"
 
 #include <vector>
