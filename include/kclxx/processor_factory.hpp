@@ -3,11 +3,13 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <kclxx/export.hpp>
 #include <kclxx/record_processor.hpp>
+#include <kclxx/run_options.hpp>
 
 namespace kclxx {
 
@@ -69,6 +71,16 @@ class processor_factory {
       : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
             std::forward<Function>(function))) {}
 
+  /// For processors that complete their records with checkpoints whatever run_options::mode is, or
+  /// never do.
+  template <class Function>
+  processor_factory(Function&& function, checkpoint_mode mode)
+      : processor_factory(std::forward<Function>(function)) {
+    mode_ = mode;
+  }
+  /// Which mode its processors need; std::nullopt: that of run_options.
+  [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
+
   /// Errors: what the function throws.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
     return function_->make(context);
@@ -100,6 +112,7 @@ class processor_factory {
   };
 
   std::shared_ptr<maker> function_;
+  std::optional<checkpoint_mode> mode_;
 };
 
 /// The factory of a processor whose constructor takes the context, or nothing.

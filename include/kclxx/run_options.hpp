@@ -4,19 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <string>
+
+#include <kclxx/log.hpp>
 
 namespace kclxx {
-
-enum class log_level { info, warning, error };
-
-/// One message of the library.
-struct log_entry {
-  log_level level;
-  std::string shard_id;  ///< empty before initialize
-  std::string text;      ///< one line, without a newline; control characters are escaped as in C
-  bool operator==(const log_entry&) const = default;
-};
 
 /// Who decides which records may be checkpointed.
 enum class checkpoint_mode {

@@ -86,6 +86,15 @@ class KCLXX_EXPORT shard_context {
   /// function is not called again; on another thread the function may be running.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
+  /// Writes a line to the log, with the shard's id: where run_options::log leads. Control
+  /// characters are escaped. Blocking: as short as writing a line.
+  void log(log_level level, const std::string& text) const { fields_.service->log(level, text); }
+
+  /// The service that this is a handle on; a decorator gets it from here.
+  [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept {
+    return fields_.service;
+  }
+
   /// The stream's, application's and worker's names, from the environment variables
   /// KCLXX_STREAM_NAME, KCLXX_APPLICATION_NAME and KCLXX_WORKER_ID, which `kclxx daemon run`
   /// exports; the daemon itself does not pass them on.

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <kclxx/export.hpp>
+#include <kclxx/log.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx {
@@ -52,10 +55,25 @@ class checkpoint_handler {
   std::unique_ptr<callable> function_;
 };
 
-/// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting and
-/// timers of one shard. `run` and the test kit implement it. Derive from `shard_service_wrapper`
-/// to write a decorator: a processor that gives an inner one other checkpoints, for instance
-/// those of a part of a batch.
+/// Threads that run functions. Destroying it drops the functions that have not begun, and waits
+/// for those that run.
+/// Thread safety: `post` may be called from any thread.
+class KCLXX_EXPORT thread_pool {
+ public:
+  thread_pool() = default;
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+  virtual ~thread_pool();
+
+  /// Runs `function` on one of the threads, later; with one thread, in order. It does not throw.
+  /// Blocking: no.
+  virtual void post(std::function<void()> function) = 0;
+};
+
+/// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting,
+/// timers, threads and the log of one shard. `run` and the test kit implement it. Derive from
+/// `shard_service_wrapper` to write a decorator: a processor that gives an inner one other
+/// checkpoints, for instance those of a part of a batch.
 ///
 /// Everything in the library that waits or sleeps does it here, so that it takes no real time in
 /// the test kit.
@@ -91,6 +109,20 @@ class KCLXX_EXPORT shard_service {
   virtual timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                                std::function<void()> function) = 0;
   virtual void cancel_timer(timer_id timer) = 0;
+
+  /// Waits until notify() is called, the deadline passes or the stop token stops; then look again
+  /// at what you wait for. A call of notify() before the wait ends it at once, and counts once.
+  /// Blocking: yes. One thread waits at a time: that of the callbacks.
+  virtual void wait_until_notified(clock::time_point deadline) = 0;
+  virtual void notify() = 0;
+
+  /// Starts threads. In the test kit, which has one thread, the functions run on it: while a
+  /// callback waits, and between callbacks.
+  /// Errors: std::system_error when a thread cannot be started.
+  [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
+
+  /// See shard_context::log.
+  virtual void log(log_level level, const std::string& text) = 0;
 };
 
 /// The base of decorators: passes everything on to another service. Override what differs.
@@ -115,6 +147,14 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
     return inner_->start_timer(delay, period, std::move(function));
   }
   void cancel_timer(timer_id timer) override { inner_->cancel_timer(timer); }
+  void wait_until_notified(clock::time_point deadline) override {
+    inner_->wait_until_notified(deadline);
+  }
+  void notify() override { inner_->notify(); }
+  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
+    return inner_->make_thread_pool(threads);
+  }
+  void log(log_level level, const std::string& text) override { inner_->log(level, text); }
 
  private:
   std::shared_ptr<shard_service> inner_;

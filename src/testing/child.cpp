@@ -79,7 +79,7 @@ void child::left(exit_status status) {
   around_.left(status);
 }
 
-void child::log(log_level level, std::string text) {
+void child::write_log(log_level level, std::string text) {
   const log_entry entry{level, shard_id_, std::move(text)};
   around_.log(entry);
   if (!log_function_) return;
@@ -170,9 +170,9 @@ void child::run_tasks() {
   while (!tasks_.empty() && !is_killed_) {
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();
-    is_in_task_ = true;
+    const bool was_in_task = std::exchange(is_in_task_, true);  // a task that waits runs others
     task();
-    is_in_task_ = false;
+    is_in_task_ = was_in_task;
   }
 }
 
@@ -333,6 +333,44 @@ bool child::sleep_until(time_point deadline) {
     move_to(timer ? std::min(*timer, deadline) : deadline);
   }
   return !stop_requested();
+}
+
+void child::wait_until_notified(time_point deadline) {
+  usage_->require_owner("wait_until_notified()");
+  run_tasks();
+  while (!is_notified_ && !stop_requested() && clock_->now() < deadline) {
+    const auto timer = next_session_timer();
+    move_to(timer ? std::min(*timer, deadline) : deadline);
+  }
+  is_notified_ = false;
+  leave_callback_of_the_dead();
+}
+
+/// Its functions are tasks of the child.
+class child::pool final : public thread_pool {
+ public:
+  explicit pool(std::weak_ptr<child> owner) : owner_(std::move(owner)) {}
+
+  void post(std::function<void()> function) override {
+    const auto owner = owner_.lock();
+    if (!owner || owner->is_killed_) return;
+    owner->tasks_.push_back([function = std::move(function), alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) function();
+    });
+  }
+
+ private:
+  std::weak_ptr<child> owner_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>();
+};
+
+std::unique_ptr<thread_pool> child::make_thread_pool(std::size_t) {
+  return std::make_unique<pool>(weak_from_this());
+}
+
+void child::log(log_level level, const std::string& text) {
+  usage_->require_owner("log()");
+  if (!is_killed_) driver_.on_log(level, text);
 }
 
 child::timer_id child::start_timer(std::chrono::milliseconds delay,

@@ -103,15 +103,21 @@ class child final : public shard_service,
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;
   void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
+  void wait_until_notified(time_point deadline) override;
+  void notify() override { is_notified_ = true; }
+  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
+  void log(log_level level, const std::string& text) override;
 
  private:
+  class pool;
+
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
   void call(session::call what) override;
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool) override {}
   void left(exit_status status) override;
-  void log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
@@ -149,6 +155,7 @@ class child final : public shard_service,
   std::stop_source stop_;
   std::thread stop_thread_;
   std::exception_ptr thrown_;
+  bool is_notified_ = false;
   bool is_in_user_code_ = false;
   bool is_in_timer_ = false;
   bool is_in_task_ = false;  // of a thread of its own in production, while a callback waits

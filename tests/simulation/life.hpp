@@ -121,7 +121,7 @@ class life : private driver::host, private processor::surroundings {
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;
-  void log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   void write_line(const std::string& line);

@@ -36,8 +36,20 @@ class life::service final : public shard_service {
     return owner_.shard_timers_.start(owner_.now_ + delay, period, std::move(function));
   }
   void cancel_timer(timer_id timer) override { owner_.shard_timers_.cancel(timer); }
+  void wait_until_notified(clock::time_point deadline) override {
+    owner_.wait_until(deadline, [&] { return is_notified_ || owner_.stop_.stop_requested(); });
+    is_notified_ = false;
+  }
+  void notify() override { is_notified_ = true; }
+  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t) override {
+    throw violation("pool: nothing here starts threads yet");
+  }
+  void log(log_level level, const std::string& text) override {
+    owner_.feed([&] { owner_.driver_.on_log(level, text); });
+  }
 
  private:
+  bool is_notified_ = false;
   life& owner_;
 };
 
@@ -305,7 +317,7 @@ void life::left(exit_status status) {
   child_is_gone();
 }
 
-void life::log(log_level, std::string text) {
+void life::write_log(log_level, std::string text) {
   log_.note([&] { return "  log: " + text; });
 }
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdio>
 #include <stdexcept>
 
 #include <kclxx/shard_context.hpp>
 
+#include "base/notification.hpp"
+#include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
 
 namespace kclxx {
 
+thread_pool::~thread_pool() = default;
 shard_service::~shard_service() = default;
 shard_service_wrapper::~shard_service_wrapper() = default;
 
@@ -34,9 +38,20 @@ class no_daemon final : public shard_service {
     throw std::logic_error("a shard_context without a service has no timers");
   }
   void cancel_timer(timer_id) override {}
+  void wait_until_notified(clock::time_point deadline) override {
+    notification_.wait_until(deadline, stop_);
+  }
+  void notify() override { notification_.notify(); }
+  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
+    return std::make_unique<detail::real_thread_pool>(threads);
+  }
+  void log(log_level, const std::string& text) override {
+    std::fprintf(stderr, "kclxx: %s\n", text.c_str());
+  }
 
  private:
   std::stop_token stop_;
+  detail::notification notification_;
 };
 
 /// So that a sum with a time does not overflow.

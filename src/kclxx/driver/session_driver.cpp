@@ -14,8 +14,9 @@ namespace kclxx::driver {
 
 namespace {
 
-/// Sums of a time and such a duration do not overflow.
-run_options clamped(run_options options) {
+/// The options as they are acted upon. Sums of a time and a duration do not overflow.
+run_options effective(run_options options, const processor_factory& factory) {
+  options.mode = factory.mode().value_or(options.mode);
   using std::chrono::milliseconds;
   constexpr milliseconds most = std::chrono::hours(24 * 365 * 10);
   for (milliseconds* duration :
@@ -60,7 +61,7 @@ failure describe(const std::string& whose, const std::exception_ptr& thrown) {
 
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
                                bool input_is_file, std::uint32_t seed, host& around)
-    : options_(clamped(options)),
+    : options_(effective(options, make_processor)),
       host_(around),
       session_(options_, input_is_file, seed),
       processor_(std::move(make_processor)) {}
@@ -79,27 +80,27 @@ void session_driver::carry_out() {
 }
 
 void session_driver::carry_out(session::action& action) {
-  std::visit(overloaded{
-                 [&](session::write_checkpoint& what) {
-                   protocol::append_checkpoint(lines_, what.position.is_number()
-                                                           ? std::optional(what.position)
-                                                           : std::nullopt);
-                 },
-                 [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
-                 [&](session::call& what) { host_.call(std::move(what)); },
-                 [&](session::complete& what) { complete(what.waiter, what.result); },
-                 [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
-                 [&](session::log_line& what) { host_.log(what.level, std::move(what.text)); },
-                 [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
-                 [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
-                 [&](session::request_stop&) { host_.request_stop(); },
-                 [&](session::leave& what) {
-                   write();
-                   status_ = what.status;
-                   host_.left(what.status);
-                 },
-             },
-             action);
+  std::visit(
+      overloaded{
+          [&](session::write_checkpoint& what) {
+            protocol::append_checkpoint(
+                lines_, what.position.is_number() ? std::optional(what.position) : std::nullopt);
+          },
+          [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
+          [&](session::call& what) { host_.call(std::move(what)); },
+          [&](session::complete& what) { complete(what.waiter, what.result); },
+          [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
+          [&](session::log_line& what) { host_.write_log(what.level, std::move(what.text)); },
+          [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
+          [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
+          [&](session::request_stop&) { host_.request_stop(); },
+          [&](session::leave& what) {
+            write();
+            status_ = what.status;
+            host_.left(what.status);
+          },
+      },
+      action);
 }
 
 void session_driver::write() {
@@ -130,7 +131,7 @@ void session_driver::on_line(
                  [&](line_decoder::bad_line& what) { on_bad_line(what.text); },
                  [&](line_decoder::blank&) {
                    if (std::exchange(has_warned_of_blank_line_, true)) return;
-                   host_.log(log_level::warning, blank_line_warning);
+                   host_.write_log(log_level::warning, blank_line_warning);
                  },
              },
              line);
@@ -190,10 +191,11 @@ session_driver::callback_result session_driver::run_callback(session::call what,
 void session_driver::on_callback_done(const callback_result& result) {
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
       !std::exchange(has_warned_of_kept_batch_, true)) {
-    host_.log(log_level::warning,
-              "process_records returned but a copy of its record_batch is still in use; in "
-              "checkpoint_mode::automatic its records count as complete already. If they are still "
-              "being processed, use checkpoint_mode::manual. Logged once.");
+    host_.write_log(
+        log_level::warning,
+        "process_records returned but a copy of its record_batch is still in use; in "
+        "checkpoint_mode::automatic its records count as complete already. If they are still "
+        "being processed, use checkpoint_mode::manual. Logged once.");
   }
   feed([&](auto& out) {
     if (!result.error) {
@@ -210,7 +212,7 @@ void session_driver::on_user_code_threw(const std::string& whose,
                                         const std::exception_ptr& thrown) {
   const failure why = describe(whose, thrown);
   // As in a callback: nothing can be persisted any more, and the daemon will end the session.
-  if (why.is_lease_gone) return host_.log(log_level::warning, why.text);
+  if (why.is_lease_gone) return host_.write_log(log_level::warning, why.text);
   feed([&](auto& out) { session_.on_callback_threw(why.text, host_.now(), out); });
 }
 

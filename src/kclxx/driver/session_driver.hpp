@@ -43,7 +43,7 @@ class host {
   virtual void left(exit_status status) = 0;
 
   // User code: to be run later, outside the event.
-  virtual void log(log_level level, std::string text) = 0;
+  virtual void write_log(log_level level, std::string text) = 0;
   virtual void request_stop() = 0;
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
@@ -67,7 +67,7 @@ class session_driver {
       std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
-  void on_utf8_warning() { host_.log(log_level::warning, utf8_warning); }
+  void on_utf8_warning() { host_.write_log(log_level::warning, utf8_warning); }
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
 
@@ -99,6 +99,9 @@ class session_driver {
                      bool from_callback);
   /// False when it was completed already.
   bool on_deadline(session::waiter_id id);
+  void on_log(log_level level, const std::string& text) {
+    host_.write_log(level, session::log_line(level, text).text);
+  }
   void on_submit(const std::optional<sequence_position>& position, checkpoint_handler handler,
                  bool from_callback);
 

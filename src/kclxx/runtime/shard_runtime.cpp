@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
 #include "io/line_writer.hpp"
 #include "io/signals.hpp"
@@ -122,7 +123,7 @@ void shard_runtime::leave_if_stuck() {
 void shard_runtime::leave_stuck(const char* why) {
   std::unique_lock lock(mutex_);
   const std::string shard = shard_id_;
-  if (why != nullptr) write_log({log_level::error, shard, why});
+  if (why != nullptr) post_log({log_level::error, shard, why});
   lock.unlock();
   if (!tasks_.drain(clock::now() + last_logs)) {
     log_to_stderr({log_level::error, shard,
@@ -151,11 +152,11 @@ void shard_runtime::fail(const std::string& why) noexcept {
 // --- User code ---
 
 /// In the order of the events, hence under the lock.
-void shard_runtime::log(log_level level, std::string text) {
-  write_log({level, shard_id_, std::move(text)});
+void shard_runtime::write_log(log_level level, std::string text) {
+  post_log({level, shard_id_, std::move(text)});
 }
 
-void shard_runtime::write_log(const log_entry& entry) {
+void shard_runtime::post_log(const log_entry& entry) {
   if (!log_function_) return log_to_stderr(entry);
   try {
     tasks_.post([write = log_function_, entry] {
@@ -323,6 +324,16 @@ shard_runtime::timer_id shard_runtime::start_timer(milliseconds delay, milliseco
 void shard_runtime::cancel_timer(timer_id timer) {
   const std::lock_guard lock(mutex_);
   timers_.cancel(timer);
+}
+
+std::unique_ptr<thread_pool> shard_runtime::make_thread_pool(std::size_t threads) {
+  const io::signal_block block;
+  return std::make_unique<detail::real_thread_pool>(threads);
+}
+
+void shard_runtime::log(log_level level, const std::string& text) {
+  event now(*this);
+  driver_.on_log(level, text);
 }
 
 // --- The callbacks' thread ---

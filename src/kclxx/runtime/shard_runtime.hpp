@@ -19,6 +19,7 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_service.hpp>
 
+#include "base/notification.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
@@ -77,6 +78,12 @@ class shard_runtime final : public shard_service,
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;
   void cancel_timer(timer_id timer) override;
+  void wait_until_notified(time_point deadline) override {
+    notification_.wait_until(deadline, stop_.get_token());
+  }
+  void notify() override { notification_.notify(); }
+  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
+  void log(log_level level, const std::string& text) override;
 
  private:
   // The first are session::timer's.
@@ -100,7 +107,7 @@ class shard_runtime final : public shard_service,
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;
-  void log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
@@ -113,7 +120,7 @@ class shard_runtime final : public shard_service,
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override;
 
-  void write_log(const log_entry& entry);
+  void post_log(const log_entry& entry);
   void handler_threw() noexcept;
 
   // The callbacks' thread.
@@ -181,6 +188,7 @@ class shard_runtime final : public shard_service,
   bool is_stuck_ = false;
 
   std::stop_source stop_;
+  detail::notification notification_;
   std::thread stop_thread_;
   task_thread tasks_;
   line_input input_;

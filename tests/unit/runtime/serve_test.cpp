@@ -337,4 +337,28 @@ TEST_CASE("sleep_until ends within 100 ms of the stop token, and false", "[serve
   CHECK(std::min({time_to_wake(), time_to_wake(), time_to_wake()}) < 100ms);
 }
 
+TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[serve]") {
+  std::atomic<int> done{0};
+  std::atomic<bool> is_notified{false};
+  served_shard shard([&](const shard_context& context) {
+    const std::shared_ptr<thread_pool> pool = context.service()->make_thread_pool(4);
+    return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
+        std::make_shared<std::function<void(record_batch)>>([&, pool](const record_batch&) {
+          for (int i = 0; i < 100; ++i) {
+            pool->post([&] {
+              if (++done == 100) context.service()->notify();
+            });
+          }
+          context.service()->wait_until_notified(context.now() + 1h);
+          is_notified = done == 100;
+        }));
+  });
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  CHECK(shard.answer_until_status().size() <= 1);
+  CHECK(is_notified);
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+}
+
 }  // namespace kclxx::runtime

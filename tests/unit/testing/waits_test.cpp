@@ -413,3 +413,64 @@ TEST_CASE("a verb in a callback is refused there and at its end", "[testing]") {
                     "deliver: a callback runs, and the daemon waits until it has returned");
   CHECK(daemon->exit_status() == kclxx::exit_status::callback_failed);
 }
+
+TEST_CASE("a pool's functions run while a callback waits to be notified, in virtual time",
+          "[testing][seam]") {
+  class waiting final : public kclxx::record_processor {
+   public:
+    explicit waiting(const kclxx::shard_context& shard) : service_(shard.service()) {}
+    void process_records(kclxx::record_batch, const checkpointer&) override {
+      const auto began = service_->now();
+      pool_->post([this] {
+        service_->sleep_until(service_->now() + 3s);
+        service_->notify();
+      });
+      service_->wait_until_notified(began + 10s);
+      waits.push_back(service_->now() - began);
+      service_->wait_until_notified(service_->now() + 10s);
+      waits.push_back(service_->now() - began);
+    }
+    std::vector<std::chrono::steady_clock::duration> waits;
+
+   private:
+    std::shared_ptr<kclxx::shard_service> service_;
+    std::unique_ptr<kclxx::thread_pool> pool_ = service_->make_thread_pool(2);
+  };
+  kclxx::testing::daemon daemon(kclxx::factory_of<waiting>());
+  daemon.initialize().deliver({"a"});
+  INFO(daemon);
+  CHECK(daemon.processor<waiting>().waits ==
+        std::vector<std::chrono::steady_clock::duration>{3s, 13s});
+}
+
+TEST_CASE("the end of the input ends a wait for a notification", "[testing][seam]") {
+  std::optional<std::chrono::steady_clock::duration> waited;
+  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
+    return std::make_unique<recording_processor>(
+        [&](const std::string& callback, const checkpointer*) {
+          if (callback != "process_records") return;
+          const auto began = shard.now();
+          shard.service()->wait_until_notified(began + 10s);
+          waited = shard.now() - began;
+        });
+  });
+  daemon.initialize().end_input_in_next_callback().deliver({"a"});
+  CHECK(waited == 0s);
+}
+
+TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {
+  kclxx::testing::daemon daemon([](const kclxx::shard_context& shard) {
+    shard.log(kclxx::log_level::warning, "two\nlines");
+    return std::make_unique<recording_processor>();
+  });
+  daemon.initialize("shard-7");
+  CHECK(daemon.log() ==
+        std::vector<kclxx::log_entry>{{kclxx::log_level::warning, "shard-7", "two\\nlines"}});
+}
+
+TEST_CASE("a factory's checkpoint mode replaces that of the options", "[testing][seam]") {
+  kclxx::testing::daemon daemon(
+      kclxx::processor_factory([](kclxx::record_batch) {}, kclxx::checkpoint_mode::manual));
+  daemon.initialize().deliver({"a"}).request_shutdown();
+  CHECK(daemon.checkpoints().empty());
+}
