@@ -4,7 +4,9 @@
 
 #include <kclxx/checkpointer.hpp>       // IWYU pragma: export
 #include <kclxx/error.hpp>              // IWYU pragma: export
+#include <kclxx/exit_status.hpp>        // IWYU pragma: export
 #include <kclxx/log.hpp>                // IWYU pragma: export
+#include <kclxx/observer.hpp>           // IWYU pragma: export
 #include <kclxx/processor_factory.hpp>  // IWYU pragma: export
 #include <kclxx/record.hpp>             // IWYU pragma: export
 #include <kclxx/record_batch.hpp>       // IWYU pragma: export

@@ -72,9 +72,9 @@ std::map<std::string, numbers> citations(const std::string& folder) {
   return result;
 }
 
-/// The enumerators of run.hpp's exit_status: value and name.
+/// The enumerators of exit_status.hpp's exit_status: value and name.
 std::vector<std::pair<int, std::string>> exit_statuses() {
-  const std::string header = of_project("include/kclxx/run.hpp");
+  const std::string header = of_project("include/kclxx/exit_status.hpp");
   const std::size_t begin = header.find("enum class exit_status");
   REQUIRE(begin != std::string::npos);
   std::vector<std::pair<int, std::string>> statuses;
@@ -146,7 +146,7 @@ TEST_CASE("each rule of docs/protocol.md is cited by a test", "[architecture]") 
   CHECK(untested == numbers{});
 }
 
-TEST_CASE("docs/protocol.md lists the exit statuses of run.hpp, and no other",
+TEST_CASE("docs/protocol.md lists the exit statuses of exit_status.hpp, and no other",
           "[architecture][P59]") {
   const auto statuses = exit_statuses();
   CHECK(statuses.size() == 8);
@@ -159,7 +159,8 @@ TEST_CASE("docs/protocol.md lists the exit statuses of run.hpp, and no other",
   }
 }
 
-TEST_CASE("the README lists the exit statuses of run.hpp, and no other", "[architecture][P59]") {
+TEST_CASE("the README lists the exit statuses of exit_status.hpp, and no other",
+          "[architecture][P59]") {
   CHECK(statuses_in_table(section_of("README.md", "## Errors and exit statuses\n")) ==
         values_of(exit_statuses()));
 }

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens in a session, as values, and the interface that receives them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <kclxx/exit_status.hpp>
+#include <kclxx/export.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+/// Whose event it is: the names that shard_context has.
+struct shard_names {
+  std::string shard_id{};  ///< empty before initialize
+  std::optional<std::string> stream_name{};
+  std::optional<std::string> application_name{};
+  std::optional<std::string> worker_id{};
+  bool operator==(const shard_names&) const = default;
+};
+
+/// Where and when an event happened.
+struct event_source {
+  std::shared_ptr<const shard_names> shard;  ///< never null
+  /// By the shard's clock (shard_context::now): virtual time in the test kit.
+  std::chrono::steady_clock::time_point time;
+  /// The same moment as a date. In the test kit it moves with the virtual clock.
+  std::chrono::system_clock::time_point date;
+};
+
+// --- The dialogue with the daemon. Every session sends these. ---
+
+/// The child has the shard's lease: the daemon sent initialize.
+struct lease_gained {
+  std::optional<sequence_position> start_position{};
+  bool operator==(const lease_gained&) const = default;
+};
+
+/// The shard is no longer the child's. A child that only exits keeps the lease: see session_ended.
+struct lease_ended {
+  enum class reason {
+    lost,            ///< leaseLost: another worker processes the shard
+    shard_finished,  ///< the end of the shard is persisted
+  };
+  reason why;
+  bool operator==(const lease_ended&) const = default;
+};
+
+/// A batch is handed over to process_records. Empty ones count, too.
+struct batch_delivered {
+  std::size_t records = 0;
+  std::uint64_t bytes = 0;  ///< of the records' data, after base64
+  std::optional<sequence_position> first{};
+  std::optional<sequence_position> last{};
+  /// How far the reader was behind the shard's tip, and when the last record reached the stream.
+  std::optional<std::chrono::milliseconds> behind_latest{};
+  std::optional<std::chrono::system_clock::time_point> last_arrival{};
+  bool operator==(const batch_delivered&) const = default;
+};
+
+enum class callback_kind {
+  initialize,
+  process_records,
+  lease_lost,
+  shard_ended,
+  shutdown_requested,
+};
+
+/// A callback of the processor has ended.
+struct callback_ended {
+  enum class outcome {
+    returned,
+    threw,       ///< the session ends with exit_status::callback_failed
+    lease_gone,  ///< with a checkpoint_error of a lost lease: the session continues
+  };
+  callback_kind callback;
+  std::chrono::nanoseconds duration;
+  outcome how = outcome::returned;
+  std::string error{};  ///< what it threw, as it is logged
+  bool operator==(const callback_ended&) const = default;
+};
+
+/// A checkpoint is written to the daemon. Retries of a failed one are requests of their own.
+struct checkpoint_requested {
+  /// SHARD_END for the end of the shard.
+  sequence_position position;
+  bool operator==(const checkpoint_requested&) const = default;
+};
+
+/// The daemon has answered it.
+struct checkpoint_answered {
+  sequence_position position;
+  /// From the request on.
+  std::chrono::nanoseconds duration;
+  /// The daemon's name for the error, "ThrottlingException" for instance; empty when it is
+  /// persisted. "not answered" when the daemon continued, or was gone, without an answer.
+  std::string error{};
+  bool operator==(const checkpoint_answered&) const = default;
+};
+
+/// The session is over. It is the last event.
+struct session_ended {
+  exit_status status;
+  bool operator==(const session_ended&) const = default;
+};
+
+// --- What each record goes through: sent by what is in kclxx/processing. ---
+
+/// A handler was called for a record (or for records together, at the first one's position), and
+/// ended.
+struct record_attempted {
+  enum class outcome { succeeded, failed };
+  sequence_position position;
+  int attempt = 1;  ///< from 1 on
+  std::chrono::nanoseconds duration;
+  outcome how = outcome::succeeded;
+  std::string error{};  ///< what it threw
+  bool operator==(const record_attempted&) const = default;
+};
+
+/// A failed record will be tried again.
+struct record_retried {
+  sequence_position position;
+  int attempt = 2;                  ///< the number of the attempt to come
+  std::chrono::milliseconds delay;  ///< until then
+  std::string error{};              ///< why the last one failed
+  bool operator==(const record_retried&) const = default;
+};
+
+/// A record is stored for later and counts as complete.
+struct record_parked {
+  sequence_position position;
+  int attempts = 1;
+  std::string error{};
+  bool operator==(const record_parked&) const = default;
+};
+
+/// A record is left out, as the policy demands, and counts as complete.
+struct record_skipped {
+  sequence_position position;
+  int attempts = 1;
+  std::string error{};
+  bool operator==(const record_skipped&) const = default;
+};
+
+/// The records that are delivered and not complete. Sent when it fills or empties, and in between
+/// as often as is useful to people who watch it.
+struct window_changed {
+  std::size_t records = 0;
+  std::uint64_t bytes = 0;
+  /// When the oldest of them was delivered, by the shard's clock.
+  std::optional<std::chrono::steady_clock::time_point> oldest{};
+  /// Everything up to here is complete.
+  std::optional<sequence_position> watermark{};
+  bool operator==(const window_changed&) const = default;
+};
+
+/// Handlers run for longer than the limit: sent when one joins them, and with `handlers` = 0 when
+/// the last one has ended. The rest is about the one that joined them.
+struct handlers_stuck {
+  std::size_t handlers = 0;
+  std::optional<sequence_position> position{};
+  std::string partition_key{};
+  int attempt = 1;
+  std::chrono::milliseconds age{0};  ///< since the handler began
+  std::string where{};               ///< where it stands, if known
+  bool operator==(const handlers_stuck&) const = default;
+};
+
+using shard_event =
+    std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
+                 checkpoint_answered, session_ended, record_attempted, record_retried,
+                 record_parked, record_skipped, window_changed, handlers_stuck>;
+
+/// Receives what happens: derive from it, override what matters, and put it into
+/// run_options::observers.
+///
+/// Nothing that an observer does can harm the dialogue. Under `run` and `serve` it is called on a
+/// thread of the session's own, without a lock, within a tenth of a second. What it throws is
+/// logged once. While it blocks, up to 65,536 events wait; those beyond are dropped, and
+/// on_events_dropped receives their number. At the end of the session the rest is delivered, for at
+/// most 0.3 s. In the test kit it is called on the test's thread, in virtual time.
+///
+/// Thread safety: one session makes one call at a time, in the order of the events. An observer of
+/// several sessions (see `serve`) is called by them at the same time.
+class KCLXX_EXPORT observer {
+ public:
+  observer() = default;
+  observer(const observer&) = delete;
+  observer& operator=(const observer&) = delete;
+  virtual ~observer();
+
+  virtual void on_lease_gained(const event_source& source, const lease_gained& event);
+  virtual void on_lease_ended(const event_source& source, const lease_ended& event);
+  virtual void on_batch_delivered(const event_source& source, const batch_delivered& event);
+  virtual void on_callback_ended(const event_source& source, const callback_ended& event);
+  virtual void on_checkpoint_requested(const event_source& source,
+                                       const checkpoint_requested& event);
+  virtual void on_checkpoint_answered(const event_source& source, const checkpoint_answered& event);
+  virtual void on_session_ended(const event_source& source, const session_ended& event);
+  virtual void on_record_attempted(const event_source& source, const record_attempted& event);
+  virtual void on_record_retried(const event_source& source, const record_retried& event);
+  virtual void on_record_parked(const event_source& source, const record_parked& event);
+  virtual void on_record_skipped(const event_source& source, const record_skipped& event);
+  virtual void on_window_changed(const event_source& source, const window_changed& event);
+  virtual void on_handlers_stuck(const event_source& source, const handlers_stuck& event);
+
+  /// The observer was too slow for `count` events since the last call of this.
+  virtual void on_events_dropped(const event_source& source, std::uint64_t count);
+};
+
+/// Calls the function of `to` that is for this event.
+KCLXX_EXPORT void deliver(observer& to, const event_source& source, const shard_event& event);
+
+}  // namespace kclxx
