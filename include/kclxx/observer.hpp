@@ -196,6 +196,9 @@ class KCLXX_EXPORT observer {
   observer& operator=(const observer&) = delete;
   virtual ~observer();
 
+  /// Receives every event, and calls the function below that is for it.
+  virtual void on_event(const event_source& source, const shard_event& event);
+
   virtual void on_lease_gained(const event_source& source, const lease_gained& event);
   virtual void on_lease_ended(const event_source& source, const lease_ended& event);
   virtual void on_batch_delivered(const event_source& source, const batch_delivered& event);
@@ -214,8 +217,5 @@ class KCLXX_EXPORT observer {
   /// The observer was too slow for `count` events since the last call of this.
   virtual void on_events_dropped(const event_source& source, std::uint64_t count);
 };
-
-/// Calls the function of `to` that is for this event.
-KCLXX_EXPORT void deliver(observer& to, const event_source& source, const shard_event& event);
 
 }  // namespace kclxx

@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include <kclxx/log.hpp>
 
 namespace kclxx {
+
+class observer;
 
 /// Who decides which records may be checkpointed.
 enum class checkpoint_mode {
@@ -62,6 +66,10 @@ struct run_options {
   /// of its own, one message at a time, in order; several sessions (see `serve`) call it at the
   /// same time. It should not throw: the message then goes to stderr.
   std::function<void(const log_entry&)> log{};
+
+  // What is observed.
+  /// Receive what happens. None: nothing is measured, and the cost is a null check.
+  std::vector<std::shared_ptr<observer>> observers{};
 };
 
 }  // namespace kclxx

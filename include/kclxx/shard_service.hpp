@@ -14,6 +14,7 @@
 
 #include <kclxx/export.hpp>
 #include <kclxx/log.hpp>
+#include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx {
@@ -71,9 +72,9 @@ class KCLXX_EXPORT thread_pool {
 };
 
 /// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting,
-/// timers, threads and the log of one shard. `run` and the test kit implement it. Derive from
-/// `shard_service_wrapper` to write a decorator: a processor that gives an inner one other
-/// checkpoints, for instance those of a part of a batch.
+/// timers, threads, the log and the events of one shard. `run` and the test kit implement it.
+/// Derive from `shard_service_wrapper` to write a decorator: a processor that gives an inner one
+/// other checkpoints, for instance those of a part of a batch.
 ///
 /// Everything in the library that waits or sleeps does it here, so that it takes no real time in
 /// the test kit.
@@ -123,6 +124,11 @@ class KCLXX_EXPORT shard_service {
 
   /// See shard_context::log.
   virtual void log(log_level level, const std::string& text) = 0;
+
+  /// Sends an event of this shard to run_options::observers. Blocking: no; it does not throw.
+  virtual void observe(shard_event event) noexcept;
+  /// False when nobody receives events, so that none need be made.
+  [[nodiscard]] virtual bool is_observed() const noexcept;
 };
 
 /// The base of decorators: passes everything on to another service. Override what differs.
@@ -155,6 +161,8 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
     return inner_->make_thread_pool(threads);
   }
   void log(log_level level, const std::string& text) override { inner_->log(level, text); }
+  void observe(shard_event event) noexcept override { inner_->observe(std::move(event)); }
+  [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
 
  private:
   std::shared_ptr<shard_service> inner_;

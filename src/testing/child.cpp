@@ -38,9 +38,11 @@ child::child(configuration with, std::shared_ptr<virtual_clock> time, std::share
       around_(std::move(around)),
       max_line_length_(with.options.max_line_length),
       log_function_(with.options.log),
+      observers_(with.options.observers),
       context_(std::move(with.context)),
       driver_(std::move(with.make_processor), with.options, false, with.seed, *this) {
   context_.stop_token = stop_.get_token();
+  set_names();
 }
 
 child::~child() {
@@ -63,6 +65,10 @@ void child::arm(session::timer which, std::chrono::milliseconds after) {
 }
 
 void child::call(session::call what) {
+  if (what.what == session::callback::initialize) {
+    shard_id_ = what.shard_id;
+    set_names();
+  }
   if (what.what == session::callback::lease_lost) timers_.end();
   call_ = std::move(what);
 }
@@ -102,6 +108,29 @@ void child::run_handler(checkpoint_handler handler, std::error_code result) {
       driver_.on_user_code_threw("a checkpoint handler", thrown_);
     }
   });
+}
+
+void child::set_names() {
+  names_ = std::make_shared<shard_names>(
+      shard_names{shard_id_, context_.stream_name, context_.application_name, context_.worker_id});
+}
+
+void child::observe(shard_event event) noexcept {
+  if (observers_.empty() || is_killed_) return;
+  const event_source source{names_, clock_->now(), clock_->date()};
+  tasks_.push_back([this, source, event = std::move(event)] { call_observers(source, event); });
+}
+
+void child::call_observers(const event_source& source, const shard_event& event) {
+  for (const auto& each : observers_) {
+    try {
+      each->on_event(source, event);
+    } catch (...) {
+      if (!std::exchange(has_observer_thrown_, true)) {
+        driver_.on_log(log_level::warning, driver::observer_threw(std::current_exception()));
+      }
+    }
+  }
 }
 
 /// As in production, not on a running callback's own thread, where a stop_callback could wait for
@@ -178,7 +207,6 @@ void child::run_tasks() {
 
 void child::run_callback() {
   session::call what = *std::exchange(call_, std::nullopt);
-  if (what.what == session::callback::initialize) shard_id_ = what.shard_id;
   is_in_user_code_ = true;
   patience_ = clock_->now() + session::callback_patience;
   around_.callback_begins(what.what);

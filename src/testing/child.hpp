@@ -103,6 +103,8 @@ class child final : public shard_service,
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;
   void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
+  void observe(shard_event event) noexcept override;
+  [[nodiscard]] bool is_observed() const noexcept override { return !observers_.empty(); }
   void wait_until_notified(time_point deadline) override;
   void notify() override { is_notified_ = true; }
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
@@ -130,6 +132,8 @@ class child final : public shard_service,
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
   void run_tasks();
+  void set_names();
+  void call_observers(const event_source& source, const shard_event& event);
   void end_user_code();
   void move_to(time_point time);
   [[nodiscard]] std::error_code give_up(session::waiter_id id);
@@ -141,6 +145,7 @@ class child final : public shard_service,
   surroundings around_;
   std::size_t max_line_length_;
   std::function<void(const log_entry&)> log_function_;
+  std::vector<std::shared_ptr<observer>> observers_;
   shard_context::fields context_;
   driver::session_driver driver_;
   driver::line_decoder decoder_;
@@ -152,6 +157,8 @@ class child final : public shard_service,
   std::deque<std::function<void()>> tasks_;  // what runs on a thread of its own in production
   std::optional<session::call> call_;
   std::string shard_id_;
+  std::shared_ptr<const shard_names> names_;  // of the events
+  bool has_observer_thrown_ = false;
   std::stop_source stop_;
   std::thread stop_thread_;
   std::exception_ptr thrown_;

@@ -14,8 +14,6 @@ namespace {
 
 using daemon_model::call_kind;
 
-constexpr std::chrono::milliseconds first_arrival{1'600'000'000'000};
-
 }  // namespace
 
 daemon::simulation::simulation(processor_factory make_processor, const run_options& options,
@@ -278,7 +276,7 @@ void daemon::simulation::fail_next_checkpoint(std::string_view exception, int ti
 }
 
 daemon::milliseconds daemon::simulation::arrival() const {
-  return first_arrival + clock_->elapsed();
+  return virtual_clock::first_date + clock_->elapsed();
 }
 
 void daemon::simulation::take(daemon_model::happenings happened) {

@@ -7,6 +7,25 @@ namespace kclxx {
 
 observer::~observer() = default;
 
+void observer::on_event(const event_source& source, const shard_event& event) {
+  std::visit(overloaded{
+                 [&](const lease_gained& what) { on_lease_gained(source, what); },
+                 [&](const lease_ended& what) { on_lease_ended(source, what); },
+                 [&](const batch_delivered& what) { on_batch_delivered(source, what); },
+                 [&](const callback_ended& what) { on_callback_ended(source, what); },
+                 [&](const checkpoint_requested& what) { on_checkpoint_requested(source, what); },
+                 [&](const checkpoint_answered& what) { on_checkpoint_answered(source, what); },
+                 [&](const session_ended& what) { on_session_ended(source, what); },
+                 [&](const record_attempted& what) { on_record_attempted(source, what); },
+                 [&](const record_retried& what) { on_record_retried(source, what); },
+                 [&](const record_parked& what) { on_record_parked(source, what); },
+                 [&](const record_skipped& what) { on_record_skipped(source, what); },
+                 [&](const window_changed& what) { on_window_changed(source, what); },
+                 [&](const handlers_stuck& what) { on_handlers_stuck(source, what); },
+             },
+             event);
+}
+
 void observer::on_lease_gained(const event_source&, const lease_gained&) {}
 void observer::on_lease_ended(const event_source&, const lease_ended&) {}
 void observer::on_batch_delivered(const event_source&, const batch_delivered&) {}
@@ -21,25 +40,5 @@ void observer::on_record_skipped(const event_source&, const record_skipped&) {}
 void observer::on_window_changed(const event_source&, const window_changed&) {}
 void observer::on_handlers_stuck(const event_source&, const handlers_stuck&) {}
 void observer::on_events_dropped(const event_source&, std::uint64_t) {}
-
-void deliver(observer& to, const event_source& source, const shard_event& event) {
-  std::visit(
-      overloaded{
-          [&](const lease_gained& what) { to.on_lease_gained(source, what); },
-          [&](const lease_ended& what) { to.on_lease_ended(source, what); },
-          [&](const batch_delivered& what) { to.on_batch_delivered(source, what); },
-          [&](const callback_ended& what) { to.on_callback_ended(source, what); },
-          [&](const checkpoint_requested& what) { to.on_checkpoint_requested(source, what); },
-          [&](const checkpoint_answered& what) { to.on_checkpoint_answered(source, what); },
-          [&](const session_ended& what) { to.on_session_ended(source, what); },
-          [&](const record_attempted& what) { to.on_record_attempted(source, what); },
-          [&](const record_retried& what) { to.on_record_retried(source, what); },
-          [&](const record_parked& what) { to.on_record_parked(source, what); },
-          [&](const record_skipped& what) { to.on_record_skipped(source, what); },
-          [&](const window_changed& what) { to.on_window_changed(source, what); },
-          [&](const handlers_stuck& what) { to.on_handlers_stuck(source, what); },
-      },
-      event);
-}
 
 }  // namespace kclxx

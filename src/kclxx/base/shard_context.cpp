@@ -13,6 +13,8 @@ namespace kclxx {
 
 thread_pool::~thread_pool() = default;
 shard_service::~shard_service() = default;
+void shard_service::observe(shard_event) noexcept {}
+bool shard_service::is_observed() const noexcept { return false; }
 shard_service_wrapper::~shard_service_wrapper() = default;
 
 namespace {

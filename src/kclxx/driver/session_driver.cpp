@@ -59,12 +59,17 @@ failure describe(const std::string& whose, const std::exception_ptr& thrown) {
 
 }  // namespace
 
+std::string observer_threw(const std::exception_ptr& thrown) {
+  return describe("an observer", thrown).text + " (logged once)";
+}
+
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
                                bool input_is_file, std::uint32_t seed, host& around)
     : options_(effective(options, make_processor)),
       host_(around),
       session_(options_, input_is_file, seed),
-      processor_(std::move(make_processor)) {}
+      processor_(std::move(make_processor)),
+      events_(around) {}
 
 template <class Event>
 void session_driver::feed(Event event) {
@@ -74,9 +79,11 @@ void session_driver::feed(Event event) {
 }
 
 void session_driver::carry_out() {
+  events_.settle(session_);
   for (session::action& action : actions_) carry_out(action);
   actions_.clear();
   write();
+  events_.settle(session_);
 }
 
 void session_driver::carry_out(session::action& action) {
@@ -85,9 +92,18 @@ void session_driver::carry_out(session::action& action) {
           [&](session::write_checkpoint& what) {
             protocol::append_checkpoint(
                 lines_, what.position.is_number() ? std::optional(what.position) : std::nullopt);
+            events_.on_checkpoint(what.position, session_);
           },
-          [&](session::write_status& what) { protocol::append_status(lines_, what.action); },
-          [&](session::call& what) { host_.call(std::move(what)); },
+          [&](session::write_status& what) {
+            protocol::append_status(lines_, what.action);
+            events_.on_status();
+          },
+          [&](session::call& what) {
+            const session::callback callback = what.what;
+            auto event = events_.of(what);
+            host_.call(std::move(what));
+            events_.on_call(std::move(event), callback);
+          },
           [&](session::complete& what) { complete(what.waiter, what.result); },
           [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
           [&](session::log_line& what) { host_.write_log(what.level, std::move(what.text)); },
@@ -97,6 +113,7 @@ void session_driver::carry_out(session::action& action) {
           [&](session::leave& what) {
             write();
             status_ = what.status;
+            events_.on_left(what.status, session_);
             host_.left(what.status);
           },
       },
@@ -174,6 +191,7 @@ session_driver::callback_result session_driver::run_callback(session::call what,
                                                              const checkpointer& with,
                                                              const shard_context::fields& fields) {
   callback_result result;
+  const auto began = host_.is_observed() ? std::optional(host_.now()) : std::nullopt;
   try {
     processor_.run(what, with, fields);
   } catch (...) {
@@ -182,6 +200,7 @@ session_driver::callback_result session_driver::run_callback(session::call what,
     result.error = std::move(why.text);
     result.is_lease_gone = why.is_lease_gone;
   }
+  if (began) result.duration = host_.now() - *began;
   // The batch's memory serves for the next line, which comes once the status is written.
   const auto owner = std::exchange(what.batch, {}).owner();
   result.keeps_batch = owner.use_count() > 1;
@@ -189,6 +208,7 @@ session_driver::callback_result session_driver::run_callback(session::call what,
 }
 
 void session_driver::on_callback_done(const callback_result& result) {
+  events_.on_callback_ended(result.duration, result.error, result.is_lease_gone);
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
       !std::exchange(has_warned_of_kept_batch_, true)) {
     host_.write_log(

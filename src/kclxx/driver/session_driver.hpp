@@ -14,6 +14,7 @@
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 
+#include "driver/dialogue_events.hpp"
 #include "driver/line_decoder.hpp"
 #include "driver/processor_host.hpp"
 #include "session/session.hpp"
@@ -42,11 +43,18 @@ class host {
   /// The session is over.
   virtual void left(exit_status status) = 0;
 
+  /// For observers; it does not call them inside the event. Without any, none is sent.
+  virtual void observe(shard_event) noexcept {}
+  [[nodiscard]] virtual bool is_observed() const noexcept { return false; }
+
   // User code: to be run later, outside the event.
   virtual void write_log(log_level level, std::string text) = 0;
   virtual void request_stop() = 0;
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
+
+/// The message about an observer's exception; it is logged once.
+std::string observer_threw(const std::exception_ptr& thrown);
 
 /// One session and the carrying out of what it decides: lines written, calls handed over, waiters
 /// woken. Pure but for its host; it holds no lock and starts no thread.
@@ -83,6 +91,7 @@ class session_driver {
     std::optional<std::string> error;  // the whole message, when it threw
     bool is_lease_gone = false;        // because nothing can be persisted any more
     bool keeps_batch = false;          // a handle on the batch is left
+    std::optional<std::chrono::nanoseconds> duration{};  // for observers
     std::exception_ptr thrown{};
   };
   /// Runs a callback; what it throws is in the result. The call is destroyed.
@@ -121,6 +130,7 @@ class session_driver {
   host& host_;
   session::session session_;
   processor_host processor_;
+  dialogue_events events_;
   session::actions actions_;  // reused between events
   std::string lines_;         // likewise
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;

@@ -90,6 +90,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
                 out);
     return;
   }
+  answer_ = answer;
   const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended &&
                              !checkpoints_.in_flight()->is_number();
   if (for_shard_end && answer.error) ++shard_end_attempts_;

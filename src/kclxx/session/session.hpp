@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <kclxx/record_batch.hpp>
 #include <kclxx/run_options.hpp>
@@ -62,6 +63,13 @@ class session {
                  time_point now, actions& out);
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, actions& out);
+  /// Whether a checkpoint is unanswered.
+  [[nodiscard]] bool awaits_answer() const noexcept { return checkpoints_.is_in_flight(); }
+  /// The daemon's answer to the last one, which can be taken once.
+  [[nodiscard]] bool has_answer() const noexcept { return answer_.has_value(); }
+  [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
+    return std::exchange(answer_, std::nullopt);
+  }
   /// True once the end of the shard waits for records that are not complete.
   [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
 
@@ -125,7 +133,8 @@ class session {
   phase phase_ = phase::starting;
   std::optional<open_action> current_;
   std::optional<held_message> held_;
-  bool input_ended_ = false;  // of a plain file: acted upon in its turn
+  std::optional<protocol::checkpoint_answer> answer_;  // for observers
+  bool input_ended_ = false;                           // of a plain file: acted upon in its turn
   bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
   bool stop_fired_ = false;
   int shard_end_attempts_ = 0;

@@ -83,8 +83,8 @@ TEST_CASE("every event reaches the observer's function for it", "[base][observer
   observer none;
   const event_source source{std::make_shared<shard_names>(), {}, {}};
   for (const shard_event& event : events) {
-    deliver(all, source, event);
-    deliver(none, source, event);  // what is not overridden does nothing
+    all.on_event(source, event);
+    none.on_event(source, event);  // what is not overridden does nothing
   }
   CHECK((all.seen == events));
 }

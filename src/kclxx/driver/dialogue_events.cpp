@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/dialogue_events.hpp"
+
+#include <utility>
+
+#include "driver/session_driver.hpp"
+
+namespace kclxx::driver {
+
+namespace {
+
+callback_kind kind_of(session::callback what) {
+  switch (what) {
+    case session::callback::initialize:
+      return callback_kind::initialize;
+    case session::callback::lease_lost:
+      return callback_kind::lease_lost;
+    case session::callback::shard_ended:
+      return callback_kind::shard_ended;
+    case session::callback::shutdown_requested:
+      return callback_kind::shutdown_requested;
+    case session::callback::process_records:
+      break;
+  }
+  return callback_kind::process_records;
+}
+
+batch_delivered described(const record_batch& batch) {
+  batch_delivered event{.records = batch.size(), .behind_latest = batch.millis_behind_latest()};
+  for (const record& one : batch) event.bytes += one.data().size();
+  if (!batch.empty()) {
+    event.first = batch.front().position();
+    event.last = batch.back().position();
+    event.last_arrival = batch.back().approximate_arrival_timestamp();
+  }
+  return event;
+}
+
+}  // namespace
+
+std::optional<shard_event> dialogue_events::of(const session::call& what) const {
+  if (!host_.is_observed()) return std::nullopt;
+  switch (what.what) {
+    case session::callback::initialize:
+      return lease_gained{what.start_position};
+    case session::callback::process_records:
+      return described(what.batch);
+    case session::callback::lease_lost:
+      return lease_ended{lease_ended::reason::lost};
+    default:
+      return std::nullopt;
+  }
+}
+
+void dialogue_events::on_call(std::optional<shard_event> event, session::callback what) {
+  open_ = what;
+  if (event) host_.observe(*std::move(event));
+}
+
+void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
+                                        const std::optional<std::string>& error,
+                                        bool is_lease_gone) {
+  if (!duration || !open_) return;
+  using outcome = callback_ended::outcome;
+  const outcome how = !error          ? outcome::returned
+                      : is_lease_gone ? outcome::lease_gone
+                                      : outcome::threw;
+  host_.observe(callback_ended{kind_of(*open_), *duration, how, error.value_or("")});
+}
+
+void dialogue_events::on_status() {
+  // A status follows shardEnded only when the end is persisted (P50).
+  if (std::exchange(open_, std::nullopt) == session::callback::shard_ended && host_.is_observed()) {
+    host_.observe(lease_ended{lease_ended::reason::shard_finished});
+  }
+}
+
+void dialogue_events::on_checkpoint(const sequence_position& position, session::session& from) {
+  if (!host_.is_observed()) return;
+  send_answer(from);
+  unanswered_ = request{position, host_.now()};
+  host_.observe(checkpoint_requested{position});
+}
+
+void dialogue_events::settle(session::session& from) {
+  if (unanswered_ && (from.has_answer() || !from.awaits_answer())) send_answer(from);
+}
+
+void dialogue_events::send_answer(session::session& from) {
+  const auto asked = std::exchange(unanswered_, std::nullopt);
+  if (!asked) return;
+  const auto answer = from.take_answer();
+  host_.observe(checkpoint_answered{asked->position, host_.now() - asked->time,
+                                    answer ? answer->error.value_or("") : "not answered"});
+}
+
+void dialogue_events::on_left(exit_status status, session::session& from) {
+  if (!host_.is_observed()) return;
+  send_answer(from);
+  host_.observe(session_ended{status});
+}
+
+}  // namespace kclxx::driver

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <kclxx/observer.hpp>
+
+#include "session/session.hpp"
+
+namespace kclxx::driver {
+
+class host;
+
+/// Sends the host what happens in the dialogue, for observers. Does nothing when there are none.
+///
+/// Thread safety: none; belongs to a session_driver.
+class dialogue_events {
+ public:
+  explicit dialogue_events(host& around) : host_(around) {}
+
+  /// A call is handed over: made before, since the call is moved away, and sent after.
+  [[nodiscard]] std::optional<shard_event> of(const session::call& what) const;
+  void on_call(std::optional<shard_event> event, session::callback what);
+  void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
+                         const std::optional<std::string>& error, bool is_lease_gone);
+  void on_status();
+  void on_checkpoint(const sequence_position& position, session::session& from);
+  /// The session may have an answer, or wait for none any more.
+  void settle(session::session& from);
+  void on_left(exit_status status, session::session& from);
+
+ private:
+  struct request {
+    sequence_position position;
+    session::time_point time;
+  };
+
+  void send_answer(session::session& from);
+
+  host& host_;
+  std::optional<session::callback> open_;
+  std::optional<request> unanswered_;
+};
+
+}  // namespace kclxx::driver

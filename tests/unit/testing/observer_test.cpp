@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+
+namespace {
+
+using kclxx::callback_kind;
+using kclxx::event_source;
+using kclxx::sequence_position;
+using kclxx::shard_event;
+using kclxx::testing::daemon;
+using namespace std::chrono_literals;
+
+class collecting final : public kclxx::observer {
+ public:
+  struct seen {
+    event_source source;
+    shard_event event;
+  };
+  std::vector<seen> all;
+
+  void on_event(const event_source& source, const shard_event& event) override {
+    all.push_back({source, event});
+  }
+  template <class Event>
+  [[nodiscard]] std::vector<Event> of() const {
+    std::vector<Event> result;
+    for (const seen& one : all) {
+      if (const auto* event = std::get_if<Event>(&one.event)) result.push_back(*event);
+    }
+    return result;
+  }
+};
+
+class throwing final : public kclxx::observer {
+ public:
+  void on_event(const event_source&, const shard_event&) override {
+    throw std::runtime_error("no disk");
+  }
+};
+
+kclxx::run_options observed_by(std::shared_ptr<kclxx::observer> observer) {
+  kclxx::run_options options;
+  options.observers = {std::move(observer)};
+  options.checkpoint_interval = 0ms;
+  return options;
+}
+
+const auto ignore = [](kclxx::record_batch) {};
+
+TEST_CASE("an observer sees a shard's life in the order in which it happens",
+          "[testing][observer]") {
+  const auto seen = std::make_shared<collecting>();
+  daemon played(ignore, observed_by(seen));
+  played.initialize("shardId-7").deliver({"one", "three"}, 250ms).end_shard();
+
+  std::vector<std::size_t> kinds;
+  for (const auto& one : seen->all) kinds.push_back(one.event.index());
+  const auto kind = [](const shard_event& event) { return event.index(); };
+  const sequence_position last("2");
+  CHECK(kinds == std::vector<std::size_t>{
+                     kind(kclxx::lease_gained{}),
+                     kind(kclxx::callback_ended{}),
+                     kind(kclxx::batch_delivered{}),
+                     kind(kclxx::callback_ended{}),
+                     kind(kclxx::checkpoint_requested{last}),
+                     kind(kclxx::checkpoint_answered{last, 0ns}),
+                     kind(kclxx::callback_ended{}),
+                     kind(kclxx::checkpoint_requested{last}),
+                     kind(kclxx::checkpoint_answered{last, 0ns}),
+                     kind(kclxx::lease_ended{}),
+                     kind(kclxx::session_ended{}),
+                 });
+  const auto batch = seen->of<kclxx::batch_delivered>().at(0);
+  CHECK(batch.records == 2);
+  CHECK(batch.bytes == 8);
+  CHECK(batch.first == sequence_position("1"));
+  CHECK(batch.last == last);
+  CHECK(batch.behind_latest == 250ms);
+  CHECK(batch.last_arrival == seen->all.at(0).source.date);
+  CHECK(seen->of<kclxx::checkpoint_answered>().at(1).position == sequence_position("SHARD_END"));
+  CHECK(seen->of<kclxx::lease_ended>().at(0).why == kclxx::lease_ended::reason::shard_finished);
+  CHECK(seen->of<kclxx::session_ended>().at(0).status == kclxx::exit_status::ok);
+  for (const auto& one : seen->all) CHECK(one.source.shard->shard_id == "shardId-7");
+}
+
+TEST_CASE("events carry the virtual time, and durations in it", "[testing][observer]") {
+  const auto seen = std::make_shared<collecting>();
+  daemon played(
+      [](const kclxx::shard_context& shard) -> std::unique_ptr<kclxx::record_processor> {
+        class slow final : public kclxx::record_processor {
+         public:
+          explicit slow(const kclxx::shard_context& context) : context_(context) {}
+          void process_records(kclxx::record_batch, const kclxx::checkpointer&) override {
+            context_.sleep_for(3s);
+          }
+
+         private:
+          const kclxx::shard_context& context_;
+        };
+        return std::make_unique<slow>(shard);
+      },
+      observed_by(seen));
+  played.initialize().advance(1min).deliver({"a"});
+
+  const auto ended = seen->of<kclxx::callback_ended>();
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0] == kclxx::callback_ended{callback_kind::initialize, 0ns});
+  CHECK(ended[1] == kclxx::callback_ended{callback_kind::process_records, 3s});
+  const auto& first = seen->all.front().source;
+  const auto& last = seen->all.back().source;
+  CHECK(last.time - first.time == 63s);
+  CHECK(last.date - first.date == 63s);
+}
+
+TEST_CASE("an observer sees each refused checkpoint with the daemon's name for the error",
+          "[testing][observer]") {
+  const auto seen = std::make_shared<collecting>();
+  daemon played(ignore, observed_by(seen));
+  played.initialize();
+  played.fail_next_checkpoint("ThrottlingException", 2);
+  played.deliver({"a"}).deliver({"b"}).request_shutdown();
+
+  std::vector<std::string> errors;
+  for (const auto& answer : seen->of<kclxx::checkpoint_answered>()) errors.push_back(answer.error);
+  CHECK(errors.size() == seen->of<kclxx::checkpoint_requested>().size());
+  REQUIRE(errors.size() >= 3);
+  CHECK(errors[0] == "ThrottlingException");
+  CHECK(errors[1] == "ThrottlingException");
+  CHECK(errors.back().empty());
+}
+
+TEST_CASE("an observer sees a lost lease, and a callback that threw", "[testing][observer]") {
+  const auto seen = std::make_shared<collecting>();
+  daemon lost(ignore, observed_by(seen));
+  lost.initialize().lose_lease();
+  CHECK(seen->of<kclxx::lease_ended>().at(0).why == kclxx::lease_ended::reason::lost);
+
+  const auto other = std::make_shared<collecting>();
+  daemon thrown([](kclxx::record_batch) { throw std::runtime_error("disk full"); },
+                observed_by(other));
+  thrown.initialize().deliver({"a"});
+  const auto ended = other->of<kclxx::callback_ended>().at(1);
+  CHECK(ended.how == kclxx::callback_ended::outcome::threw);
+  CHECK(ended.error == "process_records (record 1/0) failed: disk full");
+  CHECK(other->of<kclxx::session_ended>().at(0).status == kclxx::exit_status::callback_failed);
+}
+
+TEST_CASE("a processor's own events reach the observer", "[testing][observer]") {
+  const auto seen = std::make_shared<collecting>();
+  daemon played(
+      [](kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) {
+        REQUIRE(checkpointer.service()->is_observed());
+        checkpointer.service()->observe(
+            kclxx::record_parked{.position = batch[0].position(), .attempts = 5, .error = "bad"});
+      },
+      observed_by(seen));
+  played.initialize().deliver({"a"});
+  CHECK(seen->of<kclxx::record_parked>() ==
+        std::vector{kclxx::record_parked{
+            .position = sequence_position("1"), .attempts = 5, .error = "bad"}});
+}
+
+TEST_CASE("an observer that throws is logged once and changes nothing", "[testing][observer]") {
+  daemon played(ignore, observed_by(std::make_shared<throwing>()));
+  played.initialize().deliver({"a"}).deliver({"b"}).end_shard();
+  CHECK(played.exit_status() == kclxx::exit_status::ok);
+  CHECK(played.checkpoints().back() == sequence_position("SHARD_END"));
+  REQUIRE(played.log().size() == 1);
+  CHECK(played.log()[0].text == "an observer failed: no disk (logged once)");
+}
+
+TEST_CASE("without an observer nothing is observed", "[testing][observer]") {
+  bool is_observed = true;
+  daemon played([&](kclxx::record_batch, const kclxx::checkpointer& checkpointer) {
+    is_observed = checkpointer.service()->is_observed();
+  });
+  played.initialize().deliver({"a"});
+  CHECK_FALSE(is_observed);
+}
+
+}  // namespace
