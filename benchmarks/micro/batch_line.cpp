@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "daemon_model/base64_encoder.hpp"
+#include "protocol/base64_encoder.hpp"
 
 namespace kclxx::bench {
 
@@ -22,7 +22,7 @@ std::string batch_line(std::size_t records, std::size_t bytes) {
   std::string text = R"({"action":"processRecords","records":[)";
   for (std::size_t i = 0; i < records; ++i) {
     text += i == 0 ? R"({"data":")" : R"(,{"data":")";
-    daemon_model::append_base64(text, random_bytes(bytes, random));
+    protocol::append_base64(text, random_bytes(bytes, random));
     text += R"(","partitionKey":"key-)" + std::to_string(random() % 100'000);
     text += R"(","sequenceNumber":"495903382714902566085596925383615710959)";
     text += std::to_string(10'000'000'000'000'000 + i);

@@ -7,6 +7,7 @@
 #include <kclxx/exit_status.hpp>        // IWYU pragma: export
 #include <kclxx/log.hpp>                // IWYU pragma: export
 #include <kclxx/observer.hpp>           // IWYU pragma: export
+#include <kclxx/processing.hpp>         // IWYU pragma: export
 #include <kclxx/processor_factory.hpp>  // IWYU pragma: export
 #include <kclxx/record.hpp>             // IWYU pragma: export
 #include <kclxx/record_batch.hpp>       // IWYU pragma: export

@@ -66,6 +66,11 @@ class KCLXX_EXPORT shard_context {
 
   /// The shard's clock: real time under the daemon, virtual time in the test kit.
   [[nodiscard]] clock::time_point now() const { return fields_.service->now(); }
+  /// The same moment as a date, which compares with record::approximate_arrival_timestamp. In the
+  /// test kit it moves with the virtual clock.
+  [[nodiscard]] std::chrono::system_clock::time_point date() const {
+    return fields_.service->date();
+  }
   /// Sleeps. Returns true at the deadline, and false as soon as the stop token stops.
   /// Blocking: yes; in the test kit the virtual clock moves instead.
   bool sleep_until(clock::time_point deadline) const {

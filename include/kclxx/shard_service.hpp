@@ -103,6 +103,8 @@ class KCLXX_EXPORT shard_service {
                                const std::optional<clock::time_point>& deadline) = 0;
 
   [[nodiscard]] virtual clock::time_point now() const = 0;
+  /// See shard_context::date. By default the machine's date.
+  [[nodiscard]] virtual std::chrono::system_clock::time_point date() const;
   /// See shard_context::sleep_until.
   virtual bool sleep_until(clock::time_point deadline) = 0;
 
@@ -147,6 +149,9 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
     return inner_->wait(position, deadline);
   }
   [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
+  [[nodiscard]] std::chrono::system_clock::time_point date() const override {
+    return inner_->date();
+  }
   bool sleep_until(clock::time_point deadline) override { return inner_->sleep_until(deadline); }
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <chrono>
 
-#include "daemon_model/base64_encoder.hpp"
+#include "protocol/base64_encoder.hpp"
 
 namespace kclxx::daemon_model {
 
@@ -49,7 +49,7 @@ void append_record(std::string& out, const record& one) {
   out.append("{\"data\":");
   if (one.has_data()) {
     out += '"';
-    append_base64(out, one.data());
+    protocol::append_base64(out, one.data());
     out += '"';
   } else {
     out.append(null);

@@ -99,6 +99,9 @@ class child final : public shard_service,
   std::error_code wait(const std::optional<sequence_position>& position,
                        const std::optional<time_point>& deadline) override;
   [[nodiscard]] time_point now() const override { return clock_->now(); }
+  [[nodiscard]] std::chrono::system_clock::time_point date() const override {
+    return clock_->date();
+  }
   bool sleep_until(time_point deadline) override;
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;

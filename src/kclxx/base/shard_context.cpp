@@ -17,6 +17,10 @@ void shard_service::observe(shard_event) noexcept {}
 bool shard_service::is_observed() const noexcept { return false; }
 shard_service_wrapper::~shard_service_wrapper() = default;
 
+std::chrono::system_clock::time_point shard_service::date() const {
+  return std::chrono::system_clock::now();
+}
+
 namespace {
 
 /// Of a context that somebody made without a daemon, in a test for instance.

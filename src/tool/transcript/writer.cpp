@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "daemon_model/base64_encoder.hpp"
+#include "protocol/base64_encoder.hpp"
 #include "protocol/json_string.hpp"
 #include "protocol/utf8.hpp"
 #include "tool/transcript/entry_parser.hpp"
@@ -26,7 +26,7 @@ void append_value(std::string& out, std::string_view line) {
     protocol::append_quoted(out, line);
   } else {
     out.append("\"bytes\":\"");
-    daemon_model::append_base64(out, line);
+    protocol::append_base64(out, line);
     out.append("\"");
   }
 }

@@ -60,6 +60,12 @@ const std::vector<layer>& layers() {
        {"base/", "driver/", "io/", "protocol/", "runtime/", "session/"},
        with_posix({"kclxx/"}),
        {}},
+      // A parked record must be on disk before it counts as complete.
+      {"src/kclxx/processing/parking_file",
+       {"processing/", "protocol/base64_encoder", "protocol/json_string"},
+       with_posix({"kclxx/"}),
+       {}},
+      {"src/kclxx/processing/", {"processing/"}, {"kclxx/"}, effects_except("mutex")},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts one for a stop token in a callback.
       {"src/testing/",

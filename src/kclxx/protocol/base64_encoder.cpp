@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon_model/base64_encoder.hpp"
+#include "protocol/base64_encoder.hpp"
 
 #include <array>
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 #include "protocol/base64.hpp"
 
-namespace kclxx::daemon_model {
+namespace kclxx::protocol {
 
 namespace {
 
-constexpr std::string_view alphabet = protocol::base64_alphabet;
+constexpr std::string_view alphabet = base64_alphabet;
 
 using pair = std::array<char, 2>;
 
@@ -50,4 +50,4 @@ void append_base64(std::string& out, std::string_view bytes) {
   to[3] = '=';
 }
 
-}  // namespace kclxx::daemon_model
+}  // namespace kclxx::protocol

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Forms of processing with a failure policy; docs/processing.md is their guide.
+#pragma once
+
+#include <kclxx/processing/batches.hpp>         // IWYU pragma: export
+#include <kclxx/processing/each.hpp>            // IWYU pragma: export
+#include <kclxx/processing/failure_policy.hpp>  // IWYU pragma: export
+#include <kclxx/processing/handler.hpp>         // IWYU pragma: export
+#include <kclxx/processing/parking_lot.hpp>     // IWYU pragma: export

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <kclxx/export.hpp>
+#include <kclxx/processing/failure_policy.hpp>
+#include <kclxx/processing/handler.hpp>
+#include <kclxx/processor_factory.hpp>
+
+namespace kclxx {
+
+/// The processor factory of a program that processes one record at a time, in the shard's order:
+///
+///     return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); },
+///                                   {.attempts = 5, .exhausted = kclxx::exhausted::park}));
+///
+/// A record is complete when the handler returns, or when `policy` has it skipped or parked. What
+/// is complete is checkpointed as in checkpoint_mode::automatic, and also during a long batch.
+/// Records before one that failed are not processed again by this process.
+///
+/// Errors: what is wrong with the policy is reported when a shard starts, and ends the session with
+/// exit_status::callback_failed.
+/// Thread safety: the handler is called on the callbacks' thread.
+[[nodiscard]] KCLXX_EXPORT processor_factory each(record_handler handler,
+                                                  failure_policy policy = {});
+
+}  // namespace kclxx

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <kclxx/export.hpp>
+#include <kclxx/processing/parking_lot.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+/// Thrown by a handler for a record that can never succeed: it is not tried again, whatever
+/// failure_policy::attempts is.
+class KCLXX_EXPORT permanent_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  permanent_error(const permanent_error&) noexcept = default;
+  permanent_error& operator=(const permanent_error&) noexcept = default;
+  ~permanent_error() override;
+};
+
+/// Thrown by a batch_handler that knows which record failed: the records before `position` are
+/// complete. A position that is not within the batch tells nothing: the batch is then halved.
+class KCLXX_EXPORT batch_failure : public std::exception {
+ public:
+  /// `cause` is what policy, log and parking lot see; null: this exception.
+  explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
+  batch_failure(const batch_failure&) noexcept = default;
+  batch_failure& operator=(const batch_failure&) noexcept = default;
+  ~batch_failure() override;
+
+  [[nodiscard]] const char* what() const noexcept override { return text_->c_str(); }
+  [[nodiscard]] const sequence_position& position() const noexcept { return position_; }
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  sequence_position position_;
+  std::exception_ptr cause_;
+  std::shared_ptr<const std::string> text_;  // copying an exception does not throw
+};
+
+/// What happens to a record that failed for good: its attempts are used up, it is too old, or the
+/// error is not retryable.
+enum class exhausted {
+  /// The exception leaves the callback, and the session ends with exit_status::callback_failed.
+  /// The daemon then ends its whole worker, and the record is delivered again.
+  stop,
+  /// The record is logged and counts as complete. Its data is gone with the stream's retention.
+  skip,
+  /// The record is stored in the parking lot, logged, and counts as complete.
+  park,
+};
+
+/// Stops, instead of skipping or parking, when more than `ratio` of the last `window` records
+/// failed for good: then the fault is not in the records, and an outage must not empty the stream
+/// into a file. Records that this process has not seen yet count as good, so the first 100 failures
+/// in a row are within the defaults. A window of 0 turns it off.
+struct flood_breaker {
+  int window = 200;
+  double ratio = 0.5;
+};
+
+/// What happens when the handler of a record throws. With the defaults nothing is lost: five
+/// attempts, then the session ends.
+///
+/// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) is not a failure of the
+/// record: it leaves the callback at once. A stop token that stops ends the attempts, too; the
+/// record is then not complete.
+/// Thread safety: a value; processors copy it. Its functions may be called from several threads.
+struct failure_policy {
+  /// Per record, the first one included. 5: with the waits below about 2 to 3 s, enough for a
+  /// connection to be made again and short enough for the daemon's limits. 0: without end; then
+  /// this shard waits for one record while the others continue.
+  int attempts = 5;
+  /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
+  /// to `max_backoff`; of that a random part of at most a half is left out, so that shards do not
+  /// retry at the same time. Other processing of the shard, and shutdown_requested, wait meanwhile.
+  std::chrono::milliseconds initial_backoff{200};
+  std::chrono::milliseconds max_backoff{5000};
+  /// A failed record that reached the stream longer ago is not tried again. Unset: age does not
+  /// matter, since after an outage every record is old. Records without an arrival time have none.
+  std::optional<std::chrono::seconds> max_age{};
+  /// False for an exception that need not be tried again. Empty: all are, but permanent_error.
+  /// What is not a std::exception is retried. It does not throw.
+  std::function<bool(const std::exception&)> retryable{};
+  /// What then. `stop`, since it is the only answer that neither loses nor hides a record.
+  kclxx::exhausted exhausted = kclxx::exhausted::stop;
+  /// Where `park` stores records. Null: a parking_file in the directory that the environment
+  /// variable KCLXX_PARKING_DIR names, or else in the working directory.
+  std::shared_ptr<parking_lot> lot{};
+  /// For `skip` and `park`.
+  flood_breaker flood{};
+
+  /// The longest that one record's attempts wait, without the time that the handler takes.
+  /// std::nullopt: without limit.
+  [[nodiscard]] KCLXX_EXPORT std::optional<std::chrono::milliseconds> patience() const;
+};
+
+}  // namespace kclxx

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <kclxx/export.hpp>
+#include <kclxx/record.hpp>
+
+namespace kclxx {
+
+class shard_context;
+
+/// A record that failed for good, and why.
+struct failed_record {
+  const kclxx::record& record;
+  int attempts;             ///< those that failed
+  std::string first_error;  ///< what the first and the last of them threw
+  std::string last_error;
+};
+
+/// Where failed records are stored for later. Derive from it to use a queue or a table.
+/// Thread safety: `park` may be called from several threads at the same time.
+class KCLXX_EXPORT parking_lot {
+ public:
+  parking_lot() = default;
+  parking_lot(const parking_lot&) = delete;
+  parking_lot& operator=(const parking_lot&) = delete;
+  virtual ~parking_lot();
+
+  /// Called before the first record of a shard, so that a lot that cannot work is found early.
+  /// Errors: any exception; the session then ends with exit_status::callback_failed.
+  virtual void prepare(const shard_context& shard);
+
+  /// Stores the record. It returns once the record is durable: from then on the record counts as
+  /// complete. After a crash a record can be parked twice.
+  /// Errors: any exception. The record is then not complete, and its attempts start anew.
+  /// Blocking: until it is durable.
+  virtual void park(const shard_context& shard, const failed_record& failed) = 0;
+};
+
+/// A parking lot of JSON Lines files, one for each shard: `SHARD.parked.jsonl` or, when the names
+/// are known, `APPLICATION.STREAM.SHARD.parked.jsonl`. docs/processing.md has the fields;
+/// `kclxx replay --parked` delivers the records again.
+///
+/// Each record is one line, synchronized to disk before park() returns. Several processes may
+/// share the directory. A new file can be read by its owner only.
+/// Thread safety: all functions may be called from any thread.
+class KCLXX_EXPORT parking_file final : public parking_lot {
+ public:
+  /// The directory must exist when the first shard starts.
+  explicit parking_file(std::filesystem::path directory);
+  ~parking_file() override;
+
+  /// Errors: std::system_error when no file can be written in the directory.
+  void prepare(const shard_context& shard) override;
+  /// Errors: std::system_error.
+  void park(const shard_context& shard, const failed_record& failed) override;
+
+  /// The file of this shard.
+  [[nodiscard]] std::filesystem::path file_of(const shard_context& shard) const;
+
+ private:
+  std::filesystem::path directory_;
+};
+
+}  // namespace kclxx

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <fcntl.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <kclxx/processing/parking_lot.hpp>
+#include <kclxx/shard_context.hpp>
+
+#include "protocol/base64_encoder.hpp"
+#include "protocol/json_string.hpp"
+
+namespace kclxx {
+
+namespace {
+
+using std::filesystem::path;
+
+[[noreturn]] void raise(const std::string& what, const path& where) {
+  const int error = errno;  // NOLINT(misc-include-cleaner)
+  throw std::system_error(error, std::generic_category(), what + " " + where.string());
+}
+
+class descriptor {
+ public:
+  explicit descriptor(int fd) noexcept : fd_(fd) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// A file that lines are appended to, locked against other processes.
+class locked_file {
+ public:
+  explicit locked_file(const path& where)
+      : path_(where), fd_(::open(where.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
+    if (fd_.get() < 0) raise("cannot open", path_);
+    while (::flock(fd_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) raise("cannot lock", path_);
+    }
+    struct stat about {};
+    if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
+    size_ = about.st_size;
+  }
+
+  /// Of a line that a process died in, or that the machine's crash cut off.
+  [[nodiscard]] bool ends_within_a_line() const {
+    char last = '\n';
+    if (size_ > 0 && ::pread(fd_.get(), &last, 1, size_ - 1) != 1) raise("cannot read", path_);
+    return last != '\n';
+  }
+
+  /// Errors: std::system_error; the file is then as before, as far as that can be had.
+  void append_durably(std::string_view text) {
+    try {
+      write(text);
+      if (::fdatasync(fd_.get()) != 0) raise("cannot synchronize", path_);
+      // A new file, and a name that another process gave it, can get lost, too.
+      const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
+      const descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (parent.get() < 0 || ::fsync(parent.get()) != 0) raise("cannot synchronize", directory);
+    } catch (const std::system_error&) {
+      static_cast<void>(::ftruncate(fd_.get(), size_));
+      throw;
+    }
+  }
+
+ private:
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(fd_.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) raise("cannot write to", path_);
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  const path& path_;
+  descriptor fd_;
+  off_t size_ = 0;
+};
+
+void append_name(std::string& out, std::string_view name) {
+  out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
+}
+
+void append(std::string& out, std::string_view name, std::int64_t value) {
+  append_name(out, name);
+  out.append(std::to_string(value));
+}
+
+void append(std::string& out, std::string_view name, const std::optional<std::string_view>& text) {
+  append_name(out, name);
+  if (text) {
+    protocol::append_quoted(out, *text);
+  } else {
+    out.append("null");
+  }
+}
+
+std::int64_t milliseconds_since_1970(std::chrono::system_clock::time_point at) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
+}
+
+std::string line_of(const shard_context& shard, const failed_record& failed) {
+  const record& one = failed.record;
+  std::string line;
+  line.reserve(one.data().size() * 4 / 3 + 512);
+  if (shard.application_name()) append(line, "application", *shard.application_name());
+  if (shard.stream_name()) append(line, "stream", *shard.stream_name());
+  append(line, "shard", shard.shard_id());
+  append(line, "sequenceNumber", one.sequence_number());
+  append(line, "subSequenceNumber", static_cast<std::int64_t>(one.sub_sequence_number()));
+  append(line, "partitionKey", one.partition_key());
+  if (const auto arrival = one.approximate_arrival_timestamp()) {
+    append(line, "approximateArrivalTimestamp", milliseconds_since_1970(*arrival));
+  }
+  append(line, "attempts", failed.attempts);
+  append(line, "firstError", failed.first_error);
+  append(line, "lastError", failed.last_error);
+  append(line, "parkedAt", milliseconds_since_1970(shard.date()));
+  append_name(line, "data");
+  if (one.has_data()) {
+    line += '"';
+    protocol::append_base64(line, one.data());
+    line += '"';
+  } else {
+    line += "null";
+  }
+  return line + "}\n";
+}
+
+/// A name from the daemon, as a part of a file's name.
+void append_part(std::string& out, std::string_view name) {
+  constexpr std::string_view safe =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  for (const char c : name) out += safe.find(c) == std::string_view::npos ? '_' : c;
+  out += '.';
+}
+
+}  // namespace
+
+parking_file::parking_file(path directory) : directory_(std::move(directory)) {}
+
+parking_file::~parking_file() = default;
+
+path parking_file::file_of(const shard_context& shard) const {
+  std::string name;
+  if (shard.application_name()) append_part(name, *shard.application_name());
+  if (shard.stream_name()) append_part(name, *shard.stream_name());
+  append_part(name, shard.shard_id());
+  return directory_ / (name + "parked.jsonl");
+}
+
+void parking_file::prepare(const shard_context& shard) {
+  const path file = file_of(shard);
+  const bool may_create = ::access(directory_.c_str(), W_OK | X_OK) == 0;
+  if (!may_create || (::access(file.c_str(), F_OK) == 0 && ::access(file.c_str(), W_OK) != 0)) {
+    raise("records cannot be parked in", may_create ? file : directory_);
+  }
+}
+
+void parking_file::park(const shard_context& shard, const failed_record& failed) {
+  const path where = file_of(shard);
+  std::string line = line_of(shard, failed);
+  locked_file file(where);
+  if (file.ends_within_a_line()) line.insert(line.begin(), '\n');
+  file.append_durably(line);
+}
+
+}  // namespace kclxx
