@@ -9,7 +9,7 @@ const { addressOf, exportLines, region } = require('./exports.js');
 const { Failure } = require('./failure.js');
 const { folderOf } = require('./packages.js');
 const { choosePorts } = require('./ports.js');
-const { isAlive, kill, listens, startOf, waitUntil } = require('./processes.js');
+const { isAlive, isOfThisMachine, kill, listenersOf, startOf, waitUntil } = require('./processes.js');
 const { titles, readState, writeState, removeState, namesAlive, runningState } = require('./state.js');
 
 const most = 60; // seconds, of which they need one or two
@@ -26,7 +26,7 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
   return {
     kinesis: {
       port: ports[0],
-      command: [process.execPath, path.join(kinesis, 'main.js')],
+      command: [process.execPath, path.join(__dirname, 'kinesis.js'), kinesis],
       environment: {
         KINESIS_MOCK_PLAIN_PORT: ports[0],
         KINESIS_MOCK_TLS_PORT: ports[2], // it cannot be left out
@@ -38,8 +38,8 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
       port: ports[1],
       command: [
         java, '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', // starts fast; there is little to do
-        `-Djava.library.path=${jars}`, '-cp', `${jars}/*`, 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner',
-        '-inMemory', '-sharedDb', '-disableTelemetry', '-port', `${ports[1]}`,
+        `-Djava.library.path=${jars}`, '-cp', `${jars}/*`, 'org.eclipse.jetty.xml.XmlConfiguration',
+        `port=${ports[1]}`, path.join(__dirname, 'dynamodb.xml'),
       ],
       environment: { DDB_LOCAL_TELEMETRY: 0 },
     },
@@ -66,7 +66,14 @@ function startDetached({ command, environment }, directory, log) {
 
 async function awaitPort(name, one, log, signal) {
   const end = Date.now() + most * 1000;
-  while (!listens(one.pid, one.port)) {
+  for (;;) {
+    const listeners = listenersOf(one.pid);
+    const open = listeners.filter(({ address }) => !isOfThisMachine(address));
+    if (open.length > 0) {
+      throw new Failure(`the local ${titles[name]} would accept connections from other machines, on port ` +
+        `${open[0].port}; log: ${log}`);
+    }
+    if (listeners.some(({ port }) => port === one.port)) return;
     signal.throwIfAborted();
     if (!isAlive(one)) throw new Failure(`the local ${titles[name]} did not start; log: ${log}`);
     if (Date.now() > end) {
@@ -144,7 +151,7 @@ async function start(options) {
     throw error;
   }
   for (const line of describe(state, directory)) console.error(line);
-  console.error('Both listen on all addresses of this machine. kclxx local stop ends both and discards their data.');
+  console.error('Both accept connections from this machine alone. kclxx local stop ends both and discards their data.');
   printExports(state, directory);
   return 0;
 }

@@ -3,7 +3,6 @@
 const net = require('node:net');
 const { Failure } = require('./failure.js');
 
-// On all addresses, as the emulators do.
 function hold(port) {
   return new Promise((resolve, reject) => {
     const server = net.createServer();
@@ -11,7 +10,7 @@ function hold(port) {
       reject(error.code === 'EADDRINUSE' ? new Failure(`port ${port} is taken`)
         : error.code === 'EACCES' ? new Failure(`port ${port} is only for root`) : error);
     });
-    server.listen(port, () => resolve(server));
+    server.listen(port, '127.0.0.1', () => resolve(server));
   });
 }
 

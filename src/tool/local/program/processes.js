@@ -2,6 +2,7 @@
 // Processes that outlive their parent. Linux: all is read from /proc.
 'use strict';
 const fs = require('node:fs');
+const os = require('node:os');
 const { setTimeout: sleep } = require('node:timers/promises');
 
 function textOf(file) {
@@ -43,29 +44,32 @@ function kill(one) {
   }
 }
 
-// The sockets that listen on a port, as /proc names them.
-function listeningOn(port) {
-  const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  const rows = (textOf('/proc/net/tcp') + textOf('/proc/net/tcp6')).split('\n').map((row) => row.trim().split(/\s+/));
-  return rows.filter((row) => row[3] === '0A' && row[1].endsWith(`:${hex}`)).map((row) => `socket:[${row[9]}]`);
-}
-
-// Whether it is this process that listens, and not another one that took the port before.
-function listens(pid, port) {
-  const sockets = listeningOn(port);
-  if (sockets.length === 0) return false;
+// What a process listens on: {port, address}. An address is in hexadecimal digits, in the order of the machine's bytes.
+function listenersOf(pid) {
+  const folder = `/proc/${pid}/fd`;
+  const linkOf = (fd) => {
+    try {
+      return fs.readlinkSync(`${folder}/${fd}`);
+    } catch {
+      return undefined; // closed meanwhile
+    }
+  };
+  let open;
   try {
-    const folder = `/proc/${pid}/fd`;
-    return fs.readdirSync(folder).some((fd) => {
-      try {
-        return sockets.includes(fs.readlinkSync(`${folder}/${fd}`));
-      } catch {
-        return false; // closed meanwhile
-      }
-    });
+    open = new Set(fs.readdirSync(folder).map(linkOf));
   } catch {
-    return false; // ended meanwhile
+    return []; // ended meanwhile
   }
+  const rows = (textOf('/proc/net/tcp') + textOf('/proc/net/tcp6')).split('\n').map((row) => row.trim().split(/\s+/));
+  return rows.filter((row) => row[3] === '0A' && open.has(`socket:[${row[9]}]`)).map((row) => {
+    const [address, port] = row[1].split(':');
+    return { address, port: Number.parseInt(port, 16) };
+  });
 }
 
-module.exports = { startOf, isAlive, waitUntil, kill, listens };
+// 127.0.0.1, ::1, and 127.0.0.1 as an address of IPv6; each 32 bits in the order of the machine's bytes.
+const loopback = os.endianness() === 'LE' ? /^(0{16}FFFF0000)?0100007F$|^0{24}01000000$/
+  : /^(0{16}0000FFFF)?7F000001$|^0{24}00000001$/;
+const isOfThisMachine = (address) => loopback.test(address);
+
+module.exports = { startOf, isAlive, waitUntil, kill, listenersOf, isOfThisMachine };

@@ -11,9 +11,6 @@ async function reshard(kinesis, stream, parents, command) {
   await awaitStream(kinesis, stream);
   const children = (await listShards(kinesis, stream)).filter((shard) => parentsOf(shard).includes(parents[0]));
   console.log(`${parents.join(' and ')} became ${children.map((shard) => shard.ShardId).join(' and ')}`);
-  // Of a stream that was resharded the local Kinesis does not list what a new application asks for.
-  console.error(`an application that starts on ${stream} for the first time needs: ` +
-    `kclxx local create-lease-table APPLICATION --stream ${stream}`);
 }
 
 async function split({ stream, shard, ...options }) {

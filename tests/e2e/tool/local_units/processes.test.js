@@ -9,7 +9,7 @@ const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
 const { choosePorts } = require('../../../../src/tool/local/program/ports.js');
-const { isAlive, kill, listens, startOf } = require('../../../../src/tool/local/program/processes.js');
+const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/processes.js');
 const { readState, runningState, writeState } = require('../../../../src/tool/local/program/state.js');
 
 const directory = (t) => {
@@ -39,17 +39,31 @@ test('a process is killed', async () => {
   assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
 });
 
-test('a port is one\'s own only if one listens on it oneself', async (t) => {
-  const server = net.createServer().listen(0);
+async function listening(t, ...address) {
+  const server = net.createServer().listen(0, ...address);
   t.after(() => server.close());
   await once(server, 'listening');
-  const { port } = server.address();
-  assert.equal(listens(process.pid, port), true);
-  assert.equal(listens(process.ppid, port), false);
+  return server.address().port;
+}
+
+test('a port is one\'s own only if one listens on it oneself', async (t) => {
+  const port = await listening(t, '127.0.0.1');
+  const portsOf = (pid) => listenersOf(pid).map((one) => one.port);
+  assert.equal(portsOf(process.pid).includes(port), true);
+  assert.equal(portsOf(process.ppid).includes(port), false);
   await assert.rejects(choosePorts([port, undefined]), { message: `port ${port} is taken` });
   const ports = await choosePorts([undefined, undefined, undefined]);
   assert.equal(new Set([...ports, port]).size, 4);
-  assert.equal(listens(process.pid, ports[0]), false);
+  assert.equal(portsOf(process.pid).includes(ports[0]), false);
+});
+
+test('only loopback addresses are of this machine alone', async (t) => {
+  const isClosed = (wanted) => isOfThisMachine(listenersOf(process.pid).find(({ port }) => port === wanted).address);
+  assert.equal(isClosed(await listening(t, '127.0.0.1')), true);
+  assert.equal(isClosed(await listening(t, '::1')), true);
+  assert.equal(isClosed(await listening(t, '::ffff:127.0.0.1')), true);
+  assert.equal(isClosed(await listening(t, '0.0.0.0')), false);
+  assert.equal(isClosed(await listening(t)), false);
 });
 
 test('a state is what was written, and its processes are looked at', (t) => {
