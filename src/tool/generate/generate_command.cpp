@@ -2,11 +2,13 @@
 #include "tool/generate/generate_command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -35,6 +37,7 @@ struct generate_options {
   record_shape record;
   std::uint64_t batch = 1000;
   std::string size = "1024";
+  std::string payloads;  // a file's name
   std::string end = "shutdown";
   std::uint64_t seed = 1;
 };
@@ -63,6 +66,38 @@ void read_size(const std::string& text, record_shape& shape) {
   if (shape.smallest > shape.largest) {
     throw CLI::ValidationError("--size", "the range " + text + " is empty");
   }
+}
+
+/// The lines of a file that are not blank, without their ends.
+std::vector<std::string> read_payloads(const std::string& name) {
+  input_file file(name);
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (const std::size_t size = file.read(piece.data(), piece.size())) {
+    text.append(piece.data(), size);
+  }
+  std::istringstream lines(text);
+  std::vector<std::string> payloads;
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.size() > max_size) {
+      cannot_set_up(name + ":" + std::to_string(number) +
+                    " is too long: a record has at most 10485760 bytes");
+    }
+    if (!line.empty()) payloads.push_back(std::move(line));
+  }
+  if (payloads.empty()) cannot_set_up(name + " has no line with a payload");
+  return payloads;
+}
+
+void use_payloads(const std::string& name, record_shape& shape) {
+  shape.payloads = read_payloads(name);
+  const auto by_size = [](const std::string& one, const std::string& other) {
+    return one.size() < other.size();
+  };
+  shape.smallest = shape.largest =
+      std::max_element(shape.payloads.begin(), shape.payloads.end(), by_size)->size();
 }
 
 // An aggregate is never split between batches.
@@ -231,11 +266,17 @@ void add_options(CLI::App& command, generate_options& to) {
   add_number(command, "--shards", to.stream.shards, 1, 10'000, "Shards at the beginning");
   add_number(command, "--records", to.stream.records, 0, most_records, "Records in total");
   add_number(command, "--batch", to.batch, 1, 10'000, "Records in one processRecords");
+  auto* const size =
+      command
+          .add_option("--size", to.size,
+                      "Bytes of data: one number, or a range such as 1..2000, evenly distributed")
+          ->capture_default_str()
+          ->type_name("BYTES");
   command
-      .add_option("--size", to.size,
-                  "Bytes of data: one number, or a range such as 1..2000, evenly distributed")
-      ->capture_default_str()
-      ->type_name("BYTES");
+      .add_option("--data", to.payloads,
+                  "A file with a payload in each line: the records' data, in turn")
+      ->type_name("FILE")
+      ->excludes(size);
   add_number(command, "--keys", to.stream.keys, 1, 10'000'000, "Distinct partition keys");
   add_number(command, "--aggregate", to.record.aggregate, 1, 10'000,
              "User records with the same sequence number");
@@ -258,12 +299,14 @@ void add_generate_command(CLI::App& app, invocation& run) {
       app,
       {"generate",
        "Writes transcripts with invented records: the daemon's side, one file for each shard.",
-       "kclxx generate --output made --shards 2 --records 100000 --size 100..2000 --reshard 1"},
+       "kclxx generate --output made --shards 2 --records 100000 --size 100..2000 --reshard 1\n"
+       "  kclxx generate --output views --records 1000 --data views.jsonl"},
       child_use::none, run);
   auto options = std::make_shared<generate_options>();
   add_options(command, *options);
   command.callback([options] {
     read_size(options->size, options->record);
+    if (!options->payloads.empty()) use_payloads(options->payloads, options->record);
     options->record.keys = options->stream.keys;
     generate(*options);
   });

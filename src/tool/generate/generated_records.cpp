@@ -44,7 +44,9 @@ record_texts::record_texts(const record_shape& shape, replay::random_numbers& ra
   for (std::size_t i = 0; i < shape.keys; ++i) keys_.push_back(make_key(i));
 }
 
-std::string_view record_texts::data(std::uint64_t size, replay::random_numbers& random) const {
+std::string_view record_texts::data(std::uint64_t number, replay::random_numbers& random) const {
+  if (!shape_.payloads.empty()) return shape_.payloads[number % shape_.payloads.size()];
+  const std::uint64_t size = random.between(shape_.smallest, shape_.largest);
   return std::string_view(text_).substr(random.below(text_size), size);
 }
 
@@ -71,7 +73,7 @@ std::span<const record> generated_records::next(std::uint64_t count,
           arrival + std::chrono::milliseconds(static_cast<std::int64_t>(i * 1000 / count));
     }
     one.sub_sequence_number = sub;
-    one.data = texts_.data(random_.between(shape.smallest, shape.largest), random_);
+    one.data = texts_.data(records_so_far_++, random_);
     one.partition_key = texts_.key(random_.between(shard_.first_key, shard_.end_key - 1));
     records_.emplace_back(one);
   }

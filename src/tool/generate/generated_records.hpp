@@ -19,6 +19,8 @@ namespace kclxx::tool {
 struct record_shape {
   std::uint64_t smallest = 1024;  ///< bytes of data; sizes are spread evenly
   std::uint64_t largest = 1024;
+  std::vector<std::string>
+      payloads;  ///< the data of each shard's records, in turn; empty: invented
   std::size_t keys = 1000;
   std::uint64_t aggregate = 1;  ///< user records with the same sequence number
 };
@@ -29,8 +31,9 @@ class record_texts {
   record_texts(const record_shape& shape, replay::random_numbers& random);
 
   [[nodiscard]] const record_shape& shape() const noexcept { return shape_; }
-  /// Words of ASCII letters, from anywhere in the text.
-  [[nodiscard]] std::string_view data(std::uint64_t size, replay::random_numbers& random) const;
+  /// Of a shard's record with this number: its payload, or words of ASCII letters, from anywhere in
+  /// the text.
+  [[nodiscard]] std::string_view data(std::uint64_t number, replay::random_numbers& random) const;
   /// One key in eight is not ASCII.
   [[nodiscard]] std::string_view key(std::size_t number) const { return keys_[number]; }
 
@@ -61,6 +64,7 @@ class generated_records {
   replay::random_numbers random_;
   std::string prefix_;  // of the sequence numbers
   std::uint64_t counter_ = 0;
+  std::uint64_t records_so_far_ = 0;
   std::vector<std::string> sequence_numbers_;
   std::vector<record> records_;
 };

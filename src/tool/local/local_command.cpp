@@ -27,6 +27,7 @@ class passed_on_command {
         ->type_name("DIR")
         ->envname("KCLXX_LOCAL_DIRECTORY");
     app_.callback([call = call_, values = values_] {
+      if (call->takes_input && call->input.empty()) throw CLI::RequiredError("FILE or --data FILE");
       for (const auto& one : *values) {
         if (one.option->count() > 0 || !one.text.empty()) {
           call->options.emplace_back(one.name, one.text);
@@ -94,8 +95,8 @@ void add_start(CLI::App& local, invocation& run) {
       {"start",
        "Starts a local Kinesis and DynamoDB, waits until both answer, and prints shell commands\n"
        "that direct AWS clients and `kclxx daemon run` to them. Both are empty, run until `stop`,\n"
-       "and store nothing on disk. They listen on all addresses of this machine, without\n"
-       "authentication. Exit status 1: they run already.",
+       "and store nothing on disk. They accept connections from this machine alone, from all of\n"
+       "its users, without authentication. Exit status 1: they run already.",
        "eval \"$(kclxx local start)\""},
       need::everything, run);
   start.call().changes_state = true;
@@ -143,12 +144,33 @@ void add_put(CLI::App& local, invocation& run) {
       local,
       {"put",
        "Puts each line of a file on a stream as a record. Blank lines are left out and counted.\n"
-       "By default each line has a partition key of its own.",
+       "By default each line has a partition key of its own. With --data the lines are payloads\n"
+       "that are put again and again, as a load.",
        "kclxx local put words README.md\n"
-       "  echo 'user-1:clicked' | kclxx local put words - --key-separator :"},
+       "  echo 'user-1:clicked' | kclxx local put words - --key-separator :\n"
+       "  kclxx local put clicks --data events.jsonl --rate 200"},
       need::aws_clients, run);
   put.required("STREAM", "stream", "The stream");
-  put.app().add_option("FILE", put.call().input, "The file; - is stdin")->required();
+  put.call().takes_input = true;
+  auto& file = *put.app().add_option("FILE", put.call().input, "The file; - is stdin");
+  auto& data = *put.app()
+                    .add_option_function<std::string>(
+                        "--data",
+                        [call = &put.call()](const std::string& name) {
+                          call->input = name;
+                          call->options.emplace_back("data", "yes");
+                        },
+                        "A file with a payload in each line: they are put in turn, until --records "
+                        "or Ctrl-C")
+                    ->type_name("FILE")
+                    ->excludes(&file);
+  put.option("--records", "records", "With --data: how many records to put  [no end]")
+      .type_name("N")
+      ->check(whole_number_between(1, 1'000'000'000))
+      ->needs(&data);
+  put.option("--rate", "rate", "Records a second  [as fast as they are taken]")
+      .type_name("N")
+      ->check(whole_number_between(1, 1'000'000));
   auto& key = put.option("--partition-key", "partition-key", "The key of all records");
   put.option("--key-separator", "key-separator",
              "The text between a line's key and its data; the record is the data alone")
@@ -179,9 +201,8 @@ void add_leases(CLI::App& local, invocation& run) {
       {"create-lease-table",
        "Creates the lease table that the daemon of KCL 3.x creates at its first start, with a "
        "free\n"
-       "lease for each shard, or fills an empty one. A new application needs this on a stream\n"
-       "that was split or merged. Otherwise it saves half a minute, in which the KCL waits for\n"
-       "other workers that may be filling the table.",
+       "lease for each shard, or fills an empty one. This saves half a minute, in which the KCL\n"
+       "waits for other workers that may be filling the table.",
        "kclxx local create-lease-table my-application --stream words"},
       need::aws_clients, run);
   create.required("APPLICATION", "application", "applicationName in the daemon's properties");

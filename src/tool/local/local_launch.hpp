@@ -19,7 +19,8 @@ struct local_call {
   bool changes_state = false;  ///< of the directory: no other one like it runs at the same time
   bool is_offline = false;
   std::string directory;  ///< empty: the user's
-  std::string input;      ///< becomes its stdin; "-": stdin as it is; empty: none
+  bool takes_input = false;
+  std::string input;  ///< becomes its stdin; "-": stdin as it is; empty: none
   std::vector<std::pair<std::string, std::string>> options;
 };
 

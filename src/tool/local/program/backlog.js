@@ -13,7 +13,7 @@ class Backlog {
     this.#read = read;
   }
 
-  // Reads to the end of the shard, or to what arrived after this call began: under load there is no end.
+  // Reads to the end of the shard, or to what arrived after `now`: under load there is no end.
   async read(checkpoint, now) {
     while (!this.#isBegun || this.#next !== undefined) {
       const { records, next, isAtEnd } = await this.#read(this.#next, checkpoint);
@@ -22,18 +22,20 @@ class Backlog {
       for (const { SequenceNumber, ApproximateArrivalTimestamp } of records) {
         this.#waiting.push({ sequence: BigInt(SequenceNumber), arrived: ApproximateArrivalTimestamp });
       }
-      if (isAtEnd || this.#waiting.at(-1)?.arrived >= now) break;
+      if (isAtEnd || this.#waiting.at(-1)?.arrived > now) break;
     }
   }
 
-  // Of what was read, what a checkpoint has not passed. The checkpoint may be a later one than that of the reading.
-  after(checkpoint) {
+  // What had arrived at a moment, of what was read, and is after a checkpoint. Later calls have later checkpoints.
+  after(checkpoint, now) {
     if (/^\d+$/.test(checkpoint)) {
       const passed = BigInt(checkpoint);
       const first = this.#waiting.findIndex((one) => one.sequence > passed);
       this.#waiting.splice(0, first === -1 ? this.#waiting.length : first);
     }
-    return { records: this.#waiting.length, oldest: this.#waiting[0]?.arrived };
+    const later = this.#waiting.findIndex(({ arrived }) => arrived > now);
+    const records = later === -1 ? this.#waiting.length : later;
+    return { records, oldest: records === 0 ? undefined : this.#waiting[0].arrived };
   }
 }
 
@@ -68,7 +70,7 @@ class Backlogs {
     this.#stream = stream;
   }
 
-  // Reads what all leases of a picture need.
+  // Reads what had arrived at a moment, of the shards of all leases.
   async read(leases, now) {
     await Promise.all(leases.filter(({ sequence }) => hasRecords(sequence)).map(async ({ shard, sequence }) => {
       if (!this.#all.has(shard)) this.#all.set(shard, new Backlog(readerOf(this.#kinesis, this.#stream, shard)));
@@ -82,9 +84,9 @@ class Backlogs {
   }
 
   // Nothing when it is not known: LATEST and AT_TIMESTAMP name no record, and a shard may be gone or new.
-  of({ shard, sequence }) {
+  of({ shard, sequence }, now) {
     if (sequence === 'SHARD_END') return { records: 0 };
-    return hasRecords(sequence) ? this.#all.get(shard)?.after(sequence) : undefined;
+    return hasRecords(sequence) ? this.#all.get(shard)?.after(sequence, now) : undefined;
   }
 }
 

@@ -34,17 +34,18 @@ function tsvFor({ shard, owner, counter, sequence, sub }, backlog, now) {
   return [shard, sequence, sub, owner, counter, backlog?.records.toString() ?? '-', oldest];
 }
 
-// The leases are read again after the records: reading these may take a while, during which checkpoints advance.
+// All of it as it was at one moment: the leases, which one call reads, and of the records those that had arrived then.
+// Reading the records takes a while after that, when there are many.
 async function picture(dynamodb, backlogs, application, tsv) {
-  const before = await readLeases(dynamodb, application);
-  if (before === undefined) return undefined;
-  await explained({}, () => backlogs.read(before, Date.now()));
-  const leases = (await readLeases(dynamodb, application)) ?? [];
-  const all = leases.map((lease) => [lease, backlogs.of(lease)]);
+  const leases = await readLeases(dynamodb, application);
+  if (leases === undefined) return undefined;
   const now = Date.now();
+  await explained({}, () => backlogs.read(leases, now));
+  const all = leases.map((lease) => [lease, backlogs.of(lease, now)]);
   if (tsv) return formatTsv(all.map(([lease, backlog]) => tsvFor(lease, backlog, now)));
-  return formatTable(['shard', 'owner', 'counter', 'checkpoint', 'lag', 'oldest'],
-    all.map(([lease, backlog]) => rowFor(lease, backlog, now)), [2, 4, 5]);
+  return `at ${new Date(now).toLocaleTimeString('en-GB')}\n` +
+    formatTable(['shard', 'owner', 'counter', 'checkpoint', 'lag', 'oldest'],
+      all.map(([lease, backlog]) => rowFor(lease, backlog, now)), [2, 4, 5]);
 }
 
 async function printLeases({ application, stream: named, watch, tsv, ...options }) {
@@ -58,7 +59,7 @@ async function printLeases({ application, stream: named, watch, tsv, ...options 
     const text = await picture(dynamodb, backlogs, application, tsv);
     if (text === undefined && !watch) throw new Failure(`there is no lease table ${application}; the daemon creates it`);
     if (isRedrawn) process.stdout.write('\x1b[H\x1b[J');
-    if (!tsv) console.log(`application ${application}, stream ${stream}, ${new Date().toLocaleTimeString('en-GB')}`);
+    if (!tsv) process.stdout.write(`application ${application}, stream ${stream}, `);
     process.stdout.write(text ?? 'no lease table yet\n');
     if (!watch) return;
     await sleep(1000);

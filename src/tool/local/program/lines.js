@@ -52,13 +52,22 @@ function recordOf(line, number, { key, separator }) {
   return { Data: data, PartitionKey: partitionKey };
 }
 
-// As many as one call takes.
-function* callsOf(records) {
+// The lines again and again, until `wanted` of them were given.
+function* repeated(lines, wanted) {
+  for (let given = 0; given < wanted;) {
+    const some = lines.slice(0, wanted - given);
+    yield some;
+    given += some.length;
+  }
+}
+
+// As many as one call takes, and at most `most`.
+function* callsOf(records, most = mostOfOneCall) {
   let call = [];
   let bytes = 0;
   for (const record of records) {
     const size = record.Data.length + Buffer.byteLength(record.PartitionKey);
-    if (call.length === mostOfOneCall || (call.length > 0 && bytes + size > mostBytesOfOneCall)) {
+    if (call.length === Math.min(most, mostOfOneCall) || (call.length > 0 && bytes + size > mostBytesOfOneCall)) {
       yield call;
       call = [];
       bytes = 0;
@@ -69,4 +78,4 @@ function* callsOf(records) {
   if (call.length > 0) yield call;
 }
 
-module.exports = { linesOf, recordOf, callsOf };
+module.exports = { linesOf, recordOf, repeated, callsOf };

@@ -3,7 +3,7 @@
 const { setTimeout: sleep } = require('node:timers/promises');
 const { kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
-const { callsOf, linesOf, recordOf } = require('./lines.js');
+const { callsOf, linesOf, recordOf, repeated } = require('./lines.js');
 const { runningState } = require('./state.js');
 const { listShards, noStream } = require('./streams.js');
 
@@ -28,21 +28,72 @@ function progress(done) {
   if (process.stderr.isTTY) process.stderr.write(`\r${counted(done)} put`);
 }
 
+// Tells when the records after the first `done` are due.
+class Pace {
+  #begin = performance.now();
+  #rate;
+
+  // Undefined: as fast as they can be put.
+  constructor(rate) {
+    this.#rate = rate;
+  }
+
+  // So that a second has ten calls.
+  get mostOfOneCall() {
+    return this.#rate === undefined ? undefined : Math.max(1, Math.floor(this.#rate / 10));
+  }
+
+  async awaitTurn(done) {
+    if (this.#rate === undefined) return;
+    const early = this.#begin + (done * 1000) / this.#rate - performance.now();
+    if (early > 0) await sleep(early);
+  }
+
+  mentionMissed(done) {
+    const reached = (done * 1000) / (performance.now() - this.#begin);
+    if (this.#rate === undefined || done < this.#rate || reached > 0.9 * this.#rate) return;
+    console.error(`kclxx local put: ${Math.round(reached)} records a second, not ${this.#rate}: ` +
+      'the local Kinesis is not faster');
+  }
+}
+
+// All lines of the file with payloads, repeated.
+async function* payloads(wanted) {
+  const lines = [];
+  for await (const some of linesOf(process.stdin)) lines.push(...some.filter((line) => line.length > 0));
+  if (lines.length === 0) throw new Failure('the file with the payloads has no line');
+  yield* repeated(lines, wanted);
+}
+
+// Set when a signal asks this process to end.
+function interruption() {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => controller.abort());
+  return controller.signal;
+}
+
 // The file is stdin: the tool has opened it.
-async function put({ stream, 'partition-key': key, 'key-separator': separator, ...options }) {
+async function put({ stream, data, records: wanted, rate, 'partition-key': key, 'key-separator': separator, ...options }) {
   const kinesis = kinesisClient(runningState(options));
   await listShards(kinesis, stream); // no stream: report it before the first line is typed
+  const isLoad = data !== undefined;
+  const source = isLoad ? payloads(Number(wanted ?? Infinity)) : linesOf(process.stdin);
+  const end = isLoad ? interruption() : undefined; // the usual end of an endless one
+  const pace = new Pace(rate === undefined ? undefined : Number(rate));
   let number = 0;
   let done = 0;
   const blank = [];
   try {
-    for await (const lines of linesOf(process.stdin)) {
+    for await (const lines of source) {
       const records = lines.map((line) => recordOf(line, ++number, { key, separator }) ?? void blank.push(number));
-      for (const call of callsOf(records.filter((record) => record !== undefined))) {
+      for (const call of callsOf(records.filter((record) => record !== undefined), pace.mostOfOneCall)) {
+        if (end?.aborted) break;
+        await pace.awaitTurn(done);
         await putAll(kinesis, stream, call);
         done += call.length;
         progress(done);
       }
+      if (end?.aborted) break;
     }
   } catch (error) {
     if (process.stderr.isTTY && done > 0) console.error();
@@ -55,6 +106,7 @@ async function put({ stream, 'partition-key': key, 'key-separator': separator, .
       : `${blank.length} blank lines, the first is line ${blank[0]}, were`;
     console.error(`kclxx local put: ${which} left out`);
   }
+  pace.mentionMissed(done);
   console.log(`${counted(done)} put`);
 }
 

@@ -25,7 +25,7 @@ class Shard {
 
 const measure = async (backlog, checkpoint) => {
   await backlog.read(checkpoint, 1_000_000);
-  return backlog.after(checkpoint);
+  return backlog.after(checkpoint, 1_000_000);
 };
 
 test('the lag is what comes after the checkpoint, and its oldest record shows since when', async () => {
@@ -60,7 +60,7 @@ test('a closed shard is read to its end, once', async () => {
   assert.equal(shard.calls, calls);
 });
 
-test('reading ends with what arrived after it began, though more records come for as long as it reads', async () => {
+test('a picture shows one moment: what arrives while the records are read is not in it, but in the next one', async () => {
   const shard = new Shard();
   shard.records = [1, 2, 3];
   const endless = async (...position) => {
@@ -70,13 +70,22 @@ test('reading ends with what arrived after it began, though more records come fo
   };
   const backlog = new Backlog(endless);
   await backlog.read('TRIM_HORIZON', 1004);
-  assert.equal(backlog.after('TRIM_HORIZON').records, 4);
+  assert.deepEqual(backlog.after('TRIM_HORIZON', 1004), { records: 4, oldest: 1001 });
+  assert.deepEqual(backlog.after('4', 1004), { records: 0, oldest: undefined });
+  const calls = shard.calls;
+  await backlog.read('4', 1005);
+  assert.deepEqual(backlog.after('4', 1005), { records: 1, oldest: 1005 });
+  assert.ok(shard.calls > calls);
 });
 
-test('a checkpoint that advanced while the records were read counts', async () => {
-  const shard = new Shard();
-  shard.records = [1, 2, 3];
-  const backlog = new Backlog(shard.read);
-  await backlog.read('TRIM_HORIZON', 1_000_000);
-  assert.deepEqual(backlog.after('2'), { records: 1, oldest: 1003 });
+test('all records of the same millisecond are read', async () => {
+  const sequences = ['1', '2', '3', '4'];
+  const read = async (at = 0) => ({
+    records: [{ SequenceNumber: sequences[at], ApproximateArrivalTimestamp: 1000 }],
+    next: at + 1 < sequences.length ? at + 1 : undefined,
+    isAtEnd: false,
+  });
+  const backlog = new Backlog(read);
+  await backlog.read('TRIM_HORIZON', 1000);
+  assert.equal(backlog.after('TRIM_HORIZON', 1000).records, 4);
 });

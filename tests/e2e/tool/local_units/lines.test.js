@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { callsOf, linesOf, recordOf } = require('../../../../src/tool/local/program/lines.js');
+const { callsOf, linesOf, recordOf, repeated } = require('../../../../src/tool/local/program/lines.js');
 
 async function linesIn(...chunks) {
   const given = [];
@@ -74,4 +74,17 @@ test('a call has at most 500 records and 4 MiB, and the records keep their order
   const large = Array.from({ length: 9 }, () => ({ Data: Buffer.alloc(1_000_000), PartitionKey: 'k' }));
   assert.deepEqual([...callsOf(large)].map((call) => call.length), [4, 4, 1]);
   assert.deepEqual([...callsOf([])], []);
+});
+
+test('a call has no more records than a rate allows at once', () => {
+  const records = Array.from({ length: 7 }, () => ({ Data: Buffer.from('x'), PartitionKey: 'k' }));
+  assert.deepEqual([...callsOf(records, 3)].map((call) => call.length), [3, 3, 1]);
+  assert.deepEqual([...callsOf(records, 1000)].map((call) => call.length), [7]);
+});
+
+test('lines are repeated until as many were given as are wanted', () => {
+  assert.deepEqual([...repeated(['a', 'b', 'c'], 7)].flat(), ['a', 'b', 'c', 'a', 'b', 'c', 'a']);
+  assert.deepEqual([...repeated(['a', 'b', 'c'], 2)].flat(), ['a', 'b']);
+  const endless = repeated(['a', 'b'], Infinity);
+  for (let i = 0; i < 100; ++i) assert.deepEqual(endless.next().value, ['a', 'b']);
 });

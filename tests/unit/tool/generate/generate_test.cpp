@@ -177,6 +177,40 @@ TEST_CASE("all records come, in batches, rising, on the way to the tip", "[tool]
   CHECK(behind == std::vector<std::int64_t>{6000, 5000, 4000, 3000, 2000, 1000, 0});
 }
 
+TEST_CASE("a shard's records have the payloads of a file, in turn, byte for byte",
+          "[tool][generate]") {
+  const generated files({"--records", "1"});  // for its directory alone
+  const fs::path file = files / "payloads";
+  std::ofstream(file, std::ios::binary) << "{\"n\":1}\n\n\xFF\x80 \r\n\xC3\xA4";
+  const generated made(
+      {"--records", "5", "--batch", "2", "--shards", "1", "--data", file.string()});
+  REQUIRE(made.error.empty());
+  std::vector<std::string> data;
+  for (const std::string& line : made.lines("shardId-000000000000.jsonl")) {
+    if (line.find("processRecords") == std::string::npos) continue;
+    const decoded_line decoded(line);
+    for (const kclxx::record& one : decoded.records()) data.emplace_back(one.data());
+  }
+  CHECK(data == strings{"{\"n\":1}", "\xFF\x80 \r", "\xC3\xA4", "{\"n\":1}", "\xFF\x80 \r"});
+}
+
+TEST_CASE("a file without a payload, or with one that no record can have, is refused",
+          "[tool][generate]") {
+  const generated files({"--records", "1"});
+  const auto refusal = [&](const std::string& text) {
+    std::ofstream(files / "payloads", std::ios::binary) << text;
+    const outcome came = run_generate(
+        {"--output", (files / "made").string(), "--data", (files / "payloads").string()});
+    CHECK(came.status == 5);
+    CHECK_FALSE(fs::exists(files / "made"));
+    return came.error;
+  };
+  CHECK(refusal("\n\n").ends_with("payloads has no line with a payload\n"));
+  CHECK(refusal("x\n" + std::string(10'485'761, 'x'))
+            .ends_with("payloads:2 is too long: a record has at most 10485760 bytes\n"));
+  CHECK(run_generate({"--output", "x", "--data", "x", "--size", "1"}).status == 2);
+}
+
 TEST_CASE("user records of an aggregate share their sequence number, and their batch",
           "[tool][generate]") {
   const generated made({"--records", "20", "--batch", "5", "--aggregate", "3", "--size", "1"});
