@@ -76,12 +76,12 @@ class basic_handler {
   };
 
   template <class Function>
-  requires(!std::is_same_v<std::remove_cvref_t<Function>, basic_handler> &&
-           (detail::handles<std::remove_cvref_t<Function>, Subject> ||
-            detail::makes_handler<std::remove_cvref_t<Function>, Subject>))
+  requires(!std::is_same_v<std::decay_t<Function>, basic_handler> &&
+           (detail::handles<std::decay_t<Function>, Subject> ||
+            detail::makes_handler<std::decay_t<Function>, Subject>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       basic_handler(Function&& function)
-      : maker_(std::make_shared<maker_of<std::remove_cvref_t<Function>>>(
+      : maker_(std::make_shared<maker_of<std::decay_t<Function>>>(
             std::forward<Function>(function))) {}
 
   /// Errors: what the function throws that makes one.
@@ -109,7 +109,7 @@ class basic_handler {
       if constexpr (detail::handles<Function, Subject>) {
         return hold(function);
       } else {
-        using made = std::remove_cvref_t<std::invoke_result_t<Function&, const shard_context&>>;
+        using made = std::decay_t<std::invoke_result_t<Function&, const shard_context&>>;
         return hold(std::make_shared<made>((*function)(shard)));
       }
     }

@@ -83,7 +83,7 @@ class batches_processor final : public record_processor {
     const auto stop = shard_.stop_token();
     while (!rest.empty() && !stop.stop_requested()) {
       const record_batch part = rest.next();
-      const auto error = run(part);
+      const auto error = run(part, rest.attempts());
       const auto succeeded = error ? index_of(error->position, part) : part.size();
       if (succeeded && *succeeded > 0) {
         with.async_checkpoint(part[*succeeded - 1]);
@@ -99,9 +99,10 @@ class batches_processor final : public record_processor {
   }
 
  private:
-  std::optional<batch_error> run(const record_batch& part) {
+  std::optional<batch_error> run(const record_batch& part,
+                                 const processing::failed_attempts& attempts) {
     try {
-      handler_(part, shard_);
+      failures_.attempt(part.front(), attempts, [&] { handler_(part, shard_); });
       return std::nullopt;
     } catch (...) {
       return current_error();

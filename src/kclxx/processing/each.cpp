@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <kclxx/processing/each.hpp>
@@ -25,14 +24,11 @@ class each_processor final : public record_processor {
   void process_records(record_batch batch, const checkpointer& with) override {
     processing::progress progress(shard_, with);
     std::size_t complete = 0;
-    std::optional<std::size_t> failing;
-    processing::failed_attempts attempts;
+    processing::failed_attempts attempts;  // of the first record that is not complete
     for (;;) {
-      const std::exception_ptr thrown = run(batch, complete, progress);
+      const std::exception_ptr thrown = run(batch, complete, attempts, progress);
       if (complete > 0) with.async_checkpoint(batch[complete - 1]);
       if (!thrown) return;
-      if (failing != complete) attempts = {};
-      failing = complete;
       const auto decision = failures_.on_failure(batch[complete], attempts, thrown);
       switch (decision.what) {
         case failure_decision::kind::retry:
@@ -40,6 +36,7 @@ class each_processor final : public record_processor {
           break;
         case failure_decision::kind::complete:
           ++complete;
+          attempts = {};
           break;
         case failure_decision::kind::stop:
         case failure_decision::kind::lease_gone:
@@ -52,14 +49,16 @@ class each_processor final : public record_processor {
   /// Runs the handler from the first record that is not complete to the end, a failure, or the stop
   /// token. Returns what it threw.
   std::exception_ptr run(const record_batch& batch, std::size_t& complete,
-                         processing::progress& progress) {
+                         processing::failed_attempts& attempts, processing::progress& progress) {
     const auto stop = shard_.stop_token();
     const std::size_t begin = complete;
     std::exception_ptr thrown;
     try {
       for (; complete < batch.size() && !stop.stop_requested(); ++complete) {
-        handler_(batch[complete], shard_);
-        progress.on_complete(batch[complete]);
+        const record& next = batch[complete];
+        failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
+        if (attempts.count > 0) attempts = {};
+        progress.on_complete(next);
       }
     } catch (...) {
       thrown = std::current_exception();

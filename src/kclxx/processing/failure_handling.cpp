@@ -8,14 +8,15 @@
 #include <utility>
 
 #include <kclxx/error.hpp>
+#include <kclxx/observer.hpp>
+
+#include "processing/patience.hpp"
 
 namespace kclxx::processing {
 
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr std::chrono::minutes parking_failure_log_interval{1};
 
 void require(bool is_valid, const char* what) {
   if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + what);
@@ -78,8 +79,9 @@ milliseconds longest_backoff(const failure_policy& policy, int failures) {
 }
 
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)
-    : policy_(std::move(policy)), shard_(shard) {
+    : policy_(std::move(policy)), shard_(shard), is_observed_(shard.service()->is_observed()) {
   validate(policy_);
+  warn_of_patience(policy_, shard_);
   if (policy_.exhausted != exhausted::park) return;
   if (!policy_.lot) policy_.lot = default_lot();
   policy_.lot->prepare(shard_);
@@ -94,7 +96,21 @@ failure_decision failure_handling::on_failure(const record& failed, failed_attem
   if (attempts.count == 1) attempts.first_error = error;
   const std::string why = why_exhausted(failed, attempts, thrown);
   if (!why.empty()) return give_up(failed, attempts, error, why);
-  return {failure_decision::kind::retry, backoff(failed, attempts.round)};
+  return retry(failed, attempts, error);
+}
+
+failure_decision failure_handling::retry(const record& failed, const failed_attempts& attempts,
+                                         const std::string& error) {
+  const milliseconds delay = backoff(failed, attempts.round + attempts.parking_failures);
+  if (is_observed_) {
+    shard_.service()->observe(record_retried{failed.position(), attempts.count + 1, delay, error});
+  }
+  if (is_logged(retries_logged_)) {
+    log(log_level::warning, failed,
+        "failed in attempt " + std::to_string(attempts.count) + ", the next one is in " +
+            std::to_string(delay.count()) + " ms: " + error + " (logged once a minute at most)");
+  }
+  return {failure_decision::kind::retry, delay};
 }
 
 std::string failure_handling::why_exhausted(const record& failed, const failed_attempts& attempts,
@@ -131,6 +147,9 @@ failure_decision failure_handling::give_up(const record& failed, failed_attempts
   }
   if (policy_.exhausted == exhausted::skip) {
     log(log_level::error, failed, "skipped " + reason + ": " + error);
+    if (is_observed_) {
+      shard_.service()->observe(record_skipped{failed.position(), attempts.count, error});
+    }
     return {failure_decision::kind::complete};
   }
   try {
@@ -139,6 +158,9 @@ failure_decision failure_handling::give_up(const record& failed, failed_attempts
     return retry_parking(failed, attempts, message_of(std::current_exception()));
   }
   log(log_level::warning, failed, "parked " + reason + ": " + error);
+  if (is_observed_) {
+    shard_.service()->observe(record_parked{failed.position(), attempts.count, error});
+  }
   return {failure_decision::kind::complete};
 }
 
@@ -155,18 +177,25 @@ bool failure_handling::allowed_by_breaker() {
 failure_decision failure_handling::retry_parking(const record& failed, failed_attempts& attempts,
                                                  const std::string& error) {
   ++attempts.parking_failures;
-  const milliseconds delay = backoff(failed, attempts.round + attempts.parking_failures);
   attempts.round = 0;
-  const auto now = shard_.now();
-  const std::lock_guard lock(mutex_);
-  if (!failed_.empty()) failed_.pop_back();  // it is not complete after all
-  if (!parking_failure_logged_ || now - *parking_failure_logged_ >= parking_failure_log_interval) {
-    parking_failure_logged_ = now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failed_.empty()) failed_.pop_back();  // it is not complete after all
+  }
+  if (is_logged(parking_failures_logged_)) {
     log(log_level::error, failed,
         "cannot be parked: " + error +
             "; it is not complete, and its attempts start anew (logged once a minute at most)");
   }
-  return {failure_decision::kind::retry, delay};
+  return retry(failed, attempts, error);
+}
+
+bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>& last) {
+  const auto now = shard_.now();
+  const std::lock_guard lock(mutex_);
+  if (last && now - *last < std::chrono::minutes(1)) return false;
+  last = now;
+  return true;
 }
 
 milliseconds failure_handling::backoff(const record& failed, int failures) const {
@@ -176,6 +205,14 @@ milliseconds failure_handling::backoff(const record& failed, int failures) const
       failed.sequence_number(), hash(shard_.shard_id(), failed.sub_sequence_number() << 32U |
                                                             static_cast<std::uint64_t>(failures)));
   return longest - milliseconds(random % (half + 1));
+}
+
+void failure_handling::report(const record& first, int attempt, std::chrono::nanoseconds duration,
+                              const std::exception_ptr& thrown) const {
+  using outcome = record_attempted::outcome;
+  shard_.service()->observe(record_attempted{first.position(), attempt, duration,
+                                             thrown ? outcome::failed : outcome::succeeded,
+                                             thrown ? message_of(thrown) : std::string()});
 }
 
 void failure_handling::log(log_level level, const record& failed, const std::string& text) const {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/record.hpp>
@@ -49,8 +50,9 @@ struct failure_decision {
 /// Decides for every form of processing what becomes of a record that failed: parks it, counts it,
 /// and logs what it does.
 ///
-/// 1. Call on_success for records that succeeded.
-/// 2. Call on_failure when a handler threw, and do what it decides.
+/// 1. Call a handler through attempt().
+/// 2. Call on_success for records that succeeded.
+/// 3. Call on_failure when a handler threw, and do what it decides.
 ///
 /// Thread safety: all functions may be called from any thread, for different records.
 /// Lifetime: `shard` outlives it.
@@ -59,6 +61,23 @@ class failure_handling {
   /// Errors: std::invalid_argument when the policy is not valid; what the parking lot's prepare()
   /// throws.
   failure_handling(failure_policy policy, const shard_context& shard);
+
+  /// Calls the handler, which is `call`, and reports the attempt to the observers, if there are
+  /// any. `attempts` are those of `first`, the first or only record that the handler gets. Errors:
+  /// what the handler throws.
+  template <class Function>
+  void attempt(const record& first, const failed_attempts& attempts, Function&& call) {
+    if (!is_observed_) return std::forward<Function>(call)();
+    const auto began = shard_.now();
+    std::exception_ptr thrown;
+    try {
+      std::forward<Function>(call)();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    report(first, attempts.count + 1, shard_.now() - began, thrown);
+    if (thrown) std::rethrow_exception(thrown);
+  }
 
   /// So many records succeeded; for the flood breaker. Costs one addition.
   void on_success(std::size_t records = 1) noexcept {
@@ -78,18 +97,27 @@ class failure_handling {
                            const std::string& error, const std::string& why);
   /// Counts a record that failed for good. False when it is one too many.
   bool allowed_by_breaker();
+  [[nodiscard]] failure_decision retry(const record& failed, const failed_attempts& attempts,
+                                       const std::string& error);
   [[nodiscard]] failure_decision retry_parking(const record& failed, failed_attempts& attempts,
                                                const std::string& error);
   [[nodiscard]] std::chrono::milliseconds backoff(const record& failed, int failures) const;
+  void report(const record& first, int attempt, std::chrono::nanoseconds duration,
+              const std::exception_ptr& thrown) const;
   void log(log_level level, const record& failed, const std::string& text) const;
+
+  /// At most once a minute: what repeats while nothing gets on. `last` is when it was logged.
+  bool is_logged(std::optional<shard_context::clock::time_point>& last);
 
   failure_policy policy_;
   const shard_context& shard_;
+  const bool is_observed_;
 
   std::atomic<std::uint64_t> ended_ = 0;  // records, whether good or bad
   std::mutex mutex_;
   std::deque<std::uint64_t> failed_;  // the numbers of those in the breaker's window that failed
-  std::optional<shard_context::clock::time_point> parking_failure_logged_;
+  std::optional<shard_context::clock::time_point> retries_logged_;
+  std::optional<shard_context::clock::time_point> parking_failures_logged_;
 };
 
 }  // namespace kclxx::processing

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the tests of all forms of processing use.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <kclxx/processing/parking_lot.hpp>
-#include <kclxx/record.hpp>
-#include <kclxx/shard_context.hpp>
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
 
 namespace kclxx::test {
+
+using strings = std::vector<std::string>;
+
+/// Checkpoints with every batch.
+inline run_options prompt() {
+  run_options options;
+  options.checkpoint_interval = std::chrono::milliseconds(0);
+  return options;
+}
+
+inline std::size_t count_logged(const testing::daemon& from, const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      from.log().begin(), from.log().end(),
+      [&](const log_entry& entry) { return entry.text.find(text) != std::string::npos; }));
+}
+
+inline bool logged(const testing::daemon& from, const std::string& text) {
+  return count_logged(from, text) > 0;
+}
 
 /// Keeps what is parked; refuses the first `refusals` times.
 struct memory_lot final : parking_lot {
@@ -22,7 +43,6 @@ struct memory_lot final : parking_lot {
   };
 
   void park(const shard_context&, const failed_record& failed) override {
-    ++calls;
     if (refusals > 0) {
       --refusals;
       throw std::runtime_error("the lot is full");
@@ -30,14 +50,13 @@ struct memory_lot final : parking_lot {
     all.push_back({std::string(failed.record.data()), failed.attempts, failed.first_error,
                    failed.last_error});
   }
-  [[nodiscard]] std::vector<std::string> data() const {
-    std::vector<std::string> result;
+  [[nodiscard]] strings data() const {
+    strings result;
     for (const parked& one : all) result.push_back(one.data);
     return result;
   }
 
   int refusals = 0;
-  int calls = 0;
   std::vector<parked> all{};
 };
 

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// batches(): a batch at once, and how the record that fails is found. "A.3" is the list of tests in
+// the issue on processing.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+strings payloads_of(const record_batch& batch) {
+  strings all;
+  for (const record& one : batch) all.emplace_back(one.data());
+  return all;
+}
+
+bool is_bad(const record& one) { return one.data().starts_with("bad"); }
+
+/// Notes what it was called with. Fails for a batch with a bad record, without telling which.
+struct silent_handler {
+  int failures = 1'000'000;
+  std::vector<strings> calls{};
+  strings done{};
+
+  void operator()(const record_batch& batch) {
+    calls.push_back(payloads_of(batch));
+    if (failures > 0 && std::any_of(batch.begin(), batch.end(), is_bad)) {
+      --failures;
+      throw std::runtime_error("something in it failed");
+    }
+    done.insert(done.end(), calls.back().begin(), calls.back().end());
+  }
+};
+
+/// The same, but it processes what is before the bad record, and tells where that is.
+struct telling_handler {
+  int failures = 1'000'000;
+  std::vector<strings> calls{};
+  strings done{};
+
+  void operator()(const record_batch& batch) {
+    calls.push_back(payloads_of(batch));
+    for (const record& one : batch) {
+      if (is_bad(one) && failures-- > 0) {
+        throw batch_failure(one.position(),
+                            std::make_exception_ptr(std::runtime_error("it failed")));
+      }
+      done.emplace_back(one.data());
+    }
+  }
+};
+
+failure_policy parking(const std::shared_ptr<memory_lot>& lot, int attempts = 2) {
+  return {.attempts = attempts, .exhausted = exhausted::park, .lot = lot};
+}
+
+}  // namespace
+
+TEST_CASE("batches calls the handler with whole batches, never with an empty one",
+          "[processing][batches]") {
+  silent_handler handler;
+  testing::daemon with(batches(std::ref(handler)), prompt());
+  with.initialize().deliver({"a", "b"}).deliver({}).deliver({"c"});
+  CHECK(handler.calls == std::vector<strings>{{"a", "b"}, {"c"}});
+  CHECK(with.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("a handler of batches can take the shard, or be made for it", "[processing][batches]") {
+  strings seen;
+  testing::daemon with_shard(batches([&](record_batch batch, const shard_context& shard) {
+    seen.push_back(shard.shard_id() + " " + std::to_string(batch.size()));
+  }));
+  with_shard.initialize("shard-1").deliver({"a", "b"});
+  testing::daemon with_factory(batches([&](const shard_context& shard) {
+    return [id = std::make_unique<std::string>(shard.shard_id()), &seen](const record_batch&) {
+      seen.push_back(*id);
+    };
+  }));
+  with_factory.initialize("shard-2").deliver({"a"});
+  CHECK(seen == strings{"shard-1 2", "shard-2"});
+}
+
+TEST_CASE("a batch that fails is halved until the bad record is alone, at no attempt's cost",
+          "[processing][batches]") {
+  silent_handler handler;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(std::ref(handler), parking(lot)), prompt());
+  const auto begin = with.now();
+  with.initialize().deliver({"a", "b", "c", "d", "e", "bad", "g", "h"});
+  INFO(with);
+  CHECK(handler.calls == std::vector<strings>{{"a", "b", "c", "d", "e", "bad", "g", "h"},
+                                              {"a", "b", "c", "d"},
+                                              {"e", "bad"},  // one of the last four fails
+                                              {"e"},
+                                              {"bad"},
+                                              {"bad"},
+                                              {"g", "h"}});
+  CHECK(lot->all == std::vector<memory_lot::parked>{
+                        {"bad", 2, "something in it failed", "something in it failed"}});
+  CHECK(with.now() - begin <= 200ms);  // one wait, before the record's second attempt
+  CHECK(with.persisted() == sequence_position("8"));
+}
+
+TEST_CASE("after a failure of the whole batch has passed, the rest is tried at once",
+          "[processing][batches]") {
+  silent_handler handler{.failures = 1};
+  testing::daemon with(batches(std::ref(handler)), prompt());
+  with.initialize().deliver({"a", "b", "c", "bad", "e", "f", "g", "h"});
+  CHECK(handler.calls == std::vector<strings>{{"a", "b", "c", "bad", "e", "f", "g", "h"},
+                                              {"a", "b", "c", "bad"},
+                                              {"e", "f"},
+                                              {"g"},
+                                              {"h"}});
+  CHECK(with.persisted() == sequence_position("8"));
+}
+
+TEST_CASE("what is before a batch_failure is complete, and the rest is tried again",
+          "[processing][batches]") {
+  telling_handler handler{.failures = 1};
+  testing::daemon with(batches(std::ref(handler)), prompt());
+  with.initialize().deliver({"a", "b", "bad", "d"});
+  INFO(with);
+  CHECK(handler.calls == std::vector<strings>{{"a", "b", "bad", "d"}, {"bad", "d"}});
+  CHECK(handler.done == strings{"a", "b", "bad", "d"});
+  CHECK(with.checkpoints().front() == sequence_position("2"));  // during the wait
+  CHECK(with.persisted() == sequence_position("4"));
+}
+
+// A.3, 5
+TEST_CASE("a batch_failure at the same position twice counts as two attempts",
+          "[processing][batches]") {
+  telling_handler handler;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(std::ref(handler), parking(lot)), prompt());
+  with.initialize().deliver({"a", "bad1", "c", "bad2", "e"});
+  INFO(with);
+  CHECK(handler.calls == std::vector<strings>{{"a", "bad1", "c", "bad2", "e"},
+                                              {"bad1", "c", "bad2", "e"},
+                                              {"c", "bad2", "e"},
+                                              {"bad2", "e"},
+                                              {"e"}});
+  CHECK(lot->all == std::vector<memory_lot::parked>{{"bad1", 2, "it failed", "it failed"},
+                                                    {"bad2", 2, "it failed", "it failed"}});
+  CHECK(with.persisted() == sequence_position("5"));
+}
+
+TEST_CASE("attempts are counted per record: progress begins a new count", "[processing][batches]") {
+  int calls = 0;  // fails at the first record twice, then at the next one twice, and so on
+  testing::daemon with(batches(
+                           [&](const record_batch& batch) {
+                             if (++calls % 3 != 0) throw batch_failure(batch.front().position());
+                             if (batch.size() > 1) throw batch_failure(batch[1].position());
+                           },
+                           {.attempts = 4}),
+                       prompt());
+  with.initialize().deliver({"a", "b", "c", "d", "e", "f"});
+  INFO(with);
+  CHECK_FALSE(with.exit_status());
+  CHECK(with.persisted() == sequence_position("6"));
+}
+
+TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halved",
+          "[processing][batches]") {
+  const auto position =
+      GENERATE(sequence_position("3"), sequence_position("9"), sequence_position("TRIM_HORIZON"));
+  const auto lot = std::make_shared<memory_lot>();
+  strings done;
+  testing::daemon with(batches(
+                           [&](const record_batch& batch) {
+                             if (batch.front().data() != "before" &&
+                                 std::any_of(batch.begin(), batch.end(), is_bad)) {
+                               throw batch_failure(position);
+                             }
+                             for (const auto& one : payloads_of(batch)) done.push_back(one);
+                           },
+                           parking(lot)),
+                       prompt());
+  with.initialize().deliver({"before", "before", "before"}).deliver({"a", "b", "bad", "d"});
+  INFO(with);
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(strings(done.begin() + 3, done.end()) == strings{"a", "b", "d"});
+  CHECK(with.persisted() == sequence_position("7"));
+}
+
+// A.3, 4
+TEST_CASE("the first, the last and the only record of a batch can fail, for each kind of handler",
+          "[processing][batches]") {
+  const bool tells = GENERATE(false, true);
+  const bool is_aggregate = GENERATE(false, true);
+  const auto payloads =
+      GENERATE(strings{"bad", "b", "c"}, strings{"a", "b", "bad"}, strings{"a", "bad", "c"},
+               strings{"bad"}, strings{"bad1", "bad2"}, strings{"bad1", "b", "bad2", "d", "bad3"});
+  CAPTURE(tells, is_aggregate, payloads);
+  silent_handler silent;
+  telling_handler telling;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(
+      tells ? batches(std::ref(telling), parking(lot)) : batches(std::ref(silent), parking(lot)),
+      prompt());
+  with.initialize();
+  if (is_aggregate) {
+    with.deliver_aggregate(payloads);
+    CHECK(with.persisted() == sequence_position("1", payloads.size() - 1));
+  } else {
+    with.deliver(payloads);
+    CHECK(with.persisted() == sequence_position(std::to_string(payloads.size())));
+  }
+  INFO(with);
+  strings good;
+  strings bad;
+  for (const auto& one : payloads) (one.starts_with("bad") ? bad : good).push_back(one);
+  CHECK((tells ? telling.done : silent.done) == good);
+  CHECK(lot->data() == bad);
+  for (const auto& one : lot->all) CHECK(one.attempts == 2);
+}
+
+TEST_CASE("when a batch ends the session, what is before the bad record is checkpointed",
+          "[processing][batches]") {
+  const bool tells = GENERATE(false, true);
+  silent_handler silent;
+  telling_handler telling;
+  testing::daemon with(tells ? batches(std::ref(telling)) : batches(std::ref(silent)), prompt());
+  with.initialize().deliver({"a", "b", "c", "bad", "e"});
+  INFO(with);
+  CHECK(with.exit_status() == exit_status::callback_failed);
+  CHECK(with.persisted() == sequence_position("3"));
+  CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()),
+                    tells ? "it failed" : "something in it failed");
+  CHECK(logged(with, "record 4/0 (partition key 'key') failed after 5 attempts"));
+}
+
+TEST_CASE("a lost lease within a batch is no failure: the batch is not halved",
+          "[processing][batches]") {
+  const bool is_wrapped = GENERATE(false, true);
+  int calls = 0;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(
+      [&](const record_batch& batch) {
+        ++calls;
+        const checkpoint_error fenced(errc::lease_lost);
+        if (is_wrapped) throw batch_failure(batch[1].position(), std::make_exception_ptr(fenced));
+        throw fenced;
+      },
+      parking(lot)));
+  with.initialize().deliver({"a", "b", "c"});
+  CHECK(calls == 1);
+  CHECK(lot->all.empty());
+  CHECK_FALSE(with.exit_status());
+}
+
+TEST_CASE("a stop token that stops ends the search for a bad record", "[processing][batches]") {
+  int calls = 0;
+  std::optional<testing::daemon> with;
+  with.emplace(batches([&](const record_batch&) {
+    if (++calls == 2) with->end_input();
+    throw std::runtime_error("no");
+  }));
+  with->initialize().deliver(strings(100, "a"));
+  CHECK(calls == 2);
+  CHECK(with->checkpoints().empty());
+}
+
+TEST_CASE("a batch_failure describes itself", "[processing][batches]") {
+  const sequence_position at("12", 3);
+  CHECK(batch_failure(at).what() == std::string("the batch failed at 12/3"));
+  CHECK(batch_failure(at, std::make_exception_ptr(std::runtime_error("no space"))).what() ==
+        std::string("the batch failed at 12/3: no space"));
+}
+
+}  // namespace kclxx::test

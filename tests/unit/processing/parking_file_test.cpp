@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parking lot of JSON Lines files. "A.3" is the list of tests in the issue on processing.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+class temporary_directory {
+ public:
+  temporary_directory() {
+    std::string text = (std::filesystem::temp_directory_path() / "kclxx-parking-XXXXXX").string();
+    path_ = ::mkdtemp(text.data());
+  }
+  temporary_directory(const temporary_directory&) = delete;
+  temporary_directory& operator=(const temporary_directory&) = delete;
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<json> lines_of(const std::filesystem::path& file) {
+  std::istringstream text(content_of(file));
+  std::vector<json> all;
+  for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+shard_context shard_named(std::string id) { return shard_context({.shard_id = std::move(id)}); }
+
+const record one_record(record::fields{.data = "payload", .sequence_number = "7"});
+
+void park(parking_lot& lot, const shard_context& shard, const std::string& error = "no") {
+  lot.park(shard, {one_record, 1, error, error});
+}
+
+void fail(const record& one) {
+  if (one.data().starts_with("bad")) throw std::runtime_error("no");
+}
+
+}  // namespace
+
+TEST_CASE("a parked line has the record and why it failed", "[processing][parking]") {
+  const temporary_directory directory;
+  int calls = 0;
+  testing::daemon with(each(
+                           [&](const record&) {
+                             throw std::runtime_error("error \"" + std::to_string(++calls) + "\"");
+                           },
+                           {.attempts = 2,
+                            .exhausted = exhausted::park,
+                            .lot = std::make_shared<parking_file>(directory.path())}),
+                       {}, {.stream_name = "orders", .application_name = "billing"});
+  with.initialize("shardId-000000000003");
+  with.deliver_records({{.data = std::string_view("\0\xff\n", 3),
+                         .partition_key = "k\"\xc3\xa9",
+                         .sequence_number = "4961",
+                         .sub_sequence_number = 2,
+                         .approximate_arrival_timestamp = 1'600'000'000'123ms},
+                        {.sequence_number = "4962"}});
+  const auto file = directory.path() / "billing.orders.shardId-000000000003.parked.jsonl";
+  const auto lines = lines_of(file);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].at("parkedAt").get<std::int64_t>() >= 1'600'000'000'000);
+  CHECK(lines[0].at("parkedAt").get<std::int64_t>() < 1'600'000'001'000);
+  auto first = lines[0];
+  first.erase("parkedAt");
+  CHECK(first == json{{"application", "billing"},
+                      {"stream", "orders"},
+                      {"shard", "shardId-000000000003"},
+                      {"sequenceNumber", "4961"},
+                      {"subSequenceNumber", 2},
+                      {"partitionKey", "k\"\xc3\xa9"},
+                      {"approximateArrivalTimestamp", 1'600'000'000'123},
+                      {"attempts", 2},
+                      {"firstError", "error \"1\""},
+                      {"lastError", "error \"2\""},
+                      {"data", "AP8K"}});
+  CHECK(lines[1].at("data").is_null());
+  CHECK(lines[1].at("partitionKey").is_null());
+  CHECK_FALSE(lines[1].contains("approximateArrivalTimestamp"));
+}
+
+TEST_CASE("a parked file is readable by its owner only", "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const auto shard = shard_named("s");
+  park(lot, shard);
+  struct stat about {};
+  REQUIRE(::stat(lot.file_of(shard).c_str(), &about) == 0);
+  CHECK((about.st_mode & 0777U) == 0600U);
+}
+
+TEST_CASE("each shard has a file, whose name has nothing but letters, digits and -_.",
+          "[processing][parking]") {
+  const parking_file lot("/lot");
+  CHECK(lot.file_of(shard_named("shardId-1")) == "/lot/shardId-1.parked.jsonl");
+  CHECK(lot.file_of(shard_named("../../etc/x y")) == "/lot/.._.._etc_x_y.parked.jsonl");
+}
+
+TEST_CASE("a line that a crash cut off is ended before the next one", "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const auto shard = shard_named("s");
+  std::ofstream(lot.file_of(shard)) << R"({"shard":"s","seque)";
+  park(lot, shard);
+  park(lot, shard);
+  std::istringstream text(content_of(lot.file_of(shard)));
+  std::string line;
+  std::getline(text, line);
+  CHECK(line == R"({"shard":"s","seque)");
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(std::getline(text, line));
+    CHECK(json::parse(line).at("sequenceNumber") == "7");
+  }
+  CHECK_FALSE(std::getline(text, line));
+}
+
+TEST_CASE("threads and lots that park into one file write whole lines", "[processing][parking]") {
+  const temporary_directory directory;
+  const auto shard = shard_named("s");
+  parking_file first(directory.path());
+  parking_file second(directory.path());
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        for (int n = 0; n < 25; ++n) {
+          park(i % 2 == 0 ? first : second, shard, std::string(10'000, 'x'));
+        }
+      });
+    }
+  }
+  CHECK(lines_of(first.file_of(shard)).size() == 100);
+}
+
+TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing][parking]") {
+  const temporary_directory directory;
+  ::setenv("KCLXX_PARKING_DIR", directory.path().c_str(), 1);
+  testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
+  with.initialize("s").deliver({"a", "bad"});
+  ::unsetenv("KCLXX_PARKING_DIR");
+  CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
+}
+
+TEST_CASE("without a lot and without the variable, records are parked in the working directory",
+          "[processing][parking]") {
+  const temporary_directory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
+  with.initialize("s").deliver({"a", "bad"});
+  std::filesystem::current_path(before);
+  CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
+}
+
+TEST_CASE("a parking directory that is not there ends the session at the start",
+          "[processing][parking]") {
+  const auto lot = std::make_shared<parking_file>("/nonexistent/lot");
+  testing::daemon with(each(fail, {.exhausted = exhausted::park, .lot = lot}));
+  with.initialize();
+  CHECK(with.exit_status() == exit_status::callback_failed);
+  CHECK(logged(with, "records cannot be parked in /nonexistent/lot: No such file or directory"));
+}
+
+// A.3, 8
+TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",
+          "[processing][parking]") {
+  const temporary_directory directory;
+  const auto lot = std::make_shared<parking_file>(directory.path());
+  const auto file = lot->file_of(shard_named("s"));
+  std::filesystem::create_symlink("/dev/full", file);
+  int attempts = 0;
+  std::optional<testing::daemon> with;
+  const auto handler = [&](const record& one) {
+    if (one.data() != "bad") return;
+    if (++attempts == 9) {
+      CHECK(with->persisted() == sequence_position("1"));
+      std::filesystem::remove(file);  // somebody makes room
+    }
+    throw std::runtime_error("no");
+  };
+  with.emplace(each(handler, {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+  with->initialize("s").deliver({"a", "bad", "c"});
+  INFO(*with);
+  CHECK(attempts == 10);
+  CHECK(logged(*with,
+               "cannot be parked: cannot write to " + file.string() + ": No space left on device"));
+  const auto lines = lines_of(file);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].at("attempts") == 10);
+  CHECK(with->persisted() == sequence_position("3"));
+}
+
+// A.3, 8
+TEST_CASE("a line that did not fit on the disk is taken back", "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const auto shard = shard_named("s");
+  park(lot, shard);
+  const std::string before = content_of(lot.file_of(shard));
+
+  struct limit {
+    explicit limit(rlim_t bytes) {
+      ::getrlimit(RLIMIT_FSIZE, &old);
+      handler = std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit smaller{bytes, old.rlim_max};
+      ::setrlimit(RLIMIT_FSIZE, &smaller);
+    }
+    limit(const limit&) = delete;
+    limit& operator=(const limit&) = delete;
+    ~limit() {
+      ::setrlimit(RLIMIT_FSIZE, &old);
+      std::signal(SIGXFSZ, handler);
+    }
+    rlimit old{};
+    void (*handler)(int) = SIG_DFL;
+  };
+  std::string error;
+  {
+    const limit full(before.size() + 20);  // 20 bytes of the line fit
+    try {
+      park(lot, shard);
+    } catch (const std::system_error& thrown) {
+      error = thrown.what();
+    }
+  }
+  CHECK(error == "cannot write to " + lot.file_of(shard).string() + ": File too large");
+  CHECK(content_of(lot.file_of(shard)) == before);
+  park(lot, shard);
+  CHECK(lines_of(lot.file_of(shard)).size() == 2);
+}
+
+}  // namespace kclxx::test
