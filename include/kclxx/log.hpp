@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+
+#include <kclxx/export.hpp>
+#include <kclxx/sequence_position.hpp>
 
 namespace kclxx {
 
@@ -12,7 +17,42 @@ struct log_entry {
   log_level level;
   std::string shard_id;  ///< empty before initialize
   std::string text;      ///< one line, without a newline; control characters are escaped as in C
+  std::optional<sequence_position> position{};  ///< the record or checkpoint that it is about
   bool operator==(const log_entry&) const = default;
+};
+
+enum class log_form {
+  automatic,  ///< journal when stderr is a stream of journald's, else text
+  text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
+  json,       ///< one object in a line: time, level, shard, position, message
+  /// The native protocol of journald, with fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=kclxx,
+  /// KCLXX_SHARD, KCLXX_POSITION. A daemon copies a child's stderr, so systemd's children get it
+  /// only by this name; where journald cannot be reached it is text.
+  journal,
+};
+
+/// Which messages are written, how and where. The environment takes precedence:
+/// KCLXX_LOG=warning,json sets level and form (either may be left out), KCLXX_LOG_FILE the file.
+struct log_options {
+  log_level level = log_level::info;  ///< and what is above
+  log_form form = log_form::automatic;
+  /// Appended to, in text or JSON; opened for each line, so that it can be rotated. Empty: stderr.
+  std::string file{};
+};
+
+/// Writes messages as the options demand: what `run` does without a log function of the program's.
+/// One with a function may still call it:
+/// `options.log = [write = kclxx::log_writer()](const kclxx::log_entry& entry) { ...; write(entry);
+/// }`. Thread safety: copies may be called at the same time; lines are not mixed.
+class KCLXX_EXPORT log_writer {
+ public:
+  explicit log_writer(const log_options& options = {});
+  /// What is below the level is dropped. A line that cannot be written to the file goes to stderr.
+  void operator()(const log_entry& entry) const noexcept;
+
+ private:
+  class state;
+  std::shared_ptr<const state> state_;
 };
 
 }  // namespace kclxx

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <kclxx/log.hpp>
@@ -31,6 +32,20 @@ struct retry_options {
   /// 11 to 21 s. An async_checkpoint stays pending instead, and is retried as long as the shard is
   /// read.
   int max_attempts = 10;
+};
+
+/// The built-in outputs of metrics; docs/metrics.md lists these. All are off. The environment takes
+/// precedence: KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
+struct metrics_options {
+  /// Where a Prometheus text file is kept for each shard, for node_exporter's textfile collector:
+  /// kclxx.<application>.<shard>.prom. It is removed when the lease ends and at exit status 0, and
+  /// kept otherwise. The directory must exist. Empty: no file.
+  std::string directory{};
+  std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
+  /// How often a line with what has been done since the last one goes to the log. 0: never.
+  std::chrono::milliseconds summary_interval{0};
+  /// How often a line in CloudWatch's embedded metric format goes to stderr. 0: never.
+  std::chrono::milliseconds cloudwatch_interval{0};
 };
 
 /// How `run` behaves. With the defaults no record is skipped; some may be delivered twice. A
@@ -62,12 +77,15 @@ struct run_options {
   std::chrono::milliseconds grace_time{10000};
 
   // Where messages go.
-  /// Called with each message. Empty: each goes to stderr as a line. A session calls it on a thread
-  /// of its own, one message at a time, in order; several sessions (see `serve`) call it at the
-  /// same time. It should not throw: the message then goes to stderr.
+  /// Which are written, how and where.
+  log_options logging{};
+  /// Called with each message of at least logging.level. Empty: a log_writer. A session calls it on
+  /// a thread of its own, one message at a time, in order; several sessions (see `serve`) call it
+  /// at the same time. It should not throw: the message then goes to the log_writer.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.
+  metrics_options metrics{};
   /// Receive what happens. None: nothing is measured, and the cost is a null check.
   std::vector<std::shared_ptr<observer>> observers{};
 };

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of metrics, for those who keep them in a library of their own. To switch the
+// built-in outputs on, see metrics_options in run_options.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <kclxx/export.hpp>
+#include <kclxx/observer.hpp>
+
+namespace kclxx {
+
+enum class metric_type { counter, gauge, histogram };
+
+/// One family, named by Prometheus' rules. docs/metrics.md lists them all.
+struct metric_family {
+  std::string_view name;
+  std::string_view help;
+  metric_type type;
+  /// The label that it has besides application, stream and shard; empty: none.
+  std::string_view label{};
+  /// The values of that label that are there from the start; others may come.
+  std::span<const std::string_view> label_values{};
+  /// The name and the unit in the CloudWatch line; empty: not there.
+  std::string_view cloudwatch_name{};
+  std::string_view cloudwatch_unit{};
+};
+
+/// Index of metric_families().
+enum class metric : std::size_t {
+  batches,
+  records,
+  record_bytes,
+  process_duration,
+  callback_errors,
+  behind_latest,
+  last_batch,
+  last_record_arrival,
+  checkpoints,
+  checkpoint_errors,
+  checkpoint_duration,
+  last_checkpoint,
+  record_duration,
+  retries,
+  parked_records,
+  skipped_records,
+  in_flight_records,
+  in_flight_bytes,
+  oldest_in_flight,
+  stuck_callbacks,
+  build_info,
+};
+
+/// All families, in the order of `metric`.
+[[nodiscard]] KCLXX_EXPORT std::span<const metric_family> metric_families() noexcept;
+
+/// Upper bounds of the buckets of all histograms, in seconds: those of OpenTelemetry's conventions.
+[[nodiscard]] KCLXX_EXPORT std::span<const double> histogram_buckets() noexcept;
+
+/// Turns the events of one session into changes of its metrics. Derive from it to keep these.
+///
+/// Thread safety: none. What is overridden must neither block nor throw.
+class KCLXX_EXPORT metrics_recorder {
+ public:
+  metrics_recorder() = default;
+  metrics_recorder(const metrics_recorder&) = delete;
+  metrics_recorder& operator=(const metrics_recorder&) = delete;
+  virtual ~metrics_recorder();
+
+  void record(const event_source& source, const shard_event& event);
+
+ protected:
+  /// Adds to a counter; `label_value` when the family has a label.
+  virtual void add(metric family, std::uint64_t amount, std::string_view label_value = {}) = 0;
+  /// Sets a gauge.
+  virtual void set(metric family, double value) = 0;
+  /// Enters a value into a histogram.
+  virtual void observe(metric family, double seconds) = 0;
+
+ private:
+  void note(const event_source& source, const batch_delivered& event);
+  void note(const event_source& source, const callback_ended& event);
+  void note(const event_source& source, const checkpoint_answered& event);
+  void note(const event_source& source, const window_changed& event);
+  void set_in_flight(std::size_t records, std::uint64_t bytes, double oldest);
+
+  bool has_window_ = false;  // processing reports what is in flight
+};
+
+namespace detail {
+
+/// An observer that is called where the event happens, perhaps under a lock, on any thread. It
+/// neither blocks nor throws.
+class KCLXX_EXPORT direct_observer : public observer {
+ public:
+  ~direct_observer() override;
+};
+
+}  // namespace detail
+
+}  // namespace kclxx

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observability/figures.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kclxx::observability {
+
+namespace {
+
+// Names come from the daemon: however many there are, the file stays small.
+constexpr std::size_t most_labels = 20;
+constexpr std::string_view other_label = "other";
+
+std::size_t index(metric family) noexcept { return static_cast<std::size_t>(family); }
+
+template <class Pairs>
+auto& of(Pairs& pairs, metric family) noexcept {
+  return std::find_if(pairs.begin(), pairs.end(),
+                      [&](const auto& one) { return one.first == family; })
+      ->second;
+}
+
+}  // namespace
+
+std::uint64_t histogram_figures::count() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+figures::figures() {
+  const auto families = metric_families();
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const auto family = static_cast<metric>(i);
+    if (families[i].type == metric_type::histogram)
+      histograms.emplace_back(family, histogram_figures());
+    if (families[i].type != metric_type::counter || families[i].label.empty()) continue;
+    auto& values = labels.emplace_back(family, std::vector<labelled>()).second;
+    for (const std::string_view value : families[i].label_values) {
+      values.push_back({std::string(value), 0});
+    }
+  }
+  gauges[index(metric::build_info)] = 1;
+}
+
+std::uint64_t figures::counter(metric family) const noexcept {
+  if (metric_families()[index(family)].label.empty()) return counters[index(family)];
+  const auto& all = of(labels, family);
+  return std::accumulate(all.begin(), all.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const labelled& one) { return sum + one.value; });
+}
+
+double figures::gauge(metric family) const noexcept { return gauges[index(family)]; }
+
+const histogram_figures& figures::histogram(metric family) const noexcept {
+  return of(histograms, family);
+}
+
+void figures_recorder::add(metric family, std::uint64_t amount, std::string_view label_value) {
+  if (label_value.empty()) {
+    figures_.counters[index(family)] += amount;
+    return;
+  }
+  auto& all = of(figures_.labels, family);
+  const auto find = [&](std::string_view label) {
+    return std::find_if(all.begin(), all.end(),
+                        [&](const figures::labelled& one) { return one.label == label; });
+  };
+  auto found = find(label_value);
+  if (found == all.end() && all.size() >= most_labels) found = find(label_value = other_label);
+  if (found == all.end()) {
+    all.push_back({std::string(label_value), amount});
+  } else {
+    found->value += amount;
+  }
+}
+
+void figures_recorder::set(metric family, double value) { figures_.gauges[index(family)] = value; }
+
+void figures_recorder::observe(metric family, double seconds) {
+  const auto bounds = histogram_buckets();
+  const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), seconds) - bounds.begin();
+  histogram_figures& into = of(figures_.histograms, family);
+  ++into.counts.at(static_cast<std::size_t>(bucket));
+  into.sum += seconds;
+}
+
+}  // namespace kclxx::observability

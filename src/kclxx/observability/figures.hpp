@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kclxx/metrics_recorder.hpp>
+
+namespace kclxx::observability {
+
+inline constexpr std::size_t family_count = static_cast<std::size_t>(metric::build_info) + 1;
+inline constexpr std::size_t bucket_count = 14;
+
+struct histogram_figures {
+  std::array<std::uint64_t, bucket_count + 1> counts{};  // not cumulative; the last is +Inf
+  double sum = 0;
+  [[nodiscard]] std::uint64_t count() const noexcept;
+};
+
+/// The metrics of one shard, from its lease on. A value.
+struct figures {
+  struct labelled {
+    std::string label;
+    std::uint64_t value;
+  };
+
+  figures();
+  [[nodiscard]] std::uint64_t counter(metric family) const noexcept;  // all labels together
+  [[nodiscard]] double gauge(metric family) const noexcept;
+  [[nodiscard]] const histogram_figures& histogram(metric family) const noexcept;
+
+  std::array<std::uint64_t, family_count> counters{};
+  std::array<double, family_count> gauges{};
+  // Of those that have one; the few there are stand in the order of their families.
+  std::vector<std::pair<metric, std::vector<labelled>>> labels;
+  std::vector<std::pair<metric, histogram_figures>> histograms;
+};
+
+/// Keeps figures. Thread safety: none.
+class figures_recorder final : public metrics_recorder {
+ public:
+  [[nodiscard]] const figures& now() const noexcept { return figures_; }
+
+ private:
+  void add(metric family, std::uint64_t amount, std::string_view label_value) override;
+  void set(metric family, double value) override;
+  void observe(metric family, double seconds) override;
+
+  figures figures_;
+};
+
+}  // namespace kclxx::observability

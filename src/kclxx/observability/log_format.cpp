@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observability/log_format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "protocol/json_string.hpp"
+
+namespace kclxx::observability {
+
+namespace {
+
+constexpr std::array<const char*, 3> level_names{"info", "warning", "error"};
+// syslog's numbers.
+constexpr std::array<char, 3> priorities{'6', '4', '3'};
+
+std::size_t index(log_level level) { return static_cast<std::size_t>(level); }
+
+std::optional<log_level> level_of(std::string_view name) {
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (name == level_names.at(i)) return static_cast<log_level>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<log_form> form_of(std::string_view name) {
+  if (name == "text") return log_form::text;
+  if (name == "json") return log_form::json;
+  if (name == "journal") return log_form::journal;
+  return std::nullopt;
+}
+
+void append_member(std::string& out, const char* name, std::string_view value) {
+  out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
+  protocol::append_quoted(out, value);
+}
+
+}  // namespace
+
+std::string to_iso_8601(date when) {
+  using namespace std::chrono;
+  const auto whole = floor<milliseconds>(when);
+  const std::time_t seconds = system_clock::to_time_t(whole);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  char fraction[8];
+  std::snprintf(fraction, sizeof fraction, ".%03dZ",
+                static_cast<int>((whole.time_since_epoch() % std::chrono::seconds(1)).count()));
+  return std::string(text, length) + fraction;
+}
+
+std::string text_line(const log_entry& entry) {
+  std::string line = "kclxx";
+  if (!entry.shard_id.empty()) line.append(" ").append(entry.shard_id);
+  line.append(" ").append(level_names.at(index(entry.level)));
+  return line.append(": ").append(entry.text).append("\n");
+}
+
+std::string json_line(const log_entry& entry, date when) {
+  std::string line;
+  append_member(line, "time", to_iso_8601(when));
+  append_member(line, "level", level_names.at(index(entry.level)));
+  if (!entry.shard_id.empty()) append_member(line, "shard", entry.shard_id);
+  if (entry.position) append_member(line, "position", to_string(*entry.position));
+  append_member(line, "message", entry.text);
+  return line.append("}\n");
+}
+
+std::string journal_datagram(const log_entry& entry) {
+  // No value has a newline, so the protocol's simple form is enough.
+  std::string fields = "MESSAGE=" + entry.text + "\nPRIORITY=" + priorities.at(index(entry.level)) +
+                       "\nSYSLOG_IDENTIFIER=kclxx\n";
+  if (!entry.shard_id.empty()) fields += "KCLXX_SHARD=" + entry.shard_id + '\n';
+  if (entry.position) fields += "KCLXX_POSITION=" + to_string(*entry.position) + '\n';
+  return fields;
+}
+
+std::string read_log_variable(std::string_view value, log_options& into) {
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    const std::string_view word = value.substr(0, comma);
+    value.remove_prefix(std::min(comma + 1, value.size()));
+    if (const auto level = level_of(word)) {
+      into.level = *level;
+    } else if (const auto form = form_of(word)) {
+      into.form = *form;
+    } else {
+      return "KCLXX_LOG: '" + std::string(word) +
+             "' is neither a level (info, warning, error) nor a form (text, json, journal)";
+    }
+  }
+  return {};
+}
+
+}  // namespace kclxx::observability

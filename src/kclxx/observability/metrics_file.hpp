@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <system_error>
+
+namespace kclxx::observability {
+
+/// A file that is replaced as a whole: whoever reads it sees the old text or the new one.
+///
+/// Thread safety: none. Blocking: as long as the file system.
+class metrics_file {
+ public:
+  explicit metrics_file(std::string path) : path_(std::move(path)) {}
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Readable for all, whatever the umask is: node_exporter is another user.
+  std::error_code write(std::string_view text);
+  /// Only what this object has written: another process may have the shard meanwhile.
+  void remove() noexcept;
+
+ private:
+  struct identity {
+    dev_t device;
+    ino_t number;
+  };
+
+  std::string path_;
+  std::optional<identity> written_;
+};
+
+}  // namespace kclxx::observability

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observability/metrics_outputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "io/line_writer.hpp"
+#include "io/signals.hpp"
+#include "observability/figures.hpp"
+#include "observability/metrics_file.hpp"
+#include "observability/summary.hpp"
+#include "observability/text_format.hpp"
+
+namespace kclxx::observability {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds least_interval{1};
+
+/// Something that is due every so often; never, with an interval of zero.
+class schedule {
+ public:
+  explicit schedule(clock::duration interval) : interval_(interval) {}
+
+  void start(clock::time_point now) { last_ = now; }
+  [[nodiscard]] bool is_on() const noexcept { return interval_ > clock::duration::zero(); }
+  [[nodiscard]] clock::time_point due() const {
+    return is_on() ? last_ + interval_ : clock::time_point::max();
+  }
+  /// The time since the last call.
+  clock::duration take(clock::time_point now) { return now - std::exchange(last_, now); }
+
+ private:
+  clock::duration interval_;
+  clock::time_point last_{};
+};
+
+}  // namespace
+
+/// Shared with the thread, which outlives the owner when a file system does not answer.
+class metrics_outputs::state {
+ public:
+  state(const metrics_options& options, log write_log)
+      : options_(options),
+        write_log_(std::move(write_log)),
+        file_schedule_(options.directory.empty()
+                           ? clock::duration::zero()
+                           : std::max<clock::duration>(options.write_interval, least_interval)),
+        summary_(options.summary_interval),
+        cloudwatch_(options.cloudwatch_interval) {}
+
+  void record(const event_source& source, const shard_event& event) {
+    const std::lock_guard lock(mutex_);
+    recorder_.record(source, event);
+    if (std::holds_alternative<lease_gained>(event)) {
+      names_ = source.shard;
+      changed_.notify_one();
+    } else if (std::holds_alternative<lease_ended>(event)) {
+      has_lease_ended_ = true;
+      changed_.notify_one();
+    } else if (const auto* end = std::get_if<session_ended>(&event)) {
+      is_removed_at_end_ = end->status == exit_status::ok;
+    }
+  }
+
+  bool finish(clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_one();
+    return ended_.wait_until(lock, deadline, [this] { return has_ended_; });
+  }
+
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    is_abandoned_ = true;
+    changed_.notify_one();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return names_ || is_ending_; });
+    if (names_) run_with_shard(lock);
+    has_ended_ = true;
+    ended_.notify_all();
+  }
+
+ private:
+  void run_with_shard(std::unique_lock<std::mutex>& lock) {
+    const auto began = clock::now();
+    summary_.start(began);
+    cloudwatch_.start(began);
+    if (file_schedule_.is_on()) {
+      std::string directory = options_.directory;
+      if (directory.back() != '/') directory += '/';
+      file_.emplace(directory + metrics_file_name(*names_));
+      if (!names_->application_name) warn_of_unknown_application(lock);
+      write_file(lock, began);
+    }
+    for (bool is_last = false; !is_last;) {
+      changed_.wait_until(lock,
+                          std::min({file_ ? file_schedule_.due() : clock::time_point::max(),
+                                    summary_.due(), cloudwatch_.due()}),
+                          [this] { return is_ending_ || (has_lease_ended_ && file_); });
+      is_last = is_ending_;
+      if (!is_abandoned_) write(lock, clock::now(), is_last);
+    }
+  }
+
+  void write(std::unique_lock<std::mutex>& lock, clock::time_point now, bool is_last) {
+    if (file_ && (has_lease_ended_ || (is_last && is_removed_at_end_))) {
+      file_->remove();
+      file_.reset();
+    }
+    if (file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
+    if (summary_.is_on() && (is_last || now >= summary_.due())) {
+      const auto time = summary_.take(now);
+      output(lock, summarized_, [&](const figures& before, const figures& current) {
+        write_log_(log_level::info, summary_line(before, current, time));
+      });
+    }
+    if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
+      cloudwatch_.take(now);
+      output(lock, reported_, [&](const figures& before, const figures& current) {
+        const auto date = std::chrono::system_clock::now();
+        // Nothing can be done for a closed stderr.
+        static_cast<void>(
+            io::write_all(STDERR_FILENO, cloudwatch_line(before, current, *names_, date) + '\n'));
+      });
+    }
+  }
+
+  template <class Function>
+  void output(std::unique_lock<std::mutex>& lock, figures& last, Function write_them) {
+    const figures current = recorder_.now();
+    lock.unlock();
+    write_them(last, current);
+    last = current;
+    lock.lock();
+  }
+
+  /// A file that cannot be written is reported once, until it can be written again.
+  void write_file(std::unique_lock<std::mutex>& lock, clock::time_point now) {
+    file_schedule_.start(now);
+    const figures current = recorder_.now();
+    lock.unlock();
+    const std::error_code error = file_->write(to_prometheus_text(current, *names_));
+    if (error && !std::exchange(has_file_failed_, true)) {
+      write_log_(log_level::warning,
+                 "cannot write the metrics to " + file_->path() + ": " + error.message());
+    }
+    if (!error) has_file_failed_ = false;
+    lock.lock();
+  }
+
+  void warn_of_unknown_application(std::unique_lock<std::mutex>& lock) {
+    lock.unlock();
+    write_log_(log_level::warning,
+               "the metrics have application=\"unknown\", since KCLXX_APPLICATION_NAME is not set; "
+               "kclxx daemon run sets it");
+    lock.lock();
+  }
+
+  const metrics_options options_;
+  const log write_log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable ended_;
+  figures_recorder recorder_;
+  std::shared_ptr<const shard_names> names_;
+  bool has_lease_ended_ = false;
+  bool is_removed_at_end_ = false;
+  bool is_ending_ = false;
+  bool is_abandoned_ = false;
+  bool has_ended_ = false;
+
+  // Of the thread.
+  schedule file_schedule_;
+  schedule summary_;
+  schedule cloudwatch_;
+  std::optional<metrics_file> file_;
+  figures summarized_;
+  figures reported_;
+  bool has_file_failed_ = false;
+};
+
+bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
+  using std::chrono::milliseconds;
+  return !options.directory.empty() || options.summary_interval > milliseconds(0) ||
+         options.cloudwatch_interval > milliseconds(0);
+}
+
+metrics_outputs::metrics_outputs(const metrics_options& options, log write_log)
+    : state_(std::make_shared<state>(options, std::move(write_log))) {
+  const io::signal_block block;
+  std::thread([shared = state_] { shared->run(); }).detach();
+}
+
+metrics_outputs::~metrics_outputs() { state_->abandon(); }
+
+void metrics_outputs::record(const event_source& source, const shard_event& event) {
+  state_->record(source, event);
+}
+
+bool metrics_outputs::finish(clock::time_point deadline) { return state_->finish(deadline); }
+
+}  // namespace kclxx::observability

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <chrono>
+
+#include <kclxx/metrics_recorder.hpp>
+
+#include "base/overloaded.hpp"
+
+namespace kclxx {
+
+namespace {
+
+using enum metric_type;
+
+constexpr std::array<std::string_view, 6> checkpoint_error_names{
+    "ThrottlingException",      "KinesisClientLibDependencyException",
+    "ShutdownException",        "InvalidStateException",
+    "IllegalArgumentException", "not answered"};
+constexpr std::array<std::string_view, 5> callback_names{
+    "initialize", "process_records", "lease_lost", "shard_ended", "shutdown_requested"};
+
+constexpr metric_family families[] = {
+    {"kclxx_batches_total",
+     "Batches handed over to process_records, empty ones included.",
+     counter,
+     "",
+     {},
+     "Batches",
+     "Count"},
+    {"kclxx_records_total",
+     "Records delivered. Those that come again after a restart count again.",
+     counter,
+     "",
+     {},
+     "Records",
+     "Count"},
+    {"kclxx_record_bytes_total",
+     "Bytes of data in the records delivered, after base64.",
+     counter,
+     "",
+     {},
+     "RecordBytes",
+     "Bytes"},
+    {"kclxx_process_duration_seconds",
+     "How long process_records took for a batch.",
+     histogram,
+     "",
+     {},
+     "ProcessDuration",
+     "Seconds"},
+    {"kclxx_callback_errors_total", "Callbacks that threw, which ends the process.", counter,
+     "callback", callback_names, "CallbackErrors", "Count"},
+    {"kclxx_behind_latest_seconds",
+     "How far the reader was behind the tip of the shard, with the last batch.",
+     gauge,
+     "",
+     {},
+     "BehindLatest",
+     "Seconds"},
+    {"kclxx_last_batch_timestamp_seconds",
+     "When the last batch was delivered; until the first one: when the lease was gained.", gauge},
+    {"kclxx_last_record_arrival_timestamp_seconds",
+     "When the last record that was delivered had reached the stream; 0 before the first one.",
+     gauge},
+    {"kclxx_checkpoints_total",
+     "Checkpoints that the daemon persisted.",
+     counter,
+     "",
+     {},
+     "Checkpoints",
+     "Count"},
+    {"kclxx_checkpoint_errors_total",
+     "Checkpoints that failed, by the name that the daemon gave the error. Retries count again.",
+     counter, "error", checkpoint_error_names, "CheckpointErrors", "Count"},
+    {"kclxx_checkpoint_duration_seconds",
+     "How long the daemon took to answer a checkpoint.",
+     histogram,
+     "",
+     {},
+     "CheckpointDuration",
+     "Seconds"},
+    {"kclxx_last_checkpoint_timestamp_seconds",
+     "When the last checkpoint was persisted; 0 before the first one.", gauge},
+    {"kclxx_record_duration_seconds",
+     "How long a handler took for one attempt at a record.",
+     histogram,
+     "",
+     {},
+     "RecordDuration",
+     "Seconds"},
+    {"kclxx_retries_total",
+     "Records that failed and were tried again, once per retry.",
+     counter,
+     "",
+     {},
+     "Retries",
+     "Count"},
+    {"kclxx_parked_records_total",
+     "Records that were stored for later since they kept failing.",
+     counter,
+     "",
+     {},
+     "ParkedRecords",
+     "Count"},
+    {"kclxx_skipped_records_total",
+     "Records that were left out since they kept failing.",
+     counter,
+     "",
+     {},
+     "SkippedRecords",
+     "Count"},
+    {"kclxx_in_flight_records",
+     "Records that are delivered and not complete.",
+     gauge,
+     "",
+     {},
+     "InFlightRecords",
+     "Count"},
+    {"kclxx_in_flight_bytes",
+     "Bytes of data in the records that are in flight.",
+     gauge,
+     "",
+     {},
+     "InFlightBytes",
+     "Bytes"},
+    {"kclxx_oldest_in_flight_timestamp_seconds",
+     "When the oldest record in flight was delivered; 0 when none is.", gauge},
+    {"kclxx_stuck_callbacks",
+     "Handlers that run for longer than their limit now.",
+     gauge,
+     "",
+     {},
+     "StuckCallbacks",
+     "Count"},
+    {"kclxx_build_info", "1, with the version of kclxx as a label.", gauge, "version"},
+};
+
+// OpenTelemetry's buckets for messaging.process.duration and messaging.client.operation.duration.
+constexpr std::array buckets{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
+                             0.5,   0.75, 1.0,   2.5,  5.0,   7.5, 10.0};
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double seconds(std::chrono::system_clock::time_point date) {
+  return std::chrono::duration<double>(date.time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::span<const metric_family> metric_families() noexcept { return families; }
+std::span<const double> histogram_buckets() noexcept { return buckets; }
+
+metrics_recorder::~metrics_recorder() = default;
+detail::direct_observer::~direct_observer() = default;
+
+void metrics_recorder::record(const event_source& source, const shard_event& event) {
+  std::visit(overloaded{
+                 [&](const lease_gained&) { set(metric::last_batch, seconds(source.date)); },
+                 [&](const lease_ended&) { set_in_flight(0, 0, 0); },
+                 [&](const record_attempted& what) {
+                   observe(metric::record_duration, seconds(what.duration));
+                 },
+                 [&](const record_retried&) { add(metric::retries, 1); },
+                 [&](const record_parked&) { add(metric::parked_records, 1); },
+                 [&](const record_skipped&) { add(metric::skipped_records, 1); },
+                 [&](const handlers_stuck& what) {
+                   set(metric::stuck_callbacks, static_cast<double>(what.handlers));
+                 },
+                 [&](const checkpoint_requested&) {},
+                 [&](const session_ended&) {},
+                 [&](const auto& what) { note(source, what); },
+             },
+             event);
+}
+
+void metrics_recorder::note(const event_source& source, const batch_delivered& event) {
+  add(metric::batches, 1);
+  add(metric::records, event.records);
+  add(metric::record_bytes, event.bytes);
+  if (event.behind_latest) set(metric::behind_latest, seconds(*event.behind_latest));
+  set(metric::last_batch, seconds(source.date));
+  if (event.last_arrival) set(metric::last_record_arrival, seconds(*event.last_arrival));
+  if (!has_window_ && event.records > 0) {
+    set_in_flight(event.records, event.bytes, seconds(source.date));
+  }
+}
+
+void metrics_recorder::note(const event_source&, const callback_ended& event) {
+  if (event.how == callback_ended::outcome::threw) {
+    add(metric::callback_errors, 1, callback_names.at(static_cast<std::size_t>(event.callback)));
+  }
+  if (event.callback != callback_kind::process_records) return;
+  observe(metric::process_duration, seconds(event.duration));
+  if (!has_window_) set_in_flight(0, 0, 0);
+}
+
+void metrics_recorder::note(const event_source& source, const checkpoint_answered& event) {
+  observe(metric::checkpoint_duration, seconds(event.duration));
+  if (!event.error.empty()) return add(metric::checkpoint_errors, 1, event.error);
+  add(metric::checkpoints, 1);
+  set(metric::last_checkpoint, seconds(source.date));
+}
+
+void metrics_recorder::note(const event_source& source, const window_changed& event) {
+  has_window_ = true;
+  const double oldest =
+      event.oldest ? seconds(source.date) - seconds(source.time - *event.oldest) : 0;
+  set_in_flight(event.records, event.bytes, oldest);
+}
+
+void metrics_recorder::set_in_flight(std::size_t records, std::uint64_t bytes, double oldest) {
+  set(metric::in_flight_records, static_cast<double>(records));
+  set(metric::in_flight_bytes, static_cast<double>(bytes));
+  set(metric::oldest_in_flight, oldest);
+}
+
+}  // namespace kclxx

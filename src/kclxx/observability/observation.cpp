@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observability/observation.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include <kclxx/metrics_recorder.hpp>
+
+namespace kclxx::observability {
+
+using clock = std::chrono::steady_clock;
+
+std::unique_ptr<observation> observation::make(const run_options& options, shard_names names,
+                                               log to) {
+  if (options.observers.empty() && !metrics_outputs::is_any_on(options.metrics)) return nullptr;
+  return std::unique_ptr<observation>(new observation(options, std::move(names), std::move(to)));
+}
+
+observation::observation(const run_options& options, shard_names names, log to)
+    : names_(std::make_shared<shard_names>(std::move(names))) {
+  observer_queue::observers queued;
+  for (const auto& each : options.observers) {
+    const bool is_direct = dynamic_cast<const detail::direct_observer*>(each.get()) != nullptr;
+    (is_direct ? direct_ : queued).push_back(each);
+  }
+  if (metrics_outputs::is_any_on(options.metrics)) outputs_.emplace(options.metrics, to.write);
+  if (!queued.empty()) queue_.emplace(std::move(queued), to.observer_threw);
+}
+
+void observation::name_shard(const std::string& shard_id) {
+  const std::lock_guard lock(mutex_);
+  shard_names names = *names_;
+  names.shard_id = shard_id;
+  names_ = std::make_shared<shard_names>(std::move(names));
+}
+
+void observation::observe(shard_event&& event) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    const event_source source{names_, clock::now(), std::chrono::system_clock::now()};
+    if (outputs_) outputs_->record(source, event);
+    for (const auto& each : direct_) each->on_event(source, event);
+    if (queue_) queue_->push(source, std::move(event));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for an event; the dialogue goes on
+  }
+}
+
+bool observation::finish(clock::time_point deadline) {
+  const bool is_delivered = !queue_ || queue_->finish(deadline);
+  return (!outputs_ || outputs_->finish(deadline)) && is_delivered;
+}
+
+namespace {
+
+constexpr const char* seconds_form = " is not a number of seconds from 0 to 86400: it is ignored";
+
+void read_seconds(const char* name, std::chrono::milliseconds& into,
+                  std::vector<std::string>& problems) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it here
+  if (value == nullptr || *value == '\0') return;
+  const std::string_view text(value);
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > 86400) {
+    problems.push_back(std::string(name) + "=" + value + seconds_form);
+    return;
+  }
+  into = std::chrono::seconds(seconds);
+}
+
+}  // namespace
+
+metrics_options with_environment(metrics_options options, std::vector<std::string>& problems) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets it here
+  const char* directory = std::getenv("KCLXX_METRICS_DIR");
+  if (directory != nullptr && *directory != '\0') options.directory = directory;
+  read_seconds("KCLXX_SUMMARY_SECONDS", options.summary_interval, problems);
+  read_seconds("KCLXX_CLOUDWATCH_SECONDS", options.cloudwatch_interval, problems);
+  return options;
+}
+
+}  // namespace kclxx::observability

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observability/observer_queue.hpp"
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "io/signals.hpp"
+
+namespace kclxx::observability {
+
+/// Shared with the thread, which outlives the queue when an observer does not return.
+class observer_queue::state {
+ public:
+  state(observers to, std::function<void(std::exception_ptr)> threw)
+      : observers_(std::move(to)), threw_(std::move(threw)) {}
+
+  void push(const event_source& source, shard_event&& event) {
+    const std::lock_guard lock(mutex_);
+    if (events_.size() >= capacity) {
+      ++dropped_;
+      return;
+    }
+    events_.push_back({source, std::move(event)});
+    if (events_.size() == 1 || events_.size() == enough) changed_.notify_one();
+  }
+
+  bool finish(std::chrono::steady_clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_one();
+    return ended_.wait_until(lock, deadline, [this] { return has_ended_; });
+  }
+
+  void abandon() {
+    std::vector<entry> dropped;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    is_abandoned_ = true;
+    dropped.swap(events_);
+    changed_.notify_one();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !events_.empty() || is_ending_; });
+      if (events_.empty()) break;
+      changed_.wait_for(lock, longest_delay,
+                        [this] { return events_.size() >= enough || is_ending_; });
+      std::vector<entry> group;
+      group.swap(events_);
+      const std::uint64_t dropped = std::exchange(dropped_, 0);
+      lock.unlock();
+      deliver(group, dropped);
+      lock.lock();
+    }
+    has_ended_ = true;
+    ended_.notify_all();
+  }
+
+ private:
+  struct entry {
+    event_source source;
+    shard_event event;
+  };
+  static constexpr std::size_t enough = 1024;
+
+  void deliver(const std::vector<entry>& group, std::uint64_t dropped) {
+    for (const entry& one : group) {
+      for (const auto& each : observers_) {
+        guarded([&] { each->on_event(one.source, one.event); });
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        if (is_abandoned_) return;
+      }
+    }
+    if (dropped == 0) return;
+    for (const auto& each : observers_) {
+      guarded([&] { each->on_events_dropped(group.back().source, dropped); });
+    }
+  }
+
+  template <class Function>
+  void guarded(Function call) {
+    try {
+      call();
+    } catch (...) {
+      if (!std::exchange(has_thrown_, true)) threw_(std::current_exception());
+    }
+  }
+
+  const observers observers_;
+  const std::function<void(std::exception_ptr)> threw_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable ended_;
+  std::vector<entry> events_;
+  std::uint64_t dropped_ = 0;
+  bool is_ending_ = false;
+  bool is_abandoned_ = false;
+  bool has_ended_ = false;
+  bool has_thrown_ = false;  // belongs to the thread
+};
+
+observer_queue::observer_queue(observers to, std::function<void(std::exception_ptr)> threw)
+    : state_(std::make_shared<state>(std::move(to), std::move(threw))) {
+  const io::signal_block block;
+  std::thread([shared = state_] { shared->run(); }).detach();
+}
+
+observer_queue::~observer_queue() { state_->abandon(); }
+
+void observer_queue::push(const event_source& source, shard_event&& event) {
+  state_->push(source, std::move(event));
+}
+
+bool observer_queue::finish(std::chrono::steady_clock::time_point deadline) {
+  return state_->finish(deadline);
+}
+
+}  // namespace kclxx::observability

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <kclxx/log.hpp>
+
+#include "observability/journal.hpp"
+#include "observability/log_format.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kclxx::observability {
+
+namespace {
+
+using test::temporary_folder;
+
+const log_entry warning{log_level::warning, "shardId-3", "it \"failed\"",
+                        sequence_position("101", 2)};
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Restores what a test has set.
+class variable {
+ public:
+  variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~variable() { ::unsetenv(name_); }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+/// Stands for journald.
+class journal_socket {
+ public:
+  explicit journal_socket(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(static_cast<char*>(address.sun_path), path.size());
+    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~journal_socket() { ::close(socket_); }
+  journal_socket(const journal_socket&) = delete;
+  journal_socket& operator=(const journal_socket&) = delete;
+
+  [[nodiscard]] std::string receive() const {
+    std::array<char, 4096> datagram{};
+    const auto size = ::recv(socket_, datagram.data(), datagram.size(), MSG_DONTWAIT);
+    return size < 0 ? "" : std::string(datagram.data(), static_cast<std::size_t>(size));
+  }
+
+ private:
+  int socket_;
+};
+
+}  // namespace
+
+TEST_CASE("a line of text names shard, level and message", "[observability][log]") {
+  CHECK(text_line(warning) == "kclxx shardId-3 warning: it \"failed\"\n");
+  CHECK(text_line({log_level::info, "", "hello"}) == "kclxx info: hello\n");
+}
+
+TEST_CASE("a line of JSON has time, level, shard, position and message", "[observability][log]") {
+  const date when(std::chrono::milliseconds(1'600'000'000'007));
+  CHECK(json_line(warning, when) ==
+        R"({"time":"2020-09-13T12:26:40.007Z","level":"warning","shard":"shardId-3",)"
+        R"("position":"101/2","message":"it \"failed\""})"
+        "\n");
+  CHECK(json_line({log_level::error, "", "no shard"}, when) ==
+        R"({"time":"2020-09-13T12:26:40.007Z","level":"error","message":"no shard"})"
+        "\n");
+}
+
+TEST_CASE("KCLXX_LOG sets level and form, in any order", "[observability][log]") {
+  log_options options;
+  CHECK(read_log_variable("json,warning", options).empty());
+  CHECK(options.level == log_level::warning);
+  CHECK(options.form == log_form::json);
+  CHECK(read_log_variable("error", options).empty());
+  CHECK(options.level == log_level::error);
+  CHECK(options.form == log_form::json);
+  CHECK(read_log_variable("", options).empty());
+  CHECK(read_log_variable("chatty", options) ==
+        "KCLXX_LOG: 'chatty' is neither a level (info, warning, error) nor a form (text, json, "
+        "journal)");
+}
+
+TEST_CASE("a log file is appended to, with dates, and found again after a rotation",
+          "[observability][log]") {
+  const temporary_folder folder;
+  const auto file = folder.path() / "kclxx.log";
+  const log_writer write({.level = log_level::warning, .file = file.string()});
+  write(warning);
+  write({log_level::info, "shardId-3", "below the level"});
+  std::filesystem::rename(file, folder.path() / "kclxx.log.1");
+  write({log_level::error, "shardId-3", "after the rotation"});
+  const std::string first = content(folder.path() / "kclxx.log.1");
+  CHECK(first.substr(first.find(' ')) == " kclxx shardId-3 warning: it \"failed\"\n");
+  CHECK(first.substr(0, 2) == "20");
+  const std::string second = content(file);
+  CHECK(second.substr(second.find(' ')) == " kclxx shardId-3 error: after the rotation\n");
+}
+
+TEST_CASE("the environment takes precedence over the options of the log", "[observability][log]") {
+  const temporary_folder folder;
+  const auto file = folder.path() / "kclxx.log";
+  const variable form("KCLXX_LOG", "error,json");
+  const variable path("KCLXX_LOG_FILE", file.string());
+  const log_writer write({.level = log_level::info, .form = log_form::text});
+  write(warning);
+  write({log_level::error, "shardId-3", "written"});
+  CHECK(nlohmann::json::parse(content(file))["message"] == "written");
+}
+
+TEST_CASE("journald receives a datagram with fields", "[observability][log]") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "socket").string();
+  const journal to(path);
+  CHECK_FALSE(to.send(journal_datagram(warning)));  // nobody is there
+  const journal_socket journald(path);
+  CHECK(to.send(journal_datagram(warning)));
+  CHECK(journald.receive() ==
+        "MESSAGE=it \"failed\"\nPRIORITY=4\nSYSLOG_IDENTIFIER=kclxx\nKCLXX_SHARD=shardId-3\n"
+        "KCLXX_POSITION=101/2\n");
+}
+
+TEST_CASE("stderr is the journal's only when device and inode are those of JOURNAL_STREAM",
+          "[observability][log]") {
+  struct stat about {};
+  REQUIRE(::fstat(STDERR_FILENO, &about) == 0);
+  const std::string mine = std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
+  CHECK(journal::is_stream(STDERR_FILENO, mine));
+  CHECK_FALSE(journal::is_stream(STDERR_FILENO, mine + "1"));
+  CHECK_FALSE(journal::is_stream(STDERR_FILENO, ""));
+}
+
+}  // namespace kclxx::observability

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// From events to figures, to Prometheus' text, to the summary and to CloudWatch's line.
+#include <chrono>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <kclxx/metrics_recorder.hpp>
+
+#include "observability/figures.hpp"
+#include "observability/summary.hpp"
+#include "observability/text_format.hpp"
+#include "support/catch.hpp"
+
+namespace kclxx::observability {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const sequence_position at("101");
+
+shard_names names() { return {"shardId-000000000003", "orders", "billing", "a-random-worker"}; }
+
+/// At one moment: 100 s on the shard's clock, 2020-09-13T12:26:40Z.
+event_source source() {
+  return {std::make_shared<shard_names>(names()), std::chrono::steady_clock::time_point(100s),
+          std::chrono::system_clock::time_point(1'600'000'000s)};
+}
+
+figures after(const std::vector<shard_event>& events) {
+  figures_recorder recorder;
+  for (const shard_event& event : events) recorder.record(source(), event);
+  return recorder.now();
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+std::string sample(const std::string& name, const std::string& value,
+                   const std::string& label = {}) {
+  return name + R"({application="billing",stream="orders",shard="shardId-000000000003")" +
+         (label.empty() ? "" : "," + label) + "} " + value;
+}
+
+}  // namespace
+
+TEST_CASE("each event changes the metrics that stand for it", "[observability][metrics]") {
+  using outcome = callback_ended::outcome;
+  const figures now = after({
+      lease_gained{},
+      batch_delivered{.records = 3, .bytes = 30, .behind_latest = 1500ms},
+      callback_ended{callback_kind::process_records, 20ms},
+      batch_delivered{.records = 2, .bytes = 12},
+      callback_ended{callback_kind::process_records, 80ms, outcome::threw, "disk full"},
+      checkpoint_requested{at},
+      checkpoint_answered{at, 6ms},
+      checkpoint_answered{at, 6ms, "ThrottlingException"},
+      checkpoint_answered{at, 6ms, "AnErrorOfLaterYears"},
+      record_attempted{.position = at, .attempt = 1, .duration = 2ms},
+      record_retried{.position = at, .delay = 200ms},
+      record_retried{.position = at, .delay = 400ms},
+      record_parked{.position = at},
+      record_skipped{.position = at},
+      handlers_stuck{.handlers = 2},
+  });
+  CHECK(now.counter(metric::batches) == 2);
+  CHECK(now.counter(metric::records) == 5);
+  CHECK(now.counter(metric::record_bytes) == 42);
+  CHECK(now.gauge(metric::behind_latest) == 1.5);
+  CHECK(now.gauge(metric::last_batch) == 1'600'000'000);
+  CHECK(now.histogram(metric::process_duration).count() == 2);
+  CHECK(now.histogram(metric::process_duration).sum == Approx(0.1));
+  CHECK(now.counter(metric::callback_errors) == 1);
+  CHECK(now.counter(metric::checkpoints) == 1);
+  CHECK(now.counter(metric::checkpoint_errors) == 2);
+  CHECK(now.histogram(metric::checkpoint_duration).count() == 3);
+  CHECK(now.histogram(metric::record_duration).count() == 1);
+  CHECK(now.counter(metric::retries) == 2);
+  CHECK(now.counter(metric::parked_records) == 1);
+  CHECK(now.counter(metric::skipped_records) == 1);
+  CHECK(now.gauge(metric::stuck_callbacks) == 2);
+}
+
+TEST_CASE("without a window the open batch is in flight", "[observability][metrics]") {
+  figures_recorder recorder;
+  recorder.record(source(), batch_delivered{.records = 3, .bytes = 30});
+  CHECK(recorder.now().gauge(metric::in_flight_records) == 3);
+  CHECK(recorder.now().gauge(metric::in_flight_bytes) == 30);
+  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 1'600'000'000);
+  recorder.record(source(), callback_ended{callback_kind::process_records, 1ms});
+  CHECK(recorder.now().gauge(metric::in_flight_records) == 0);
+  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 0);
+}
+
+TEST_CASE("with a window its records are in flight, until the lease ends",
+          "[observability][metrics]") {
+  figures_recorder recorder;
+  recorder.record(source(),
+                  window_changed{.records = 7, .bytes = 70, .oldest = source().time - 2s});
+  recorder.record(source(), batch_delivered{.records = 3, .bytes = 30});
+  recorder.record(source(), callback_ended{callback_kind::process_records, 1ms});
+  CHECK(recorder.now().gauge(metric::in_flight_records) == 7);
+  CHECK(recorder.now().gauge(metric::in_flight_bytes) == 70);
+  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 1'600'000'000 - 2);
+  recorder.record(source(), lease_ended{lease_ended::reason::lost});
+  CHECK(recorder.now().gauge(metric::in_flight_records) == 0);
+}
+
+TEST_CASE("however many names of errors come, few series are kept", "[observability][metrics]") {
+  figures_recorder recorder;
+  for (int i = 0; i < 1000; ++i) {
+    recorder.record(source(), checkpoint_answered{at, 1ms, "Error" + std::to_string(i)});
+  }
+  CHECK(recorder.now().counter(metric::checkpoint_errors) == 1000);
+  const std::string text = to_prometheus_text(recorder.now(), names());
+  CHECK(text.find("error=\"other\"") != std::string::npos);
+  std::size_t series = 0;
+  for (std::size_t i = 0; (i = text.find("error=\"", i)) != std::string::npos; ++i) ++series;
+  CHECK(series == 21);
+}
+
+TEST_CASE("the text has every family with its help, from the start", "[observability][metrics]") {
+  const std::string text = to_prometheus_text(figures(), names());
+  std::set<std::string_view> seen;
+  for (const metric_family& family : metric_families()) {
+    const std::string name(family.name);
+    CAPTURE(name);
+    CHECK(seen.insert(family.name).second);
+    CHECK(text.find("# HELP " + name + " " + std::string(family.help) + "\n# TYPE " + name) !=
+          std::string::npos);
+    CHECK(text.find("\n" + name + (family.type == metric_type::histogram ? "_bucket" : "") +
+                    "{application=\"billing\"") != std::string::npos);
+  }
+  CHECK(has_line(text, sample("kclxx_records_total", "0")));
+  CHECK(has_line(text, sample("kclxx_checkpoint_errors_total", "0", R"(error="not answered")")));
+}
+
+TEST_CASE("histograms are cumulative and have OpenTelemetry's buckets",
+          "[observability][metrics]") {
+  const std::string text =
+      to_prometheus_text(after({callback_ended{callback_kind::process_records, 5ms},
+                                callback_ended{callback_kind::process_records, 60ms},
+                                callback_ended{callback_kind::process_records, 60s}}),
+                         names());
+  const auto bucket = [&](const std::string& bound, const std::string& count) {
+    return has_line(text,
+                    sample("kclxx_process_duration_seconds_bucket", count, "le=\"" + bound + "\""));
+  };
+  CHECK(bucket("0.005", "1"));
+  CHECK(bucket("0.05", "1"));
+  CHECK(bucket("0.075", "2"));
+  CHECK(bucket("10", "2"));
+  CHECK(bucket("+Inf", "3"));
+  CHECK(has_line(text, sample("kclxx_process_duration_seconds_count", "3")));
+}
+
+TEST_CASE("the worker's random id and timestamps are in no line", "[observability][metrics]") {
+  const std::string text = to_prometheus_text(after({lease_gained{}}), names());
+  CHECK(text.find("a-random-worker") == std::string::npos);
+  CHECK(metrics_file_name(names()).find("a-random-worker") == std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    CAPTURE(line);
+    // A name with labels and a value, nothing after.
+    const std::size_t end_of_labels = line.find("} ");
+    REQUIRE(end_of_labels != std::string::npos);
+    CHECK(line.find(' ', end_of_labels + 2) == std::string::npos);
+  }
+}
+
+TEST_CASE("labels are escaped, and names of files stay distinct", "[observability][metrics]") {
+  const shard_names odd{"shardId-1", std::nullopt, "a\"b\\c\nd/e", std::nullopt};
+  const std::string text = to_prometheus_text(figures(), odd);
+  CHECK(text.find(R"(application="a\"b\\c\nd/e",stream="unknown")") != std::string::npos);
+  CHECK(metrics_file_name(odd) == "kclxx.a%22b%5Cc%0Ad%2Fe.shardId-1.prom");
+  CHECK(metrics_file_name({"shardId-1", {}, {}, {}}) == "kclxx.unknown.shardId-1.prom");
+  CHECK(metrics_file_name({"b.c", {}, "a", {}}) != metrics_file_name({"c", {}, "a.b", {}}));
+}
+
+TEST_CASE("the summary says what was done since the last one", "[observability][metrics]") {
+  const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
+  const figures now =
+      after({batch_delivered{.records = 100, .bytes = 100},
+             batch_delivered{.records = 1200, .bytes = 2'400'000, .behind_latest = 300ms},
+             callback_ended{callback_kind::process_records, 4100us}, checkpoint_answered{at, 6ms},
+             checkpoint_answered{at, 6ms, "ThrottlingException"},
+             record_retried{.position = at, .delay = 1s}, record_parked{.position = at}});
+  CHECK(summary_line(before, now, 60s) ==
+        "in 60 s: 1200 records (20.0/s), 2.4 MB, 1 batches of 4.1 ms; 0.3 s behind; 0 in flight; "
+        "1 checkpoints, 1 failed; 1 retries, 1 parked, 0 skipped");
+  CHECK(summary_line(now, now, 60s) ==
+        "in 60 s: 0 records (0.0/s), 0.0 kB, 0 batches; 0.3 s behind; 0 in flight; "
+        "0 checkpoints, 0 failed; 0 retries, 0 parked, 0 skipped");
+}
+
+TEST_CASE("CloudWatch's line declares each metric that it has, with a unit",
+          "[observability][metrics]") {
+  const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
+  const figures now = after({batch_delivered{.records = 100, .bytes = 100},
+                             batch_delivered{.records = 7, .bytes = 70, .behind_latest = 1500ms},
+                             callback_ended{callback_kind::process_records, 4ms}});
+  const auto line = nlohmann::json::parse(cloudwatch_line(before, now, names(), source().date));
+  CHECK(line["_aws"]["Timestamp"] == 1'600'000'000'000);
+  const auto& declared = line["_aws"]["CloudWatchMetrics"][0];
+  CHECK(declared["Namespace"] == "kclxx");
+  CHECK(declared["Dimensions"] ==
+        nlohmann::json::parse(R"([["Application","Stream"],["Application","Stream","Shard"]])"));
+  CHECK(line["Application"] == "billing");
+  CHECK(line["Stream"] == "orders");
+  CHECK(line["Shard"] == "shardId-000000000003");
+  CHECK(line["Records"] == 7);
+  CHECK(line["RecordBytes"] == 70);
+  CHECK(line["BehindLatest"] == 1.5);
+  CHECK(line["ProcessDuration"] == Approx(0.004).epsilon(0.001));
+  CHECK_FALSE(line.contains("CheckpointDuration"));  // nothing was measured
+  std::set<std::string> declared_names;
+  for (const auto& one : declared["Metrics"]) {
+    declared_names.insert(one["Name"]);
+    CHECK(line.contains(std::string(one["Name"])));
+    CHECK(one["Unit"].get<std::string>().size() > 0);
+  }
+  CHECK(line.size() == declared_names.size() + 4);
+}
+
+TEST_CASE("a name that is not known is no dimension of CloudWatch's", "[observability][metrics]") {
+  const auto line = nlohmann::json::parse(
+      cloudwatch_line(figures(), figures(), {"shardId-1", {}, {}, {}}, source().date));
+  CHECK(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] ==
+        nlohmann::json::parse(R"([[],["Shard"]])"));
+}
+
+}  // namespace kclxx::observability

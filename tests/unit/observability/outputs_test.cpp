@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// What writes on threads of its own: the queue of the observers, and the built-in outputs.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <sys/stat.h>
+#include <utility>
+#include <vector>
+
+#include "observability/metrics_file.hpp"
+#include "observability/metrics_outputs.hpp"
+#include "observability/observation.hpp"
+#include "observability/observer_queue.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kclxx::observability {
+
+namespace {
+
+namespace fs = std::filesystem;
+using test::temporary_folder;
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+const auto in_time = [] { return clock::now() + 30s; };
+
+event_source source() {
+  return {std::make_shared<shard_names>(shard_names{"shardId-3", "orders", "billing", {}}),
+          clock::now(), std::chrono::system_clock::now()};
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  return names;
+}
+
+/// Waits until the other thread has brought something about.
+template <class Condition>
+bool comes_true(Condition condition) {
+  for (const auto end = in_time(); clock::now() < end; std::this_thread::sleep_for(2ms)) {
+    if (condition()) return true;
+  }
+  return false;
+}
+
+class counting final : public observer {
+ public:
+  void on_event(const event_source&, const shard_event&) override { ++events; }
+  void on_events_dropped(const event_source&, std::uint64_t count) override { dropped += count; }
+  std::atomic<std::uint64_t> events = 0;
+  std::atomic<std::uint64_t> dropped = 0;
+};
+
+/// Does not return from its first event until it is released.
+class blocking final : public observer {
+ public:
+  void on_event(const event_source&, const shard_event&) override {
+    std::unique_lock lock(mutex_);
+    is_entered_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return is_released_; });
+  }
+  void wait_until_entered() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_entered_; });
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    is_released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_entered_ = false;
+  bool is_released_ = false;
+};
+
+const auto no_throw = [](const std::exception_ptr&) { FAIL("no observer throws here"); };
+
+/// The log of an output, read by the test's thread.
+class kept_log {
+ public:
+  [[nodiscard]] metrics_outputs::log writer() {
+    return [this](log_level, const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(text);
+    };
+  }
+  [[nodiscard]] std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+TEST_CASE("all events reach an observer that keeps up, in their order", "[observability][queue]") {
+  class ordered final : public observer {
+   public:
+    void on_batch_delivered(const event_source&, const batch_delivered& event) override {
+      is_ordered = is_ordered && event.records == next;
+      ++next;
+    }
+    std::size_t next = 0;
+    bool is_ordered = true;
+  };
+  const auto seen = std::make_shared<ordered>();
+  observer_queue queue({seen}, no_throw);
+  const auto from = source();
+  for (std::size_t i = 0; i < 10'000; ++i) queue.push(from, batch_delivered{.records = i});
+  CHECK(queue.finish(in_time()));
+  CHECK(seen->next == 10'000);
+  CHECK(seen->is_ordered);
+}
+
+TEST_CASE("an event is delivered without another one that follows", "[observability][queue]") {
+  const auto seen = std::make_shared<counting>();
+  observer_queue queue({seen}, no_throw);
+  queue.push(source(), lease_gained{});
+  CHECK(comes_true([&] { return seen->events == 1; }));
+}
+
+TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits",
+          "[observability][queue]") {
+  const auto slow = std::make_shared<blocking>();
+  const auto seen = std::make_shared<counting>();
+  observer_queue queue({slow, seen}, no_throw);
+  const auto from = source();
+  queue.push(from, lease_gained{});
+  slow->wait_until_entered();
+  for (std::size_t i = 0; i < observer_queue::capacity + 17; ++i) {
+    queue.push(from, batch_delivered{});
+  }
+  slow->release();
+  CHECK(queue.finish(in_time()));
+  CHECK(seen->events == observer_queue::capacity + 1);
+  CHECK(seen->dropped == 17);
+}
+
+TEST_CASE("an observer that does not return is given up", "[observability][queue]") {
+  const auto slow = std::make_shared<blocking>();
+  {
+    observer_queue queue({slow}, no_throw);
+    queue.push(source(), lease_gained{});
+    slow->wait_until_entered();
+    CHECK_FALSE(queue.finish(clock::now() + 10ms));
+  }  // the destructor does not wait either
+  slow->release();
+}
+
+TEST_CASE("what an observer throws first is reported, and the others go on",
+          "[observability][queue]") {
+  class throwing final : public observer {
+   public:
+    void on_event(const event_source&, const shard_event&) override {
+      throw std::runtime_error("no disk");
+    }
+  };
+  std::atomic<int> reported = 0;
+  const auto seen = std::make_shared<counting>();
+  observer_queue queue({std::make_shared<throwing>(), seen},
+                       [&](const std::exception_ptr&) { ++reported; });
+  queue.push(source(), lease_gained{});
+  queue.push(source(), batch_delivered{});
+  CHECK(queue.finish(in_time()));
+  CHECK(reported == 1);
+  CHECK(seen->events == 2);
+}
+
+TEST_CASE("a file is replaced as a whole, and readable for all", "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  const mode_t before = ::umask(077);
+  metrics_file file(path.string());
+  CHECK_FALSE(file.write("one\n"));
+  CHECK_FALSE(file.write("two\n"));
+  ::umask(before);
+  CHECK(content(path) == "two\n");
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"kclxx.a.b.prom"});
+  CHECK((fs::status(path).permissions() & fs::perms::others_read) != fs::perms::none);
+  file.remove();
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("the file of the process that has the shard now is not removed",
+          "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  metrics_file former(path.string());
+  metrics_file present(path.string());
+  CHECK_FALSE(former.write("former\n"));
+  CHECK_FALSE(present.write("present\n"));
+  former.remove();
+  CHECK(content(path) == "present\n");
+}
+
+TEST_CASE("a file that cannot be written is an error, and leaves nothing",
+          "[observability][file]") {
+  const temporary_folder folder;
+  metrics_file file((folder.path() / "missing" / "x.prom").string());
+  CHECK(file.write("text") == std::errc::no_such_file_or_directory);
+  fs::create_directory(folder.path() / "y.prom");
+  metrics_file is_directory((folder.path() / "y.prom").string());
+  CHECK(is_directory.write("text"));
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"y.prom"});
+}
+
+TEST_CASE("the text file is there with the lease, and gone when it ends",
+          "[observability][outputs]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
+  kept_log log;
+  metrics_outputs outputs({.directory = folder.path().string()}, log.writer());
+  outputs.record(source(), lease_gained{});
+  CHECK(comes_true([&] { return fs::exists(path); }));
+  CHECK(content(path).find("kclxx_records_total{") != std::string::npos);
+  outputs.record(source(), lease_ended{lease_ended::reason::lost});
+  CHECK(comes_true([&] { return !fs::exists(path); }));
+  outputs.record(source(), session_ended{exit_status::ok});
+  CHECK(outputs.finish(in_time()));
+  CHECK(names_in(folder.path()).empty());
+  CHECK(log.lines().empty());
+}
+
+TEST_CASE("exit status 0 removes the file; any other leaves the last figures in it",
+          "[observability][outputs]") {
+  for (const exit_status status : {exit_status::ok, exit_status::callback_failed}) {
+    const temporary_folder folder;
+    const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
+    kept_log log;
+    metrics_outputs outputs({.directory = folder.path().string()}, log.writer());
+    outputs.record(source(), lease_gained{});
+    outputs.record(source(), batch_delivered{.records = 4711});
+    outputs.record(source(), session_ended{status});
+    CHECK(outputs.finish(in_time()));
+    const bool is_kept = content(path).find("} 4711\n") != std::string::npos;
+    CHECK(is_kept == (status != exit_status::ok));
+  }
+}
+
+TEST_CASE("the text file follows the figures", "[observability][outputs]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
+  kept_log log;
+  metrics_outputs outputs({.directory = folder.path().string(), .write_interval = 5ms},
+                          log.writer());
+  outputs.record(source(), lease_gained{});
+  outputs.record(source(), batch_delivered{.records = 4711});
+  CHECK(comes_true([&] { return content(path).find("} 4711\n") != std::string::npos; }));
+}
+
+TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {
+  const temporary_folder folder;
+  kept_log log;
+  {
+    metrics_outputs outputs(
+        {.directory = (folder.path() / "missing").string(), .write_interval = 1ms}, log.writer());
+    outputs.record(source(), lease_gained{});
+    CHECK(comes_true([&] { return !log.lines().empty(); }));
+    std::this_thread::sleep_for(20ms);  // several writes
+    CHECK(outputs.finish(in_time()));
+  }
+  REQUIRE(log.lines().size() == 1);
+  CHECK(log.lines()[0] == "cannot write the metrics to " +
+                              (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
+                              ": No such file or directory");
+}
+
+TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
+  kept_log log;
+  metrics_outputs outputs({.summary_interval = 20ms}, log.writer());
+  outputs.record(source(), lease_gained{});
+  outputs.record(source(), batch_delivered{.records = 3});
+  CHECK(comes_true([&] { return !log.lines().empty(); }));
+  outputs.record(source(), batch_delivered{.records = 4});
+  CHECK(outputs.finish(in_time()));
+  std::size_t records = 0;
+  for (const std::string& line : log.lines()) {
+    const std::size_t begin = line.find(": ") + 2;
+    records += std::stoul(line.substr(begin));
+  }
+  CHECK(records == 7);
+}
+
+TEST_CASE("the environment switches the outputs on, and bad values are described",
+          "[observability][outputs]") {
+  ::setenv("KCLXX_METRICS_DIR", "/var/lib/metrics", 1);
+  ::setenv("KCLXX_SUMMARY_SECONDS", "60", 1);
+  ::setenv("KCLXX_CLOUDWATCH_SECONDS", "a minute", 1);
+  std::vector<std::string> problems;
+  const metrics_options options = with_environment({}, problems);
+  ::unsetenv("KCLXX_METRICS_DIR");
+  ::unsetenv("KCLXX_SUMMARY_SECONDS");
+  ::unsetenv("KCLXX_CLOUDWATCH_SECONDS");
+  CHECK(options.directory == "/var/lib/metrics");
+  CHECK(options.summary_interval == 60s);
+  CHECK(options.cloudwatch_interval == 0s);
+  CHECK(problems == std::vector<std::string>{
+                        "KCLXX_CLOUDWATCH_SECONDS=a minute is not a number of seconds from 0 to "
+                        "86400: it is ignored"});
+  CHECK(with_environment({}, problems).directory.empty());
+}
+
+TEST_CASE("nothing is made when nobody watches", "[observability][outputs]") {
+  CHECK(observation::make({}, {}, {}) == nullptr);
+}
+
+}  // namespace kclxx::observability
