@@ -8,6 +8,8 @@
 
 namespace kclxx::daemon_model {
 
+using protocol::action_kind;
+
 namespace {
 
 constexpr std::string_view null = "null";
@@ -45,20 +47,20 @@ void append_text_or_null(std::string& out, const std::optional<std::string_view>
   }
 }
 
-void append_record(std::string& out, const record& one) {
+void append_record(std::string& out, const record& from) {
   out.append("{\"data\":");
-  if (one.has_data()) {
+  if (from.has_data()) {
     out += '"';
-    protocol::append_base64(out, one.data());
+    protocol::append_base64(out, from.data());
     out += '"';
   } else {
     out.append(null);
   }
   out.append(",\"partitionKey\":");
-  append_text_or_null(out, one.partition_key());
-  out.append(",\"sequenceNumber\":\"").append(one.sequence_number());
+  append_text_or_null(out, from.partition_key());
+  out.append(",\"sequenceNumber\":\"").append(from.sequence_number());
   out.append("\",\"approximateArrivalTimestamp\":");
-  if (const auto arrival = one.approximate_arrival_timestamp()) {
+  if (const auto arrival = from.approximate_arrival_timestamp()) {
     append_number(
         out,
         std::chrono::duration_cast<std::chrono::milliseconds>(arrival->time_since_epoch()).count());
@@ -66,11 +68,30 @@ void append_record(std::string& out, const record& one) {
     out.append(null);
   }
   out.append(",\"subSequenceNumber\":");
-  append_number(out, static_cast<std::int64_t>(one.sub_sequence_number()));
+  append_number(out, static_cast<std::int64_t>(from.sub_sequence_number()));
   out.append(",\"action\":\"record\"}");
 }
 
 }  // namespace
+
+std::string_view action_name(action_kind what, kcl_version version) {
+  const bool is_ending = what == action_kind::lease_lost || what == action_kind::shard_ended;
+  return is_ending && version != kcl_version::v3 ? "shutdown" : protocol::action_name(what);
+}
+
+std::string action_line(action_kind what, kcl_version version) {
+  const std::string_view name = action_name(what, version);
+  std::string line = R"({"action":")" + std::string(name) + '"';
+  if (name == "shutdown") {
+    const bool is_end = what == action_kind::shard_ended;
+    const bool is_first = version == kcl_version::v1;
+    line.append(R"(,"reason":")");
+    line.append(is_end ? (is_first ? "TERMINATE" : "SHARD_END")
+                       : (is_first ? "ZOMBIE" : "LEASE_LOST"));
+    line += '"';
+  }
+  return line + '}';
+}
 
 std::string initialize_line(std::string_view shard_id,
                             const std::optional<sequence_position>& position) {
@@ -92,10 +113,10 @@ void append_process_records(std::string& out, std::span<const record> records,
                             std::optional<std::int64_t> millis_behind_latest) {
   out.append("{\"action\":\"processRecords\",\"records\":[");
   bool is_first = true;
-  for (const record& one : records) {
+  for (const record& each : records) {
     if (!is_first) out += ',';
     is_first = false;
-    append_record(out, one);
+    append_record(out, each);
   }
   out.append("],\"millisBehindLatest\":");
   if (millis_behind_latest) {
@@ -112,23 +133,6 @@ std::string process_records_line(std::span<const record> records,
   append_process_records(out, records, millis_behind_latest);
   return out;
 }
-
-std::string shard_ended_line(generation version) {
-  return version == generation::v1 ? R"({"action":"shutdown","reason":"TERMINATE"})"
-                                   : R"({"action":"shardEnded"})";
-}
-
-std::string lease_lost_line(generation version) {
-  return version == generation::v1 ? R"({"action":"shutdown","reason":"ZOMBIE"})"
-                                   : R"({"action":"leaseLost"})";
-}
-
-std::string shutdown_line(shutdown_reason reason) {
-  return reason == shutdown_reason::shard_end ? R"({"action":"shutdown","reason":"SHARD_END"})"
-                                              : R"({"action":"shutdown","reason":"LEASE_LOST"})";
-}
-
-std::string shutdown_requested_line() { return R"({"action":"shutdownRequested"})"; }
 
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,
                             std::optional<std::int64_t> sub_sequence_number,

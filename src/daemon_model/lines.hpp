@@ -12,13 +12,18 @@
 #include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
 
+#include "protocol/message.hpp"
+
 namespace kclxx::daemon_model {
 
-/// Which daemon: the KCL's major version.
-enum class generation { v1, v2, v3 };
+/// Which daemon. 2.x after 2.0 behaves as 3.x does.
+enum class kcl_version { v1, v2_0, v3 };
 
-/// Why the older daemons call shutdown.
-enum class shutdown_reason { shard_end, lease_lost };
+/// The name in this daemon's line, which the status must repeat.
+std::string_view action_name(protocol::action_kind what, kcl_version version);
+
+/// The line of an action that has no fields but a reason: an ending, or shutdownRequested.
+std::string action_line(protocol::action_kind what, kcl_version version = kcl_version::v3);
 
 /// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,
@@ -31,14 +36,6 @@ std::string process_records_line(std::span<const record> records,
 /// The same, appended; for callers that reuse their memory.
 void append_process_records(std::string& out, std::span<const record> records,
                             std::optional<std::int64_t> millis_behind_latest);
-
-/// shardEnded, or 1.x's shutdown with TERMINATE.
-std::string shard_ended_line(generation version);
-/// leaseLost, or 1.x's shutdown with ZOMBIE.
-std::string lease_lost_line(generation version);
-/// 2.0's shutdown, with SHARD_END or LEASE_LOST; later ones of 2.x write as 3.x does.
-std::string shutdown_line(shutdown_reason reason);
-std::string shutdown_requested_line();
 
 /// The answer to a checkpoint: what was asked for, as the daemon understood it, and the simple
 /// name of the exception, if any.

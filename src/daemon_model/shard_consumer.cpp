@@ -8,29 +8,29 @@
 
 namespace kclxx::daemon_model {
 
-bool shard_consumer::can_call(call_kind what) const noexcept {
+bool shard_consumer::can_call(action_kind what) const noexcept {
   if (open_ || closed_) return false;
-  if (what == call_kind::initialize) return !is_initialized_;
+  if (what == action_kind::initialize) return !is_initialized_;
   if (!is_initialized_) return false;
   // P28: after shutdownRequested come an ending or the end of input, never records.
-  if (what == call_kind::process_records || what == call_kind::shutdown_requested) {
+  if (what == action_kind::process_records || what == action_kind::shutdown_requested) {
     return !shutdown_was_requested_;
   }
   return true;
 }
 
-void shard_consumer::call(call_kind what, std::string_view action,
-                          const std::optional<sequence_position>& largest, happenings& out) {
+void shard_consumer::call(action_kind what, std::string_view action,
+                          const std::optional<sequence_position>& largest, daemon_events& out) {
   if (largest) checkpointer_.deliver(*largest);
-  if (what == call_kind::shard_ended) checkpointer_.begin_shard_end();
-  if (what == call_kind::lease_lost) lease_.lose();
-  if (what == call_kind::initialize) is_initialized_ = true;
-  if (what == call_kind::shutdown_requested) shutdown_was_requested_ = true;
+  if (what == action_kind::shard_ended) checkpointer_.begin_shard_end();
+  if (what == action_kind::lease_lost) lease_.lose();
+  if (what == action_kind::initialize) is_initialized_ = true;
+  if (what == action_kind::shutdown_requested) shutdown_was_requested_ = true;
   open_ = open_call{what, std::string(action)};
   read(out);
 }
 
-void shard_consumer::on_line(std::string_view line, happenings& out) {
+void shard_consumer::on_line(std::string_view line, daemon_events& out) {
   if (closed_) {
     out.emplace_back(lost_line{std::string(line)});
     return;
@@ -43,25 +43,25 @@ void shard_consumer::on_line(std::string_view line, happenings& out) {
   read(out);
 }
 
-void shard_consumer::on_end_of_output(happenings& out) {
+void shard_consumer::on_end_of_output(daemon_events& out) {
   if (std::exchange(output_ended_, true)) return;
   read(out);
 }
 
-void shard_consumer::on_timeout(happenings& out) {
+void shard_consumer::on_timeout(daemon_events& out) {
   if (!open_) return;
   open_.reset();
   closed_ = worker_ended_ = true;
   out.emplace_back(worker_ended{"timeoutInSeconds passed: the JVM halts"});
 }
 
-void shard_consumer::close(happenings& out) {
+void shard_consumer::close(daemon_events& out) {
   if (closed_) return;
   open_.reset();
   close_child(out);
 }
 
-void shard_consumer::read(happenings& out) {
+void shard_consumer::read(daemon_events& out) {
   while (open_ && !unread_.empty()) {
     const std::string line = std::move(unread_.front());
     unread_.pop_front();
@@ -70,8 +70,8 @@ void shard_consumer::read(happenings& out) {
   if (open_ && output_ended_) fail("the child's output ended", out);
 }
 
-void shard_consumer::read_line(const std::string& line, happenings& out) {
-  const child_line message = parse_child_line(line);
+void shard_consumer::read_line(const std::string& line, daemon_events& out) {
+  const child_message message = parse_child_message(line);
   if (const auto* status = std::get_if<child_status>(&message)) {
     if (status->response_for == open_->action) {
       finish(out);
@@ -96,12 +96,12 @@ void shard_consumer::read_line(const std::string& line, happenings& out) {
 }
 
 bool shard_consumer::has_checkpointer() const noexcept {
-  if (open_->what == call_kind::initialize) return false;
+  if (open_->what == action_kind::initialize) return false;
   // 1.x hands its ZOMBIE a checkpointer; its lease is gone (P38).
-  return open_->what != call_kind::lease_lost || version_ == generation::v1;
+  return open_->what != action_kind::lease_lost || version_ == kcl_version::v1;
 }
 
-void shard_consumer::answer(const child_checkpoint& asked, happenings& out) {
+void shard_consumer::answer(const child_checkpoint& asked, daemon_events& out) {
   shard_record_processor_checkpointer::outcome result{"InvalidStateException", {}};
   if (has_checkpointer()) result = checkpointer_.checkpoint(asked);
   out.emplace_back(
@@ -109,20 +109,20 @@ void shard_consumer::answer(const child_checkpoint& asked, happenings& out) {
                checkpoint_line(asked.sequence_number, asked.sub_sequence_number, result.error)});
 }
 
-void shard_consumer::finish(happenings& out) {
-  const call_kind what = open_->what;
+void shard_consumer::finish(daemon_events& out) {
+  const action_kind what = open_->what;
   open_.reset();
   out.emplace_back(returned{what});
-  if (what == call_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
+  if (what == action_kind::shard_ended && checkpointer_.last() != sequence_position("SHARD_END")) {
     out.emplace_back(shard_end_not_checkpointed{});
   }
-  if (what == call_kind::shard_ended || what == call_kind::lease_lost) close_child(out);
+  if (what == action_kind::shard_ended || what == action_kind::lease_lost) close_child(out);
 }
 
-void shard_consumer::fail(std::string why, happenings& out) {
+void shard_consumer::fail(std::string why, daemon_events& out) {
   const open_call was = *std::exchange(open_, std::nullopt);
   why = was.action + ": " + why;
-  if (was.what == call_kind::shutdown_requested) {
+  if (was.what == action_kind::shutdown_requested) {
     // Only logged (P27); what comes next meets whatever is left of the child.
     out.emplace_back(failed{was.what, std::move(why)});
     return;
@@ -132,7 +132,7 @@ void shard_consumer::fail(std::string why, happenings& out) {
   out.emplace_back(worker_ended{std::move(why)});
 }
 
-void shard_consumer::close_child(happenings& out) {
+void shard_consumer::close_child(daemon_events& out) {
   closed_ = true;
   out.emplace_back(close_input{});
   for (std::string& line : unread_) out.emplace_back(lost_line{std::move(line)});

@@ -12,14 +12,13 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "daemon_model/checkpointer.hpp"
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 #include "daemon_model/lease.hpp"
 #include "daemon_model/lines.hpp"
 
 namespace kclxx::daemon_model {
 
-/// What the daemon can ask of the child. `shutdown_*` are the 1.x and 2.0 endings.
-enum class call_kind { initialize, process_records, lease_lost, shard_ended, shutdown_requested };
+using protocol::action_kind;
 
 /// A checkpoint line from the child was answered.
 struct answered {
@@ -41,13 +40,13 @@ struct skipped {
 
 /// The status came that the open call waited for.
 struct returned {
-  call_kind what;
+  action_kind what;
   bool operator==(const returned&) const = default;
 };
 
 /// The call failed, but the daemon continues (shutdownRequested only: it is logged).
 struct failed {
-  call_kind what;
+  action_kind what;
   std::string why;
   bool operator==(const failed&) const = default;
 };
@@ -75,9 +74,9 @@ struct worker_ended {
   bool operator==(const worker_ended&) const = default;
 };
 
-using happening = std::variant<answered, skipped, returned, failed, shard_end_not_checkpointed,
-                               close_input, lost_line, worker_ended>;
-using happenings = std::vector<happening>;
+using daemon_event = std::variant<answered, skipped, returned, failed, shard_end_not_checkpointed,
+                                  close_input, lost_line, worker_ended>;
+using daemon_events = std::vector<daemon_event>;
 
 /// One shard's side of the daemon: the KCL's ShardConsumer, the checkpointer, and the
 /// MultiLangDaemon's protocol with its child, as a state machine. It receives what the daemon wants
@@ -88,33 +87,33 @@ using happenings = std::vector<happening>;
 class shard_consumer {
  public:
   /// `of` outlives this object.
-  shard_consumer(generation version, lease& of)
+  shard_consumer(kcl_version version, lease& of)
       : version_(version), lease_(of), checkpointer_(version, of) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
   /// has, and that the status must repeat. `largest`: the highest position among the records of
   /// process_records. Lines that the child wrote before are read first, as from a pipe.
   /// Precondition: can_call(what).
-  void call(call_kind what, std::string_view action,
-            const std::optional<sequence_position>& largest, happenings& out);
+  void call(action_kind what, std::string_view action,
+            const std::optional<sequence_position>& largest, daemon_events& out);
   /// Whether a daemon would do this now: initialize first and once, nothing after an ending but
   /// the end of input, no records after shutdownRequested.
-  [[nodiscard]] bool can_call(call_kind what) const noexcept;
+  [[nodiscard]] bool can_call(action_kind what) const noexcept;
 
   /// A line (without its newline) from the child; it waits unread between calls (P25). To the
   /// daemon a carriage return ends a line, too.
-  void on_line(std::string_view line, happenings& out);
+  void on_line(std::string_view line, daemon_events& out);
   /// The child closed its stdout, or died.
-  void on_end_of_output(happenings& out);
+  void on_end_of_output(daemon_events& out);
   /// timeoutInSeconds passed while a call was open: the JVM halts, without any hook (P30).
-  void on_timeout(happenings& out);
+  void on_timeout(daemon_events& out);
   /// The worker stops between two calls, as after a SIGTERM or a failure of another shard: the
   /// child's stdin is closed.
-  void close(happenings& out);
+  void close(daemon_events& out);
 
   [[nodiscard]] bool is_waiting() const noexcept { return open_.has_value(); }
   /// The call whose status is waited for. Precondition: is_waiting().
-  [[nodiscard]] call_kind waits_for() const noexcept { return open_->what; }
+  [[nodiscard]] action_kind waits_for() const noexcept { return open_->what; }
   /// The child's stdin is closed.
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
   [[nodiscard]] bool has_worker_ended() const noexcept { return worker_ended_; }
@@ -124,19 +123,19 @@ class shard_consumer {
 
  private:
   struct open_call {
-    call_kind what;
+    action_kind what;
     std::string action;
   };
 
-  void read(happenings& out);
-  void read_line(const std::string& line, happenings& out);
-  void answer(const child_checkpoint& asked, happenings& out);
+  void read(daemon_events& out);
+  void read_line(const std::string& line, daemon_events& out);
+  void answer(const child_checkpoint& asked, daemon_events& out);
   [[nodiscard]] bool has_checkpointer() const noexcept;
-  void finish(happenings& out);
-  void fail(std::string why, happenings& out);
-  void close_child(happenings& out);
+  void finish(daemon_events& out);
+  void fail(std::string why, daemon_events& out);
+  void close_child(daemon_events& out);
 
-  generation version_;
+  kcl_version version_;
   lease& lease_;
   shard_record_processor_checkpointer checkpointer_;
   std::deque<std::string> unread_;
@@ -148,7 +147,6 @@ class shard_consumer {
   bool worker_ended_ = false;
 };
 
-const char* to_string(call_kind value) noexcept;
-std::ostream& operator<<(std::ostream& out, const happening& one);
+std::ostream& operator<<(std::ostream& out, const daemon_event& event);
 
 }  // namespace kclxx::daemon_model

@@ -65,11 +65,11 @@ void child::arm(session::timer which, std::chrono::milliseconds after) {
 }
 
 void child::call(session::call what) {
-  if (what.what == session::callback::initialize) {
+  if (what.what == protocol::action_kind::initialize) {
     shard_id_ = what.shard_id;
     set_names();
   }
-  if (what.what == session::callback::lease_lost) timers_.end();
+  if (what.what == protocol::action_kind::lease_lost) timers_.end();
   call_ = std::move(what);
 }
 

@@ -41,7 +41,7 @@ class child final : public shard_service,
   struct surroundings {
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;
-    std::function<void(session::callback)> callback_begins;
+    std::function<void(protocol::action_kind)> callback_begins;
     std::function<void(exit_status)> left;
   };
   struct configuration {

@@ -9,7 +9,7 @@
 
 namespace kclxx::testing {
 
-using daemon_model::call_kind;
+using protocol::action_kind;
 
 daemon::daemon(processor_factory make_processor, const run_options& options, daemon_options with)
     : simulation_(
@@ -48,17 +48,17 @@ daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
 }
 
 daemon& daemon::lose_lease() {
-  simulation_->call("lose_lease", call_kind::lease_lost);
+  simulation_->call("lose_lease", action_kind::lease_lost);
   return *this;
 }
 
 daemon& daemon::end_shard() {
-  simulation_->call("end_shard", call_kind::shard_ended);
+  simulation_->call("end_shard", action_kind::shard_ended);
   return *this;
 }
 
 daemon& daemon::request_shutdown() {
-  simulation_->call("request_shutdown", call_kind::shutdown_requested);
+  simulation_->call("request_shutdown", action_kind::shutdown_requested);
   return *this;
 }
 
@@ -142,6 +142,6 @@ record_processor& daemon::any_processor() const {
   return *found;
 }
 
-std::ostream& operator<<(std::ostream& out, const daemon& one) { return out << one.dialogue(); }
+std::ostream& operator<<(std::ostream& out, const daemon& of) { return out << of.dialogue(); }
 
 }  // namespace kclxx::testing

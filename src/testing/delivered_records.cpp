@@ -63,8 +63,8 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
                                                 std::optional<milliseconds> behind_latest) {
   std::vector<sequence_position> positions;
   auto highest = highest_;
-  for (const record::fields& one : records) {
-    positions.push_back(place(one, one_above(highest)));
+  for (const record::fields& fields : records) {
+    positions.push_back(place(fields, one_above(highest)));
     if (highest && positions.back() <= *highest) {
       throw std::invalid_argument("deliver_records: " + to_string(positions.back()) +
                                   " is not after " + to_string(*highest) +

@@ -39,15 +39,15 @@ void observations::answered(const daemon_model::answered& answer, const sequence
   note("daemon", answer.line);
 }
 
-void observations::happened(const daemon_model::happening& one) {
+void observations::happened(const daemon_model::daemon_event& event) {
   std::ostringstream text;
-  text << one;
+  text << event;
   note("daemon", text.str());
 }
 
-void observations::callback(session::callback what) {
-  callbacks_.emplace_back(session::to_string(what));
-  note("callback", session::to_string(what));
+void observations::callback(protocol::action_kind what) {
+  callbacks_.emplace_back(protocol::callback_name(what));
+  note("callback", protocol::callback_name(what));
 }
 
 void observations::log(const log_entry& entry) {

@@ -25,8 +25,8 @@ class observations {
   /// `last`: what is persisted, for an answer without a position.
   void answered(const daemon_model::answered& answer, const sequence_position& last);
   /// Whatever else the daemon did.
-  void happened(const daemon_model::happening& one);
-  void callback(session::callback what);
+  void happened(const daemon_model::daemon_event& event);
+  void callback(protocol::action_kind what);
   void log(const log_entry& entry);
   /// A line of the dialogue; long ones are cut short.
   void note(std::string_view who, std::string_view what);

@@ -2,17 +2,44 @@
 #include "testing/simulation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
-#include "testing/calls.hpp"
+#include "protocol/json_string.hpp"
 
 namespace kclxx::testing {
 
 namespace {
 
-using daemon_model::call_kind;
+using daemon_model::kcl_version;
+using protocol::action_kind;
+
+kcl_version model_version(daemon_version version) {
+  switch (version) {
+    case daemon_version::v1:
+      return kcl_version::v1;
+    case daemon_version::v2_0:
+      return kcl_version::v2_0;
+    case daemon_version::v3:
+      break;
+  }
+  return kcl_version::v3;
+}
+
+/// An action that no daemon has so far. Errors: std::invalid_argument when one has.
+std::string unknown_line(std::string_view action) {
+  constexpr std::array<std::string_view, 7> known{"initialize", "processRecords",    "leaseLost",
+                                                  "shardEnded", "shutdownRequested", "shutdown",
+                                                  "checkpoint"};
+  if (std::find(known.begin(), known.end(), action) != known.end()) {
+    throw std::invalid_argument("send_unknown_action: " + std::string(action) + " is a known one");
+  }
+  std::string line = R"({"action":)";
+  protocol::append_quoted(line, action);
+  return line + "}";
+}
 
 }  // namespace
 
@@ -41,12 +68,12 @@ void daemon::simulation::start_child() {
       clock_, usage_,
       testing::child::surroundings{[this](std::string_view line) {
                                      if (!line.empty()) seen_.note("child", line);
-                                     daemon_model::happenings out;
+                                     daemon_model::daemon_events out;
                                      consumer_->on_line(line, out);
                                      take(std::move(out));
                                    },
                                    [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](session::callback what) { on_callback(what); },
+                                   [this](protocol::action_kind what) { on_callback(what); },
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
@@ -58,7 +85,7 @@ void daemon::simulation::own_lease(const sequence_position& position) {
     faults_.pop_front();
     return name;
   });
-  consumer_.emplace(generation(with_.version), lease_);
+  consumer_.emplace(model_version(with_.version), lease_);
 }
 
 void daemon::simulation::verb(const char* name, const std::function<void()>& body) {
@@ -73,21 +100,21 @@ void daemon::simulation::verb(const char* name, const std::function<void()>& bod
   usage_->raise_remembered();
 }
 
-void daemon::simulation::require(const char* name, call_kind what) const {
+void daemon::simulation::require(const char* name, action_kind what) const {
   if (const std::string why = why_not(what); !why.empty()) {
     throw std::logic_error(std::string(name) + ": " + why);
   }
 }
 
-std::string daemon::simulation::why_not(call_kind what) const {
+std::string daemon::simulation::why_not(action_kind what) const {
   if (child_->is_killed()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
   if (consumer_->can_call(what)) return {};
-  if (what == call_kind::initialize) return "the shard is initialized already";
+  if (what == action_kind::initialize) return "the shard is initialized already";
   if (!is_initialized_) return "initialize comes first";
   if (consumer_->is_waiting()) {
     return "the daemon waits for the status of " +
-           std::string(daemon_model::to_string(consumer_->waits_for()));
+           std::string(protocol::action_name(consumer_->waits_for()));
   }
   return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
 }
@@ -97,7 +124,7 @@ std::string daemon::simulation::how_it_left() const {
       "the child has left with exit status " + std::to_string(static_cast<int>(*child_->status()));
   const auto last =
       std::find_if(seen_.log().rbegin(), seen_.log().rend(),
-                   [](const log_entry& one) { return one.level == log_level::error; });
+                   [](const log_entry& entry) { return entry.level == log_level::error; });
   if (*child_->status() != kclxx::exit_status::ok && last != seen_.log().rend()) {
     text += " (" + last->text + ")";
   }
@@ -117,7 +144,7 @@ void daemon::simulation::run_until_quiet() {
     const auto timer = child_->next_timer();
     if (!timer) {
       throw std::logic_error("the daemon waits for the status of " +
-                             std::string(daemon_model::to_string(consumer_->waits_for())) +
+                             std::string(protocol::action_name(consumer_->waits_for())) +
                              ", and nothing can bring it");
     }
     clock_->move_to(*timer);
@@ -125,11 +152,11 @@ void daemon::simulation::run_until_quiet() {
   }
 }
 
-void daemon::simulation::send(call_kind what, std::string_view action, std::string line,
+void daemon::simulation::send(action_kind what, std::string_view action, std::string line,
                               const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
-  daemon_model::happenings out;
+  daemon_model::daemon_events out;
   consumer_->call(what, action, largest, out);
   take(std::move(out));
 }
@@ -137,9 +164,9 @@ void daemon::simulation::send(call_kind what, std::string_view action, std::stri
 void daemon::simulation::initialize(std::string_view shard_id, const sequence_position& start) {
   verb("initialize", [&] {
     if (is_initialized_ && child_->is_killed()) {
-      throw std::logic_error("initialize: " + why_not(call_kind::initialize));
+      throw std::logic_error("initialize: " + why_not(action_kind::initialize));
     }
-    require("initialize", call_kind::initialize);
+    require("initialize", action_kind::initialize);
     const bool was_lost = lease_.is_lost();
     shard_id_ = shard_id;
     records_.start_after(start);
@@ -151,35 +178,37 @@ void daemon::simulation::initialize(std::string_view shard_id, const sequence_po
 
 void daemon::simulation::send_initialize() {
   is_initialized_ = true;
-  send(call_kind::initialize, daemon_model::to_string(call_kind::initialize),
+  send(action_kind::initialize, protocol::action_name(action_kind::initialize),
        daemon_model::initialize_line(shard_id_, lease_.checkpoint()), std::nullopt);
 }
 
 void daemon::simulation::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
   verb(name, [&] {
-    require(name, call_kind::process_records);
+    require(name, action_kind::process_records);
     deliver(make(records_));
   });
 }
 
 void daemon::simulation::deliver(delivered_records::batch batch) {
-  send(call_kind::process_records, daemon_model::to_string(call_kind::process_records),
+  send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
 
-void daemon::simulation::call(const char* name, call_kind what) {
+void daemon::simulation::call(const char* name, action_kind what) {
   verb(name, [&] {
     require(name, what);
-    send(what, action_of(what, with_.version), line_of(what, with_.version), std::nullopt);
+    const kcl_version version = model_version(with_.version);
+    send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
+         std::nullopt);
   });
 }
 
 void daemon::simulation::send_unknown_action(std::string_view name) {
   verb("send_unknown_action", [&] {
     // For the model it is a batch without records under another name: it waits for that status.
-    require("send_unknown_action", call_kind::process_records);
-    send(call_kind::process_records, name, unknown_line(name), std::nullopt);
+    require("send_unknown_action", action_kind::process_records);
+    send(action_kind::process_records, name, unknown_line(name), std::nullopt);
   });
 }
 
@@ -188,7 +217,7 @@ void daemon::simulation::end_input() {
   const auto close = [this] {
     if (child_->is_killed()) throw std::logic_error("end_input: the child crashed");
     if (child_->status()) throw std::logic_error("end_input: " + how_it_left());
-    daemon_model::happenings out;
+    daemon_model::daemon_events out;
     consumer_->close(out);
     take(std::move(out));
     child_->settle();
@@ -279,26 +308,26 @@ daemon::milliseconds daemon::simulation::arrival() const {
   return virtual_clock::first_date + clock_->elapsed();
 }
 
-void daemon::simulation::take(daemon_model::happenings happened) {
-  for (daemon_model::happening& one : happened) {
-    if (auto* answer = std::get_if<daemon_model::answered>(&one)) {
+void daemon::simulation::take(daemon_model::daemon_events happened) {
+  for (daemon_model::daemon_event& event : happened) {
+    if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
       seen_.answered(*answer, consumer_->checkpointer().last());
       child_->receive(std::move(answer->line));
-    } else if (!std::holds_alternative<daemon_model::returned>(one)) {
-      seen_.happened(one);
-      if (std::holds_alternative<daemon_model::close_input>(one)) child_->end_input();
+    } else if (!std::holds_alternative<daemon_model::returned>(event)) {
+      seen_.happened(event);
+      if (std::holds_alternative<daemon_model::close_input>(event)) child_->end_input();
     }
   }
 }
 
-void daemon::simulation::on_callback(session::callback what) {
+void daemon::simulation::on_callback(protocol::action_kind what) {
   seen_.callback(what);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
 }
 
 void daemon::simulation::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
-  daemon_model::happenings out;
+  daemon_model::daemon_events out;
   consumer_->on_end_of_output(out);
   take(std::move(out));
 }

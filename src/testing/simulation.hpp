@@ -35,7 +35,7 @@ class daemon::simulation {
   /// `make`: adds the batch to the records; called when it can be delivered.
   void deliver(const char* name,
                const std::function<delivered_records::batch(delivered_records&)>& make);
-  void call(const char* name, daemon_model::call_kind what);
+  void call(const char* name, protocol::action_kind what);
   void send_unknown_action(std::string_view name);
   void end_input();
   void advance(milliseconds time);
@@ -56,19 +56,19 @@ class daemon::simulation {
  private:
   void verb(const char* name, const std::function<void()>& body);
   /// Errors: std::logic_error when a daemon could not do this now.
-  void require(const char* name, daemon_model::call_kind what) const;
-  [[nodiscard]] std::string why_not(daemon_model::call_kind what) const;
+  void require(const char* name, protocol::action_kind what) const;
+  [[nodiscard]] std::string why_not(protocol::action_kind what) const;
   [[nodiscard]] std::string how_it_left() const;
 
   void start_child();
   void own_lease(const sequence_position& position);
-  void send(daemon_model::call_kind what, std::string_view action, std::string line,
+  void send(protocol::action_kind what, std::string_view action, std::string line,
             const std::optional<sequence_position>& largest);
   void send_initialize();
   void deliver(delivered_records::batch batch);
   void run_until_quiet();
-  void take(daemon_model::happenings happened);
-  void on_callback(session::callback what);
+  void take(daemon_model::daemon_events happened);
+  void on_callback(protocol::action_kind what);
   void on_left(kclxx::exit_status status);
 
   processor_factory make_processor_;

@@ -55,16 +55,7 @@ std::string printed(double number) {
   return out.str();
 }
 
-}  // namespace
-
-void cannot_set_up(const std::string& what) {
-  throw command_error(exit_status::setup_failed, what);
-}
-
-void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
-  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
-}
-
+/// NaN is not in the range.
 CLI::Validator seconds_between(double least, double most) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
@@ -77,6 +68,31 @@ CLI::Validator seconds_between(double least, double most) {
                printed(most);
       },
       "");
+}
+
+}  // namespace
+
+void cannot_set_up(const std::string& what) {
+  throw command_error(exit_status::setup_failed, what);
+}
+
+void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
+  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
+}
+
+void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& to,
+                 const std::string& description, double most) {
+  using seconds = std::chrono::duration<double>;
+  command
+      .add_option_function<double>(
+          name,
+          [&to](double value) {
+            to = std::chrono::ceil<std::chrono::milliseconds>(seconds(value));
+          },
+          description)
+      ->check(seconds_between(0.001, most))
+      ->type_name("SECONDS")
+      ->default_str(printed(seconds(to).count()));
 }
 
 void require_child(const invocation& run) {

@@ -2,6 +2,7 @@
 // What all commands of the tool have in common.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <stdexcept>
@@ -61,8 +62,9 @@ void require_child(const invocation& run);
 /// For options with a whole number: decimal digits without a leading zero, in this range.
 CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most);
 
-/// For options with a time: a number in this range, which NaN is not in.
-CLI::Validator seconds_between(double least, double most);
+/// Adds an option with a time in seconds, from 1 ms to `most`. What `to` is then is the default.
+void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& to,
+                 const std::string& description, double most = 86400);
 
 /// Parses, runs the command and gives the process's exit status; messages go to stderr.
 int run_command_line(CLI::App& app, invocation& run, int argc, const char* const* argv);

@@ -9,8 +9,8 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::call_kind;
 using nlohmann::json;
+using protocol::action_kind;
 
 namespace {
 
@@ -26,11 +26,11 @@ std::pair<std::string, std::optional<std::int64_t>> split_position(const std::st
   return {text.substr(0, slash), sub};
 }
 
-call_kind kind_of(const std::string& name) {
-  for (const call_kind kind :
-       {call_kind::initialize, call_kind::process_records, call_kind::lease_lost,
-        call_kind::shard_ended, call_kind::shutdown_requested}) {
-    if (name == daemon_model::to_string(kind)) return kind;
+action_kind kind_of(const std::string& name) {
+  for (const action_kind kind :
+       {action_kind::initialize, action_kind::process_records, action_kind::lease_lost,
+        action_kind::shard_ended, action_kind::shutdown_requested}) {
+    if (name == protocol::action_name(kind)) return kind;
   }
   throw std::runtime_error("'" + name + "' is no call");
 }
@@ -41,14 +41,14 @@ call read_call(const std::string& text) {
   std::string word;
   words >> word;
   call result{.kind = kind_of(word), .millis_behind_latest = 0};
-  if (result.kind == call_kind::initialize) {
+  if (result.kind == action_kind::initialize) {
     words >> word;
     const auto [number, sub] = split_position(word);
     result.shard_id = "shardId-000000000000";
     result.sequence_number = number;
     result.sub_sequence_number = static_cast<std::uint64_t>(sub.value_or(0));
   }
-  while (result.kind == call_kind::process_records && words >> word) {
+  while (result.kind == action_kind::process_records && words >> word) {
     const auto [number, sub] = split_position(word);
     result.records.push_back({.data = "aGVsbG8=",
                               .partition_key = "key",
@@ -61,7 +61,7 @@ call read_call(const std::string& text) {
 
 class child_reader {
  public:
-  explicit child_reader(daemon_model::generation version) : version_(version) {}
+  explicit child_reader(daemon_model::kcl_version version) : version_(version) {}
 
   std::vector<turn> read(const json& pieces) const {
     std::vector<turn> turns(1);
@@ -83,7 +83,8 @@ class child_reader {
   std::string line(const std::string& text) const {
     const std::size_t space = text.find(' ');
     const std::string rest = space == std::string::npos ? "" : text.substr(space + 1);
-    if (text.starts_with("status ")) return status_line(action_name(kind_of(rest), version_));
+    if (text.starts_with("status "))
+      return status_line(daemon_model::action_name(kind_of(rest), version_));
     if (text == "checkpoint null") return checkpoint_line(std::nullopt, std::nullopt);
     if (text.starts_with("checkpoint ")) {
       const auto [number, sub] = split_position(rest);
@@ -92,7 +93,7 @@ class child_reader {
     throw std::runtime_error("'" + text + "' is nothing that a child does");
   }
 
-  daemon_model::generation version_;
+  daemon_model::kcl_version version_;
 };
 
 script read_case(const json& from, const child_reader& child) {
@@ -109,22 +110,22 @@ script line_case(const std::string& line) {
   json from{{"name", "the line " + line}};
   from["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
   from["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(from, child_reader(daemon_model::generation::v3));
+  return read_case(from, child_reader(daemon_model::kcl_version::v3));
 }
 
 }  // namespace
 
 std::vector<script> read_cases(const std::filesystem::path& file,
-                               daemon_model::generation version) {
+                               daemon_model::kcl_version version) {
   std::vector<script> result;
   std::string at;
   try {
     std::ifstream in(file);
     if (!in) throw std::runtime_error("cannot be read");
     const json content = json::parse(in);
-    for (const json& one : content.value("cases", json::array())) {
-      at = ": " + one.value("name", "a case without a name");
-      result.push_back(read_case(one, child_reader(version)));
+    for (const json& item : content.value("cases", json::array())) {
+      at = ": " + item.value("name", "a case without a name");
+      result.push_back(read_case(item, child_reader(version)));
     }
     for (const json& line : content.value("lines", json::array())) {
       at = ": " + line.dump();

@@ -10,15 +10,15 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::call_kind;
 using nlohmann::json;
+using protocol::action_kind;
 
 namespace {
 
 /// The model between a script's calls and a script's child.
 class player {
  public:
-  player(const script& from, daemon_model::generation version)
+  player(const script& from, daemon_model::kcl_version version)
       : script_(from),
         version_(version),
         lease_(sequence_position(from.calls.front().sequence_number,
@@ -42,42 +42,40 @@ class player {
   }
 
  private:
-  void make(const call& one) {
-    send(line_of(one));
+  void make(const call& made) {
+    send(line_of(made));
     std::optional<sequence_position> largest;
-    for (const record_fields& record : one.records) {
+    for (const record_fields& record : made.records) {
       const sequence_position position(record.sequence_number, record.sub_sequence_number);
       if (!largest || *largest < position) largest = position;
     }
-    daemon_model::happenings out;
-    consumer_.call(one.kind, action_name(one.kind, version_), largest, out);
+    daemon_model::daemon_events out;
+    consumer_.call(made.kind, daemon_model::action_name(made.kind, version_), largest, out);
     take(out);
     deliver_lines();
     if (consumer_.is_waiting()) end_output();
   }
 
-  std::string line_of(const call& one) const {
-    switch (one.kind) {
-      case call_kind::initialize:
+  std::string line_of(const call& made) const {
+    switch (made.kind) {
+      case action_kind::initialize:
         return daemon_model::initialize_line(
-            one.shard_id, sequence_position(one.sequence_number, one.sub_sequence_number));
-      case call_kind::process_records:
-        return process_records_line(one);
-      case call_kind::lease_lost:
-        return daemon_model::lease_lost_line(version_);
-      case call_kind::shard_ended:
-        return daemon_model::shard_ended_line(version_);
-      case call_kind::shutdown_requested:
-        return daemon_model::shutdown_requested_line();
+            made.shard_id, sequence_position(made.sequence_number, made.sub_sequence_number));
+      case action_kind::process_records:
+        return process_records_line(made);
+      case action_kind::lease_lost:
+      case action_kind::shard_ended:
+      case action_kind::shutdown_requested:
+        break;
     }
-    std::terminate();
+    return daemon_model::action_line(made.kind, version_);
   }
 
-  static std::string process_records_line(const call& one) {
-    std::vector<std::string> data(one.records.size());
+  static std::string process_records_line(const call& made) {
+    std::vector<std::string> data(made.records.size());
     std::vector<record> records;
     for (std::size_t i = 0; i < data.size(); ++i) {
-      const record_fields& from = one.records[i];
+      const record_fields& from = made.records[i];
       record::fields fields;
       fields.sequence_number = from.sequence_number;
       fields.sub_sequence_number = from.sub_sequence_number;
@@ -92,7 +90,7 @@ class player {
       }
       records.emplace_back(fields);
     }
-    return daemon_model::process_records_line(records, one.millis_behind_latest);
+    return daemon_model::process_records_line(records, made.millis_behind_latest);
   }
 
   /// The daemon's line reaches the child, which takes its turn.
@@ -117,7 +115,7 @@ class player {
   }
 
   void deliver(const std::string& line) {
-    daemon_model::happenings out;
+    daemon_model::daemon_events out;
     consumer_.on_line(line, out);
     take(out);
   }
@@ -127,19 +125,19 @@ class player {
     if (!output_ended_) events_.push_back({{"waits", true}});
     output_ended_ = true;
     if (!unframed_.empty()) deliver(std::exchange(unframed_, {}));
-    daemon_model::happenings out;
+    daemon_model::daemon_events out;
     consumer_.on_end_of_output(out);
     take(out);
   }
 
-  void take(const daemon_model::happenings& all) {
-    for (const daemon_model::happening& one : all) {
-      std::visit([this](const auto& it) { take(it); }, one);
+  void take(const daemon_model::daemon_events& all) {
+    for (const daemon_model::daemon_event& event : all) {
+      std::visit([this](const auto& it) { take(it); }, event);
     }
     // After an ending the real call returns last of all.
     if (returned_) {
-      events_.push_back({{"returns", daemon_model::to_string(*returned_)}});
-      if (*returned_ == call_kind::shard_ended) {
+      events_.push_back({{"returns", protocol::action_name(*returned_)}});
+      if (*returned_ == action_kind::shard_ended) {
         events_.push_back({{"shard_finished", is_finished_}});
       }
       returned_.reset();
@@ -155,7 +153,7 @@ class player {
     send(it.line);
   }
   void take(const daemon_model::skipped& it) {
-    const auto line = daemon_model::parse_child_line(it.line);
+    const auto line = daemon_model::parse_child_message(it.line);
     if (!std::holds_alternative<daemon_model::ignored_line>(line)) return;  // read, and passed over
     events_.push_back({{"skips", protocol::replace_invalid_utf8(it.line)}});
   }
@@ -167,7 +165,7 @@ class player {
   void take(const daemon_model::worker_ended&) { events_.push_back({{"worker_ends", true}}); }
 
   const script& script_;
-  daemon_model::generation version_;
+  daemon_model::kcl_version version_;
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;
   json events_ = json::array();
@@ -176,13 +174,13 @@ class player {
   std::size_t turn_ = 0;
   std::string unframed_;
   bool output_ended_ = false;
-  std::optional<call_kind> returned_;
+  std::optional<action_kind> returned_;
   bool is_finished_ = true;
 };
 
 }  // namespace
 
-json play_on_model(const script& from, daemon_model::generation version) {
+json play_on_model(const script& from, daemon_model::kcl_version version) {
   return player(from, version).play();
 }
 

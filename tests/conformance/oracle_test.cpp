@@ -18,7 +18,7 @@
 
 namespace {
 
-using kclxx::daemon_model::generation;
+using kclxx::daemon_model::kcl_version;
 using namespace kclxx::oracle;
 
 constexpr std::string_view usage =
@@ -39,7 +39,7 @@ Exit status: 0 all agree, 1 some differ (each is printed), 2 it could not be don
 )";
 
 struct options {
-  generation version{};
+  kcl_version version{};
   std::filesystem::path cases{};
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
@@ -87,7 +87,7 @@ options parse(const std::vector<std::string>& arguments) {
   }
   if (version < 1 || version > 3) throw std::runtime_error("--generation wants 1, 2 or 3");
   if (result.java.empty()) throw std::runtime_error("no command of the real classes after --");
-  result.version = std::array{generation::v1, generation::v2, generation::v3}[version - 1];
+  result.version = version == 1 ? kcl_version::v1 : kcl_version::v3;
   return result;
 }
 
@@ -100,7 +100,7 @@ std::vector<script> scripts_for(const options& from) {
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
-      for (script& one : read_cases(file, from.version)) result.push_back(std::move(one));
+      for (script& script : read_cases(file, from.version)) result.push_back(std::move(script));
     }
   }
   for (std::uint64_t i = 0; i < from.random; ++i) {
@@ -121,17 +121,17 @@ struct account {
   const nlohmann::json& events;
 };
 
-bool agree(const script& played, const account& one, const account& other) {
-  if (one.events == other.events) return true;
-  const auto end = one.events.end();
-  const auto other_end = other.events.end();
-  const auto [at, other_at] =
-      std::mismatch(one.events.begin(), end, other.events.begin(), other_end);
+bool agree(const script& played, const account& first, const account& second) {
+  if (first.events == second.events) return true;
+  const auto end = first.events.end();
+  const auto second_end = second.events.end();
+  const auto [at, second_at] =
+      std::mismatch(first.events.begin(), end, second.events.begin(), second_end);
   std::cout << "they differ in: " << played.name << "\n  script: " << to_json(played).dump()
             << "\n  both:\n";
-  print_events(nlohmann::json(std::vector<nlohmann::json>(one.events.begin(), at)));
-  std::cout << "  " << one.whose << ": " << (at == end ? "nothing" : at->dump()) << "\n  "
-            << other.whose << ": " << (other_at == other_end ? "nothing" : other_at->dump())
+  print_events(nlohmann::json(std::vector<nlohmann::json>(first.events.begin(), at)));
+  std::cout << "  " << first.whose << ": " << (at == end ? "nothing" : at->dump()) << "\n  "
+            << second.whose << ": " << (second_at == second_end ? "nothing" : second_at->dump())
             << "\n\n";
   return false;
 }
@@ -142,7 +142,7 @@ void drop_skipped_out_of_place(nlohmann::json& events) {
   std::erase_if(events.get_ref<nlohmann::json::array_t&>(), [](const nlohmann::json& event) {
     return event.contains("skips") &&
            std::holds_alternative<kclxx::daemon_model::unexpected_message>(
-               kclxx::daemon_model::parse_child_line(event["skips"].get<std::string>()));
+               kclxx::daemon_model::parse_child_message(event["skips"].get<std::string>()));
   });
 }
 

@@ -9,8 +9,8 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::call_kind;
-using daemon_model::generation;
+using daemon_model::kcl_version;
+using protocol::action_kind;
 
 namespace {
 
@@ -86,14 +86,14 @@ constexpr std::array base64{"", "YQ==", "YWI=", "YWJj", "+/+/"};
 
 class author {
  public:
-  author(std::uint64_t seed, generation version) : random_(seed), version_(version) {}
+  author(std::uint64_t seed, kcl_version version) : random_(seed), version_(version) {}
 
   script write() {
     script_.name = "random";
     begin();
     for (std::uint64_t batches = below(4); batches > 0; --batches) add_batch();
-    if (one_in(3)) add({.kind = call_kind::shutdown_requested});
-    if (!one_in(4)) add({.kind = one_in(3) ? call_kind::lease_lost : call_kind::shard_ended});
+    if (one_in(3)) add({.kind = action_kind::shutdown_requested});
+    if (!one_in(4)) add({.kind = one_in(3) ? action_kind::lease_lost : action_kind::shard_ended});
     for (std::uint64_t writes = below(6); writes > 0; --writes) {
       script_.store.emplace_back(one_in(3) ? pick(exceptions) : "ok");
     }
@@ -109,7 +109,7 @@ class author {
   }
 
   void begin() {
-    call first{.kind = call_kind::initialize, .shard_id = "shardId-000000000000"};
+    call first{.kind = action_kind::initialize, .shard_id = "shardId-000000000000"};
     if (one_in(3)) {
       first.sequence_number = std::to_string(next_);
       first.sub_sequence_number = below(3);
@@ -121,25 +121,25 @@ class author {
   }
 
   void add_batch() {
-    call batch{.kind = call_kind::process_records};
+    call batch{.kind = action_kind::process_records};
     if (!one_in(5)) batch.millis_behind_latest = static_cast<std::int64_t>(below(100000));
     for (std::uint64_t records = below(5); records > 0; --records) {
       // User records of one aggregate share the number.
       sub_ = one_in(3) ? sub_ + 1 : 0;
       if (sub_ == 0) next_ += 1 + below(20);
-      record_fields one{.sequence_number = std::to_string(next_), .sub_sequence_number = sub_};
-      if (!one_in(6)) one.data = pick(base64);
-      if (!one_in(6)) one.partition_key = pick(keys);
-      if (!one_in(6)) one.arrival = 1700000000000 + static_cast<std::int64_t>(below(1000));
-      positions_.push_back(one.sequence_number);
-      batch.records.push_back(one);
+      record_fields fields{.sequence_number = std::to_string(next_), .sub_sequence_number = sub_};
+      if (!one_in(6)) fields.data = pick(base64);
+      if (!one_in(6)) fields.partition_key = pick(keys);
+      if (!one_in(6)) fields.arrival = 1700000000000 + static_cast<std::int64_t>(below(1000));
+      positions_.push_back(fields.sequence_number);
+      batch.records.push_back(fields);
     }
     add(batch);
   }
 
   /// A call, and what the child does in it.
-  void add(const call& one) {
-    script_.calls.push_back(one);
+  void add(const call& made) {
+    script_.calls.push_back(made);
     auto& turns = script_.child.emplace_back(1);
     while (one_in(2)) {
       turns.back().write += line(checkpoint());
@@ -147,7 +147,7 @@ class author {
     }
     // After the last: what is not answered any more.
     const auto status =
-        status_line(one_in(25) ? "processRecords" : action_name(one.kind, version_));
+        status_line(one_in(25) ? "processRecords" : daemon_model::action_name(made.kind, version_));
     if (!one_in(30)) turns.back().write += line(status);
     if (one_in(30)) turns.back().write += line("null");
     if (one_in(15)) turns.back().write += line(checkpoint());
@@ -195,7 +195,7 @@ class author {
   }
 
   std::mt19937_64 random_;
-  generation version_;
+  kcl_version version_;
   script script_;
   std::uint64_t next_ = 100;
   std::uint64_t sub_ = 0;
@@ -204,7 +204,7 @@ class author {
 
 }  // namespace
 
-script random_script(std::uint64_t seed, generation version) {
+script random_script(std::uint64_t seed, kcl_version version) {
   return author(seed, version).write();
 }
 

@@ -54,7 +54,8 @@ std::vector<nlohmann::json> play_on_real_classes(const std::vector<script>& scri
                                                  const std::vector<std::string>& java) {
   const file in = temporary_file();
   const file out = temporary_file();
-  for (const script& one : scripts) std::fputs((to_json(one).dump() + "\n").c_str(), in.get());
+  for (const script& script : scripts)
+    std::fputs((to_json(script).dump() + "\n").c_str(), in.get());
   std::rewind(in.get());  // also flushes
   run(java, in.get(), out.get());
   std::rewind(out.get());

@@ -6,8 +6,8 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::call_kind;
 using nlohmann::json;
+using protocol::action_kind;
 
 namespace {
 
@@ -17,20 +17,20 @@ json or_null(const std::optional<T>& value) {
 }
 
 json to_json(const call& from) {
-  json result{{"call", daemon_model::to_string(from.kind)}};
-  if (from.kind == call_kind::initialize) {
+  json result{{"call", protocol::action_name(from.kind)}};
+  if (from.kind == action_kind::initialize) {
     result["shardId"] = from.shard_id;
     result["sequenceNumber"] = from.sequence_number;
     result["subSequenceNumber"] = from.sub_sequence_number;
-  } else if (from.kind == call_kind::process_records) {
+  } else if (from.kind == action_kind::process_records) {
     result["millisBehindLatest"] = or_null(from.millis_behind_latest);
     json& records = result["records"] = json::array();
-    for (const record_fields& one : from.records) {
-      records.push_back({{"data", or_null(one.data)},
-                         {"partitionKey", or_null(one.partition_key)},
-                         {"sequenceNumber", one.sequence_number},
-                         {"subSequenceNumber", one.sub_sequence_number},
-                         {"approximateArrivalTimestamp", or_null(one.arrival)}});
+    for (const record_fields& fields : from.records) {
+      records.push_back({{"data", or_null(fields.data)},
+                         {"partitionKey", or_null(fields.partition_key)},
+                         {"sequenceNumber", fields.sequence_number},
+                         {"subSequenceNumber", fields.sub_sequence_number},
+                         {"approximateArrivalTimestamp", or_null(fields.arrival)}});
     }
   }
   return result;
@@ -52,12 +52,6 @@ std::string as_characters(std::string_view bytes) {
 }
 
 }  // namespace
-
-std::string_view action_name(call_kind kind, daemon_model::generation version) {
-  const bool is_ending = kind == call_kind::lease_lost || kind == call_kind::shard_ended;
-  if (is_ending && version == daemon_model::generation::v1) return "shutdown";
-  return daemon_model::to_string(kind);
-}
 
 std::string status_line(std::string_view action) {
   return R"({"action":"status","responseFor":")" + std::string(action) + "\"}";
@@ -87,12 +81,12 @@ std::string bytes_from_characters(const std::string& characters) {
 json to_json(const script& from) {
   json result{{"store", from.store}};
   json& calls = result["calls"] = json::array();
-  for (const call& one : from.calls) calls.push_back(to_json(one));
+  for (const call& made : from.calls) calls.push_back(to_json(made));
   json& child = result["child"] = json::array();
   for (const auto& turns : from.child) {
     json& list = child.emplace_back(json::array());
-    for (const turn& one : turns) {
-      list.push_back({{"write", as_characters(one.write)}, {"end", one.end}});
+    for (const turn& turn : turns) {
+      list.push_back({{"write", as_characters(turn.write)}, {"end", turn.end}});
     }
   }
   return result;
@@ -102,8 +96,8 @@ std::vector<std::vector<turn>> child_from_json(const json& from) {
   std::vector<std::vector<turn>> result;
   for (const json& turns : from) {
     auto& list = result.emplace_back();
-    for (const json& one : turns) {
-      list.push_back({.write = bytes_from_characters(one.at("write")), .end = one.at("end")});
+    for (const json& item : turns) {
+      list.push_back({.write = bytes_from_characters(item.at("write")), .end = item.at("end")});
     }
   }
   return result;

@@ -23,7 +23,7 @@ struct record_fields {
 
 /// What the daemon does.
 struct call {
-  daemon_model::call_kind kind{};
+  protocol::action_kind kind{};
   std::string shard_id{};                 ///< initialize
   std::string sequence_number{};          ///< initialize
   std::uint64_t sub_sequence_number = 0;  ///< initialize
@@ -49,9 +49,6 @@ struct script {
   /// simple name of an exception.
   std::vector<std::string> store{};
 };
-
-/// The name that this daemon's line for the call has, and that the status must repeat.
-std::string_view action_name(daemon_model::call_kind kind, daemon_model::generation version);
 
 std::string status_line(std::string_view action);
 std::string checkpoint_line(const std::optional<std::string>& sequence_number,

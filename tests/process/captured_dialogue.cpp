@@ -27,10 +27,10 @@ fs::path make_directory() {
 }
 
 // Between the lines only: whether the last one had its newline is not recorded.
-void append(std::string& bytes, const transcript::entry& one, std::string& pending) {
+void append(std::string& bytes, const transcript::entry& entry, std::string& pending) {
   bytes += pending;
   pending = "\n";
-  bytes += one.line;
+  bytes += entry.line;
 }
 
 }  // namespace
@@ -101,18 +101,18 @@ captured_dialogue::recorded captured_dialogue::transcript() const {
     all.head = reader.head().value();
     std::string daemon_pending;
     std::string child_pending;
-    transcript::entry one;
-    while (reader.next(one)) {
-      switch (one.kind) {
+    transcript::entry entry;
+    while (reader.next(entry)) {
+      switch (entry.kind) {
         case transcript::entry_kind::daemon_line:
           all.order += 'd';
-          append(all.daemon, one, daemon_pending);
-          all.daemon_lines.emplace_back(one.line);
+          append(all.daemon, entry, daemon_pending);
+          all.daemon_lines.emplace_back(entry.line);
           break;
         case transcript::entry_kind::child_line:
           all.order += 'c';
-          append(all.child, one, child_pending);
-          if (one.whole_length > 0) all.cut_length = one.whole_length;
+          append(all.child, entry, child_pending);
+          if (entry.whole_length > 0) all.cut_length = entry.whole_length;
           break;
         case transcript::entry_kind::end_of_input:
           all.events += "end_of_input ";
@@ -121,10 +121,10 @@ captured_dialogue::recorded captured_dialogue::transcript() const {
           all.events += "end_of_output ";
           break;
         case transcript::entry_kind::exit:
-          all.events += "exit " + std::to_string(one.number) + " ";
+          all.events += "exit " + std::to_string(entry.number) + " ";
           break;
         case transcript::entry_kind::killed:
-          all.events += "killed " + std::to_string(one.number) + " ";
+          all.events += "killed " + std::to_string(entry.number) + " ";
       }
     }
   } catch (const transcript::transcript_error& error) {

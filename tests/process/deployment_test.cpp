@@ -61,7 +61,7 @@ forked_result run_as_deployed(const sandbox& box, const std::string& program, wo
   REQUIRE(command.size() > 1);
   CHECK(command.front() == program);
   command.erase(command.begin());
-  for (std::string& one : command) one = replaced(one, "/opt/my-consumer/", (box / "").string());
+  for (std::string& word : command) word = replaced(word, "/opt/my-consumer/", (box / "").string());
   return box.kclxx(command);
 }
 

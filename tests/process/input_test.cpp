@@ -44,7 +44,7 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
     return R"({"action":"processRecords","records":[{"action":"record",)" + fields +
            R"(}],"millisBehindLatest":0})";
   };
-  const bad one = GENERATE_COPY(values<bad>({
+  const bad bad_case = GENERATE_COPY(values<bad>({
       {R"({"action":"processRecords","records":[{)", "is not valid JSON"},
       {"[1,2]", "is not a JSON object"},
       {"\x01\x02\xff\xfe noise", "\\x01\\x02"},
@@ -63,14 +63,14 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
       {R"({"action":"shutdown","reason":"BORED"})", "reason is none of"},
       {R"({"action":"leaseLost"} tail)", "is not"},
   }));
-  CAPTURE(one.line);
+  CAPTURE(bad_case.line);
   scripted_daemon daemon({child});
   start(daemon);
-  daemon.send(one.line);
+  daemon.send(bad_case.line);
   CHECK(daemon.wait_exit() == 11);
   const std::string said = daemon.stderr_so_far();
   CHECK(contains(said, "bad line from the daemon: "));
-  CHECK(contains(said, one.complaint));
+  CHECK(contains(said, bad_case.complaint));
   CHECK(contains(said, "begins: "));
   const auto at = said.find("kclxx shardId-000000000007 error: ");
   REQUIRE(at != std::string::npos);

@@ -40,9 +40,9 @@ class local_box : public sandbox {
   [[nodiscard]] forked_result kclxx_without(const std::string& missing,
                                             const std::vector<std::string>& arguments) const {
     std::filesystem::remove(*this / ("bin/" + missing));
-    for (const char* one : {"mkdir", "cp", "cat", "cmp"}) {
-      std::filesystem::create_symlink(std::string("/bin/") + one,
-                                      *this / (std::string("bin/") + one));
+    for (const char* program : {"mkdir", "cp", "cat", "cmp"}) {
+      std::filesystem::create_symlink(std::string("/bin/") + program,
+                                      *this / (std::string("bin/") + program));
     }
     return kclxx(arguments, {"PATH=" + (*this / "bin").string()});
   }

@@ -26,7 +26,7 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
     std::string what;
     std::string message;
   };
-  const auto one = GENERATE_COPY(values<breach>({
+  const auto sample = GENERATE_COPY(values<breach>({
       {"wrong status",
        "the status is for \"somethingElse\" instead of processRecords; the daemon "
        "ends the whole worker"},
@@ -37,10 +37,10 @@ TEST_CASE("each breach is named with the transcript's line and the child's", "[r
       {"checkpoint at 999", "refuses this checkpoint in processRecords: IllegalArgumentException"},
       {"20 MB", "the daemon skips this line: not JSON"},
   }));
-  const auto all = tool.run({file}, {"2:" + one.what});
+  const auto all = tool.run({file}, {"2:" + sample.what});
   CHECK(all.status == 1);
   CHECK_THAT(all.out, Contains("breach        " + file + ":3: "));
-  CHECK_THAT(all.out, Contains(one.message));
+  CHECK_THAT(all.out, Contains(sample.message));
   CHECK_THAT(all.out, Contains("child: "));
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
     std::string line;
     std::string message;
   };
-  const auto one = GENERATE(values<damage>({
+  const auto sample = GENERATE(values<damage>({
       {"oops\n", ":3: is not a line of the daemon"},
       {R"({"action":"processRecords")", ":3: is cut off"},
       {R"({"action":"processRecords","records":[{}],"millisBehindLatest":0})"
@@ -135,9 +135,9 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
        ":3: the daemon's line: records[0].sequenceNumber is empty"},
       {initialize + "\n", ":3: a daemon sends no initialize here"},
   }));
-  const auto all = tool.run({tool.file("damaged.jsonl", good + one.line)}, {"checkpoint"});
+  const auto all = tool.run({tool.file("damaged.jsonl", good + sample.line)}, {"checkpoint"});
   CHECK(all.status == 4);
-  CHECK_THAT(all.out, Contains("damaged.jsonl" + one.message));
+  CHECK_THAT(all.out, Contains("damaged.jsonl" + sample.message));
   CHECK_THAT(all.out, Contains("3 in 1 batches"));
   CHECK_THAT(all.out, Contains("after 102/0"));
 }

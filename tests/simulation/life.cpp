@@ -82,7 +82,7 @@ void life::perform(event what) {
       return end_child_input(random_.chance(30));
     case event::worker_stops: {
       log_.note([] { return std::string("the worker stops"); });
-      daemon_model::happenings happened;
+      daemon_model::daemon_events happened;
       consumer_.close(happened);
       return take(happened);
     }

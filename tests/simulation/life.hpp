@@ -78,11 +78,11 @@ class life : private driver::host, private processor::surroundings {
 
   // The daemon's side.
   void call_something();
-  void call(daemon_model::call_kind what, const std::string& line, const std::string& action,
+  void call(protocol::action_kind what, const std::string& line, const std::string& action,
             const optional_position& largest);
   void daemon_reads();
   void daemon_sees_end();
-  void take(const daemon_model::happenings& happened);
+  void take(const daemon_model::daemon_events& happened);
   void take(const daemon_model::answered& answer);
   void end_child_input(bool unfinished_line);
 

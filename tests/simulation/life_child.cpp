@@ -59,7 +59,7 @@ life::life(world& in, random_source& random, bool with_faults, journal& log)
       with_faults_(with_faults),
       log_(log),
       lease_(in.persisted),
-      consumer_(daemon_model::generation::v3, lease_),
+      consumer_(daemon_model::kcl_version::v3, lease_),
       delivered_(in.resume_index()),
       processor_(in, random, with_faults, *this),
       driver_(processor_.factory(), in.options, false, static_cast<std::uint32_t>(random.next()),
@@ -126,7 +126,8 @@ void life::next_event() {
 
 void life::run_callback() {
   session::call what = *std::exchange(call_, std::nullopt);
-  log_.note([&] { return std::string("  child: ") + to_string(what.what) + " begins"; });
+  log_.note(
+      [&] { return std::string("  child: ") + protocol::callback_name(what.what) + " begins"; });
   is_in_user_code_ = true;
   const auto result =
       driver_.run_callback(std::move(what), checkpointer(context_.service), context_);
@@ -255,7 +256,7 @@ void life::write_line(const std::string& line) {
     if (line.find("\"checkpoint\"") != std::string::npos) {
       if (++unanswered_ > 1) throw violation("order: two checkpoints are unanswered");
       const bool is_paced = consumer_.is_waiting() && !is_failing_ &&
-                            consumer_.waits_for() == daemon_model::call_kind::process_records &&
+                            consumer_.waits_for() == protocol::action_kind::process_records &&
                             processor_.open_waits() == 0;
       if (is_paced && last_checkpoint_ &&
           now_ - *last_checkpoint_ < world_.options.checkpoint_interval) {
@@ -277,7 +278,7 @@ void life::arm(session::timer which, std::chrono::milliseconds after) {
 void life::call(session::call what) {
   expect_alive("a callback");
   if (call_) throw violation("overlap: a second callback is to begin");
-  if (what.what == session::callback::lease_lost) shard_timers_.end();
+  if (what.what == protocol::action_kind::lease_lost) shard_timers_.end();
   call_ = std::move(what);
 }
 

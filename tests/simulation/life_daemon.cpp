@@ -10,7 +10,7 @@
 
 namespace kclxx::simulation {
 
-using daemon_model::call_kind;
+using protocol::action_kind;
 
 namespace {
 
@@ -24,40 +24,41 @@ std::string text_of(const Printable& one) {
 }  // namespace
 
 void life::call_something() {
-  using daemon_model::generation;
+  using daemon_model::kcl_version;
   const auto& faults = world_.faults;
-  if (consumer_.can_call(call_kind::initialize)) {
-    return call(call_kind::initialize,
+  if (consumer_.can_call(action_kind::initialize)) {
+    return call(action_kind::initialize,
                 daemon_model::initialize_line("shardId-000000000000", world_.persisted),
                 "initialize", std::nullopt);
   }
   if (with_faults_ && random_.chance(faults.unknown_action)) {
-    return call(call_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp",
+    return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp",
                 std::nullopt);
   }
   // A lease that is lost is found out sooner or later.
   if (lease_.is_lost() && random_.chance(50)) {
-    return call(call_kind::lease_lost, daemon_model::lease_lost_line(generation::v3), "leaseLost",
-                std::nullopt);
+    return call(action_kind::lease_lost, daemon_model::action_line(action_kind::lease_lost),
+                "leaseLost", std::nullopt);
   }
   const bool all_delivered = delivered_ == world_.records.size();
-  if (consumer_.can_call(call_kind::shutdown_requested) &&
+  if (consumer_.can_call(action_kind::shutdown_requested) &&
       ((with_faults_ && random_.chance(faults.shutdown_request)) ||
        (all_delivered && !world_.has_end))) {
-    return call(call_kind::shutdown_requested, daemon_model::shutdown_requested_line(),
-                "shutdownRequested", std::nullopt);
+    return call(action_kind::shutdown_requested,
+                daemon_model::action_line(action_kind::shutdown_requested), "shutdownRequested",
+                std::nullopt);
   }
-  if (!consumer_.can_call(call_kind::process_records)) {  // after shutdownRequested
+  if (!consumer_.can_call(action_kind::process_records)) {  // after shutdownRequested
     if (random_.chance(50)) {
-      return call(call_kind::lease_lost, daemon_model::lease_lost_line(generation::v3), "leaseLost",
-                  std::nullopt);
+      return call(action_kind::lease_lost, daemon_model::action_line(action_kind::lease_lost),
+                  "leaseLost", std::nullopt);
     }
-    daemon_model::happenings happened;
+    daemon_model::daemon_events happened;
     consumer_.close(happened);
     return take(happened);
   }
   if (all_delivered && world_.has_end && random_.chance(70)) {
-    return call(call_kind::shard_ended, daemon_model::shard_ended_line(generation::v3),
+    return call(action_kind::shard_ended, daemon_model::action_line(action_kind::shard_ended),
                 "shardEnded", std::nullopt);
   }
   const std::size_t count =
@@ -73,15 +74,15 @@ void life::call_something() {
   }
   delivered_ += count;
   const auto largest = count > 0 ? std::optional(batch.back().position()) : std::nullopt;
-  call(call_kind::process_records, daemon_model::process_records_line(batch, 0), "processRecords",
+  call(action_kind::process_records, daemon_model::process_records_line(batch, 0), "processRecords",
        largest);
 }
 
-void life::call(call_kind what, const std::string& line, const std::string& action,
+void life::call(action_kind what, const std::string& line, const std::string& action,
                 const std::optional<sequence_position>& largest) {
   log_.note([&] { return "daemon: " + line; });
   to_child_.push_back(line);
-  daemon_model::happenings happened;
+  daemon_model::daemon_events happened;
   consumer_.call(what, action, largest, happened);
   take(happened);
 }
@@ -89,23 +90,23 @@ void life::call(call_kind what, const std::string& line, const std::string& acti
 void life::daemon_reads() {
   const std::string line = std::move(to_daemon_.front());
   to_daemon_.pop_front();
-  daemon_model::happenings happened;
+  daemon_model::daemon_events happened;
   consumer_.on_line(line, happened);
   take(happened);
 }
 
 void life::daemon_sees_end() {
   daemon_has_seen_end_ = true;
-  daemon_model::happenings happened;
+  daemon_model::daemon_events happened;
   consumer_.on_end_of_output(happened);
   take(happened);
   // Between two calls the daemon does not notice, until the next one.
   if (consumer_.is_closed()) daemon_gone_ = true;
 }
 
-void life::take(const daemon_model::happenings& happened) {
+void life::take(const daemon_model::daemon_events& happened) {
   using namespace daemon_model;
-  for (const happening& one : happened) {
+  for (const daemon_event& one : happened) {
     log_.note([&] { return "  daemon: " + text_of(one); });
     std::visit(overloaded{
                    [&](const answered& a) { take(a); },

@@ -9,7 +9,7 @@
 
 namespace kclxx::simulation {
 
-using session::callback;
+using protocol::action_kind;
 using std::chrono::milliseconds;
 
 /// What the library calls.
@@ -17,14 +17,14 @@ class processor::callbacks final : public record_processor {
  public:
   explicit callbacks(processor& owner) : owner_(owner) {}
 
-  void initialize(const shard_context&) override { owner_.run(callback::initialize, {}); }
+  void initialize(const shard_context&) override { owner_.run(action_kind::initialize, {}); }
   void process_records(record_batch batch, const checkpointer&) override {
-    owner_.run(callback::process_records, batch);
+    owner_.run(action_kind::process_records, batch);
   }
-  void lease_lost() override { owner_.run(callback::lease_lost, {}); }
-  void shard_ended(const checkpointer&) override { owner_.run(callback::shard_ended, {}); }
+  void lease_lost() override { owner_.run(action_kind::lease_lost, {}); }
+  void shard_ended(const checkpointer&) override { owner_.run(action_kind::shard_ended, {}); }
   void shutdown_requested(const checkpointer&) override {
-    owner_.run(callback::shutdown_requested, {});
+    owner_.run(action_kind::shutdown_requested, {});
   }
 
  private:
@@ -50,7 +50,7 @@ processor_factory processor::factory() {
 
 // --- Callbacks ---
 
-void processor::run(callback what, const record_batch& batch) {
+void processor::run(action_kind what, const record_batch& batch) {
   if (running_ || is_in_timer_) {
     throw violation("overlap: a callback began while another, or a timer, was running");
   }
@@ -70,19 +70,19 @@ void processor::run(callback what, const record_batch& batch) {
   if (*ending_ == ending::throws) throw std::runtime_error("oops");
   if (*ending_ == ending::lease_gone) throw checkpoint_error(errc::lease_lost);
   returned_ = delivered_;
-  if (what == callback::shard_ended) may_finish_ = true;
+  if (what == action_kind::shard_ended) may_finish_ = true;
 }
 
 bool processor::must_finish_first() const {
   if (!running_) return false;
   switch (*running_) {
-    case callback::process_records:
-    case callback::shard_ended:
+    case action_kind::process_records:
+    case action_kind::shard_ended:
       return !is_manual();
-    case callback::shutdown_requested:
+    case action_kind::shutdown_requested:
       return !with_faults_;  // so that the last life ends with everything persisted
-    case callback::initialize:
-    case callback::lease_lost:
+    case action_kind::initialize:
+    case action_kind::lease_lost:
       return false;
   }
   return false;
@@ -254,7 +254,7 @@ void processor::check_persisted(const optional_position& target, std::error_code
 
 void processor::note_end(const optional_position& target, bool has_position) {
   // To wait for the last position is to be done with the shard, as its documentation states.
-  const bool is_at_end = running_ == callback::shard_ended && !has_position;
+  const bool is_at_end = running_ == action_kind::shard_ended && !has_position;
   if (is_at_end || (target && target == world_.records.back())) may_finish_ = true;
 }
 

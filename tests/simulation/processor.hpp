@@ -81,7 +81,7 @@ class processor {
   };
   using optional_position = std::optional<sequence_position>;
 
-  void run(session::callback what, const record_batch& batch);
+  void run(protocol::action_kind what, const record_batch& batch);
   void run_timer(std::size_t number, bool is_periodic);
   void handler_called(std::size_t number, std::error_code result);
 
@@ -112,7 +112,7 @@ class processor {
   std::size_t asked_;
   std::size_t delivered_;
   std::size_t returned_;
-  std::optional<session::callback> running_;
+  std::optional<protocol::action_kind> running_;
   std::optional<ending> ending_;
   bool is_in_timer_ = false;
   bool hangs_ = false;

@@ -44,9 +44,9 @@ inline std::vector<diagnostic> checked(const std::string& text,
 /// What is found in a sound file with these lines after it.
 inline std::string with(const std::string& lines, kcl_version which = kcl_version::kcl3) {
   std::string result;
-  for (const diagnostic& one : checked(sound.at(which) + lines, which)) {
-    result +=
-        (one.level == severity::error ? "error: " : "warning: ") + one.what + "\n" + one.why + "\n";
+  for (const diagnostic& diagnostic : checked(sound.at(which) + lines, which)) {
+    result += (diagnostic.level == severity::error ? "error: " : "warning: ") + diagnostic.what +
+              "\n" + diagnostic.why + "\n";
   }
   return result;
 }
@@ -55,7 +55,7 @@ inline std::string with(const std::string& lines, kcl_version which = kcl_versio
 inline std::vector<diagnostic> without(const std::string& beginning,
                                        kcl_version which = kcl_version::kcl3) {
   auto all = parse_properties(sound.at(which));
-  std::erase_if(all, [&](const property& one) { return one.key.starts_with(beginning); });
+  std::erase_if(all, [&](const property& property) { return property.key.starts_with(beginning); });
   return check(all, which, {look});
 }
 

@@ -36,12 +36,12 @@ class memory_source : public transcript::byte_source {
 class memory_sink : public transcript::byte_sink {
  public:
   void write(std::span<const std::string_view> pieces) override {
-    std::string& one = writes.emplace_back();
-    for (const std::string_view piece : pieces) one.append(piece);
+    std::string& chunk = writes.emplace_back();
+    for (const std::string_view piece : pieces) chunk.append(piece);
   }
   [[nodiscard]] std::string text() const {
     std::string all;
-    for (const std::string& one : writes) all += one;
+    for (const std::string& chunk : writes) all += chunk;
     return all;
   }
 

@@ -27,11 +27,11 @@ class recording_processor : public record_processor {
     run("initialize", nullptr);
   }
   void process_records(record_batch batch, const checkpointer& with) override {
-    for (const record& one : batch) {
-      records.push_back(to_string(one.position()) + " " +
-                        std::string(one.partition_key().value_or("-")) + ": " +
-                        (one.has_data() ? std::string(one.data()) : "null"));
-      const auto arrival = one.approximate_arrival_timestamp();
+    for (const record& entry : batch) {
+      records.push_back(to_string(entry.position()) + " " +
+                        std::string(entry.partition_key().value_or("-")) + ": " +
+                        (entry.has_data() ? std::string(entry.data()) : "null"));
+      const auto arrival = entry.approximate_arrival_timestamp();
       arrivals.push_back(arrival ? std::chrono::duration_cast<std::chrono::milliseconds>(
                                        arrival->time_since_epoch())
                                        .count()

@@ -58,7 +58,8 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   const pipe_ends err = make_pipe();
   std::vector<std::string> words = command;
   std::vector<std::string> variables = options.environment;
-  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
   const auto argv = pointers(words);
   const auto envp = pointers(variables);
   ::signal(SIGPIPE, SIG_IGN);

@@ -128,18 +128,18 @@ class session_dialogue {
     session::actions out;
     event(out);
     lines result;
-    for (const session::action& one : out) {
+    for (const session::action& action : out) {
       std::ostringstream text;
-      text << one;
-      if (const auto* wrote = std::get_if<session::write_checkpoint>(&one)) {
+      text << action;
+      if (const auto* wrote = std::get_if<session::write_checkpoint>(&action)) {
         written_ = wrote->position;
         if (!wrote->position.is_number()) written_.reset();
-      } else if (const auto* timer = std::get_if<session::arm_timer>(&one)) {
+      } else if (const auto* timer = std::get_if<session::arm_timer>(&action)) {
         timers_.at(static_cast<std::size_t>(timer->which)) = now + timer->after;
       }
-      if (std::holds_alternative<session::log_line>(one)) {
+      if (std::holds_alternative<session::log_line>(action)) {
         log.push_back(text.str());
-      } else if (!std::holds_alternative<session::arm_timer>(one)) {
+      } else if (!std::holds_alternative<session::arm_timer>(action)) {
         result.push_back(text.str());
       } else {
         armed.push_back(text.str());

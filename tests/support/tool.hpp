@@ -74,14 +74,14 @@ class sandbox {
     }
     ::setenv("PATH", ((path_ / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
     ::setenv("HOME", path_.c_str(), 1);
-    for (const std::string& one : environment) {
-      const auto equals = one.find('=');
-      ::setenv(one.substr(0, equals).c_str(), one.substr(equals + 1).c_str(), 1);
+    for (const std::string& text : environment) {
+      const auto equals = text.find('=');
+      ::setenv(text.substr(0, equals).c_str(), text.substr(equals + 1).c_str(), 1);
     }
     if (::chdir(path_.c_str()) == -1) return;
     arguments.insert(arguments.begin(), KCLXX_TOOL);
     std::vector<char*> pointers;
-    for (std::string& one : arguments) pointers.push_back(one.data());
+    for (std::string& text : arguments) pointers.push_back(text.data());
     pointers.push_back(nullptr);
     ::execv(KCLXX_TOOL, pointers.data());
   }

@@ -141,6 +141,6 @@ class daemon {
   std::unique_ptr<simulation> simulation_;
 };
 
-std::ostream& operator<<(std::ostream& out, const daemon& one);
+std::ostream& operator<<(std::ostream& out, const daemon& from);
 
 }  // namespace kclxx::testing

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
 #include <kclxx/shard_context.hpp>
 
+#include "base/duration.hpp"
 #include "base/notification.hpp"
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
@@ -60,12 +60,6 @@ class no_daemon final : public shard_service {
   detail::notification notification_;
 };
 
-/// So that a sum with a time does not overflow.
-std::chrono::milliseconds clamped(std::chrono::milliseconds time) {
-  return std::clamp<std::chrono::milliseconds>(time, std::chrono::milliseconds(0),
-                                               std::chrono::hours(24 * 365 * 10));
-}
-
 }  // namespace
 
 shard_context::shard_context(fields from) : fields_(std::move(from)) {
@@ -74,7 +68,7 @@ shard_context::shard_context(fields from) : fields_(std::move(from)) {
 
 shard_context::timer_id shard_context::after(std::chrono::milliseconds delay,
                                              std::function<void()> function) const {
-  return fields_.service->start_timer(clamped(delay), std::chrono::milliseconds(0),
+  return fields_.service->start_timer(detail::clamped(delay), std::chrono::milliseconds(0),
                                       std::move(function));
 }
 
@@ -83,7 +77,8 @@ shard_context::timer_id shard_context::every(std::chrono::milliseconds period,
   if (period < std::chrono::milliseconds(1)) {
     throw std::logic_error("the period of a timer is at least 1 ms");
   }
-  return fields_.service->start_timer(clamped(period), clamped(period), std::move(function));
+  return fields_.service->start_timer(detail::clamped(period), detail::clamped(period),
+                                      std::move(function));
 }
 
 }  // namespace kclxx

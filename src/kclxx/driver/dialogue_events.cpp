@@ -9,25 +9,9 @@ namespace kclxx::driver {
 
 namespace {
 
-callback_kind kind_of(session::callback what) {
-  switch (what) {
-    case session::callback::initialize:
-      return callback_kind::initialize;
-    case session::callback::lease_lost:
-      return callback_kind::lease_lost;
-    case session::callback::shard_ended:
-      return callback_kind::shard_ended;
-    case session::callback::shutdown_requested:
-      return callback_kind::shutdown_requested;
-    case session::callback::process_records:
-      break;
-  }
-  return callback_kind::process_records;
-}
-
 batch_delivered described(const record_batch& batch) {
   batch_delivered event{.records = batch.size(), .behind_latest = batch.millis_behind_latest()};
-  for (const record& one : batch) event.bytes += one.data().size();
+  for (const record& delivered : batch) event.bytes += delivered.data().size();
   if (!batch.empty()) {
     event.first = batch.front().position();
     event.last = batch.back().position();
@@ -41,18 +25,18 @@ batch_delivered described(const record_batch& batch) {
 std::optional<shard_event> dialogue_events::of(const session::call& what) const {
   if (!host_.is_observed()) return std::nullopt;
   switch (what.what) {
-    case session::callback::initialize:
+    case callback_kind::initialize:
       return lease_gained{what.start_position};
-    case session::callback::process_records:
+    case callback_kind::process_records:
       return described(what.batch);
-    case session::callback::lease_lost:
+    case callback_kind::lease_lost:
       return lease_ended{lease_ended::reason::lost};
     default:
       return std::nullopt;
   }
 }
 
-void dialogue_events::on_call(std::optional<shard_event> event, session::callback what) {
+void dialogue_events::on_call(std::optional<shard_event> event, callback_kind what) {
   open_ = what;
   if (event) host_.observe(*std::move(event));
 }
@@ -65,12 +49,12 @@ void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanosec
   const outcome how = !error          ? outcome::returned
                       : is_lease_gone ? outcome::lease_gone
                                       : outcome::threw;
-  host_.observe(callback_ended{kind_of(*open_), *duration, how, error.value_or("")});
+  host_.observe(callback_ended{*open_, *duration, how, error.value_or("")});
 }
 
 void dialogue_events::on_status() {
   // A status follows shardEnded only when the end is persisted (P50).
-  if (std::exchange(open_, std::nullopt) == session::callback::shard_ended && host_.is_observed()) {
+  if (std::exchange(open_, std::nullopt) == callback_kind::shard_ended && host_.is_observed()) {
     host_.observe(lease_ended{lease_ended::reason::shard_finished});
   }
 }

@@ -22,7 +22,7 @@ class dialogue_events {
 
   /// A call is handed over: made before, since the call is moved away, and sent after.
   [[nodiscard]] std::optional<shard_event> of(const session::call& what) const;
-  void on_call(std::optional<shard_event> event, session::callback what);
+  void on_call(std::optional<shard_event> event, callback_kind what);
   void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
                          const std::optional<std::string>& error, bool is_lease_gone);
   void on_status();
@@ -40,7 +40,7 @@ class dialogue_events {
   void send_answer(session::session& from);
 
   host& host_;
-  std::optional<session::callback> open_;
+  std::optional<callback_kind> open_;
   std::optional<request> unanswered_;
 };
 

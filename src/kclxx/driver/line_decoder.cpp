@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log_text.hpp"
+
 namespace kclxx::driver {
 
 static_assert(io::line_buffer::padding >= protocol::decoder::padding);
@@ -14,21 +16,6 @@ namespace {
 constexpr std::size_t excerpt_length = 120;
 
 }  // namespace
-
-std::string excerpt(const char* line, std::size_t length) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(length, excerpt_length); ++i) {
-    const auto byte = static_cast<unsigned char>(line[i]);
-    if (byte >= 0x20 && byte < 0x7f) {
-      text += line[i];
-    } else {
-      constexpr std::string_view digits = "0123456789abcdef";
-      text.append("\\x").append(1, digits[byte >> 4U]).append(1, digits[byte & 0xfU]);
-    }
-  }
-  if (length > excerpt_length) text += "...";
-  return text;
-}
 
 /// The daemon writes 8 KiB at a time: what is there of a large line is decoded while it writes
 /// more.
@@ -58,7 +45,7 @@ line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
   if (auto* error = std::get_if<protocol::decode_error>(&result)) {
     bad_line bad{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
                  error->what + "; the line has " + std::to_string(length) +
-                 " bytes and begins: " + excerpt(beginning_.data(), length)};
+                 " bytes and begins: " + excerpt(length)};
     beginning_.clear();
     return bad;
   }
@@ -72,12 +59,15 @@ line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
   return found;
 }
 
+std::string line_decoder::excerpt(std::size_t length) const {
+  return detail::printable_ascii(beginning_) + (length > excerpt_length ? "..." : "");
+}
+
 line_decoder::bad_line line_decoder::too_long(const char* line, std::size_t length,
                                               std::size_t limit) {
   keep_beginning(line, length);
-  return {
-      "bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
-      " bytes (run_options::max_line_length) and begins: " + excerpt(beginning_.data(), length)};
+  return {"bad line from the daemon: it is longer than the limit of " + std::to_string(limit) +
+          " bytes (run_options::max_line_length) and begins: " + excerpt(length)};
 }
 
 bool line_decoder::take_utf8_warning() noexcept {

@@ -44,6 +44,8 @@ class line_decoder {
 
  private:
   void keep_beginning(const char* line, std::size_t length);
+  /// For a log, of a line of this length.
+  [[nodiscard]] std::string excerpt(std::size_t length) const;
 
   protocol::decoder decoder_;
   std::string beginning_;  // of the line that is arriving or being decoded
@@ -57,8 +59,5 @@ inline constexpr const char* utf8_warning =
     "with -Dfile.encoding=UTF-8. Logged once.";
 inline constexpr const char* blank_line_warning =
     "the daemon sent a line without a message; such lines are skipped. Logged once.";
-
-/// The beginning of a line for a log: cut short, with what is not printable ASCII escaped.
-std::string excerpt(const char* line, std::size_t length);
 
 }  // namespace kclxx::driver

@@ -7,17 +7,17 @@ namespace kclxx::driver {
 
 void processor_host::run(const session::call& what, const checkpointer& with,
                          const shard_context::fields& fields) {
-  using session::callback;
+  using protocol::action_kind;
   switch (what.what) {
-    case callback::initialize:
+    case action_kind::initialize:
       return initialize(what, fields);
-    case callback::process_records:
+    case action_kind::process_records:
       return processor_->process_records(what.batch, with);
-    case callback::lease_lost:
+    case action_kind::lease_lost:
       return processor_->lease_lost();
-    case callback::shard_ended:
+    case action_kind::shard_ended:
       return processor_->shard_ended(with);
-    case callback::shutdown_requested:
+    case action_kind::shutdown_requested:
       return processor_->shutdown_requested(with);
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/session_driver.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <variant>
 
+#include "base/duration.hpp"
 #include "base/overloaded.hpp"
 #include "protocol/encoder.hpp"
 
@@ -14,23 +14,21 @@ namespace kclxx::driver {
 
 namespace {
 
-/// The options as they are acted upon. Sums of a time and a duration do not overflow.
+/// The options as they are acted upon.
 run_options effective(run_options options, const processor_factory& factory) {
   options.mode = factory.mode().value_or(options.mode);
-  using std::chrono::milliseconds;
-  constexpr milliseconds most = std::chrono::hours(24 * 365 * 10);
-  for (milliseconds* duration :
+  for (std::chrono::milliseconds* duration :
        {&options.checkpoint_interval, &options.retry.initial_backoff, &options.retry.max_backoff,
         &options.shutdown_retry_limit, &options.grace_time}) {
-    *duration = std::clamp(*duration, milliseconds(0), most);
+    *duration = detail::clamped(*duration);
   }
   return options;
 }
 
 /// "process_records (3 records, 101/0 to 103/0)", for messages about a callback.
 std::string describe(const session::call& call) {
-  std::string text = session::to_string(call.what);
-  if (call.what != session::callback::process_records) return text;
+  std::string text = protocol::callback_name(call.what);
+  if (call.what != protocol::action_kind::process_records) return text;
   if (call.batch.empty()) return text + " (no records)";
   if (call.batch.size() == 1) return text + " (record " + to_string(call.batch[0].position()) + ")";
   return text + " (" + std::to_string(call.batch.size()) + " records, " +
@@ -99,7 +97,7 @@ void session_driver::carry_out(session::action& action) {
             events_.on_status();
           },
           [&](session::call& what) {
-            const session::callback callback = what.what;
+            const protocol::action_kind callback = what.what;
             auto event = events_.of(what);
             host_.call(std::move(what));
             events_.on_call(std::move(event), callback);

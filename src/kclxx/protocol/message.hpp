@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 
+#include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>
 
 namespace kclxx::protocol {
@@ -51,12 +52,37 @@ inline constexpr const char* unknown_shutdown_reason =
 /// An action that this version does not know.
 struct unknown_action {};
 
+/// What the daemon can ask of the child: a callback for each, and a status in answer.
+using action_kind = callback_kind;
+
+/// The name on the wire; 1.x and 2.0 call the two endings "shutdown".
+constexpr const char* action_name(action_kind kind) noexcept {
+  constexpr const char* names[] = {"initialize", "processRecords", "leaseLost", "shardEnded",
+                                   "shutdownRequested"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// The name of record_processor's function for it.
+constexpr const char* callback_name(action_kind kind) noexcept {
+  constexpr const char* names[] = {"initialize", "process_records", "lease_lost", "shard_ended",
+                                   "shutdown_requested"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 struct message {
   /// The action's name as it came: a status must repeat it ("leaseLost" or "shutdown").
   std::string action;
+  /// First the actions, in action_kind's order.
   std::variant<initialize, process_records, lease_lost, shard_ended, shutdown_requested,
                checkpoint_answer, unknown_action>
       body;
+
+  /// std::nullopt for an answer and an unknown action.
+  [[nodiscard]] std::optional<action_kind> kind() const noexcept {
+    constexpr auto last = static_cast<std::size_t>(action_kind::shutdown_requested);
+    if (body.index() > last) return std::nullopt;
+    return static_cast<action_kind>(body.index());
+  }
 };
 
 }  // namespace kclxx::protocol

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "base/log_text.hpp"
 #include "base/overloaded.hpp"
 
 namespace kclxx::session {
@@ -13,38 +14,8 @@ bool call::operator==(const call& other) const {
          start_position == other.start_position;
 }
 
-log_line::log_line(log_level severity, std::string_view message) : level(severity) {
-  for (const char c : message) {
-    if (c == '\n') {
-      text += "\\n";
-    } else if (c == '\r') {
-      text += "\\r";
-    } else if (c == '\t') {
-      text += "\\t";
-    } else if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f) {
-      constexpr std::string_view digits = "0123456789abcdef";
-      text.append("\\x").append(1, digits[byte >> 4]).append(1, digits[byte & 0xf]);
-    } else {
-      text += c;
-    }
-  }
-}
-
-const char* to_string(callback value) noexcept {
-  switch (value) {
-    case callback::initialize:
-      return "initialize";
-    case callback::process_records:
-      return "process_records";
-    case callback::lease_lost:
-      return "lease_lost";
-    case callback::shard_ended:
-      return "shard_ended";
-    case callback::shutdown_requested:
-      return "shutdown_requested";
-  }
-  return "?";
-}
+log_line::log_line(log_level severity, std::string_view message)
+    : level(severity), text(detail::one_line(message)) {}
 
 const char* to_string(timer value) noexcept {
   switch (value) {
@@ -60,13 +31,13 @@ const char* to_string(timer value) noexcept {
   return "?";
 }
 
-std::ostream& operator<<(std::ostream& out, const action& one) {
+std::ostream& operator<<(std::ostream& out, const action& what) {
   std::visit(overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },
                  [&](const call& a) {
-                   out << "call " << to_string(a.what);
-                   if (a.what == callback::process_records) out << " with " << a.batch.size();
+                   out << "call " << protocol::callback_name(a.what);
+                   if (a.what == action_kind::process_records) out << " with " << a.batch.size();
                  },
                  [&](const complete& a) {
                    out << "complete " << a.waiter << ": "
@@ -81,7 +52,7 @@ std::ostream& operator<<(std::ostream& out, const action& one) {
                  [&](const request_stop&) { out << "request stop"; },
                  [&](const leave& a) { out << "leave with " << static_cast<int>(a.status); },
              },
-             one);
+             what);
   return out;
 }
 

@@ -19,9 +19,11 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
+#include "protocol/message.hpp"
+
 namespace kclxx::session {
 
-enum class callback { initialize, process_records, lease_lost, shard_ended, shutdown_requested };
+using protocol::action_kind;
 
 /// Names one call of checkpointer::checkpoint, or one async_checkpoint with a handler.
 using waiter_id = std::uint64_t;
@@ -40,7 +42,7 @@ struct write_status {
 
 /// Run this callback, then report callback_returned or callback_threw.
 struct call {
-  callback what;
+  action_kind what;
   record_batch batch{};                               // process_records
   std::string shard_id{};                             // initialize
   std::optional<sequence_position> start_position{};  // initialize
@@ -102,8 +104,7 @@ using action = std::variant<write_checkpoint, write_status, call, complete, arm_
                             pause_reading, resume_reading, request_stop, leave>;
 using actions = std::vector<action>;
 
-std::ostream& operator<<(std::ostream& out, const action& one);
-const char* to_string(callback value) noexcept;
+std::ostream& operator<<(std::ostream& out, const action& what);
 const char* to_string(timer value) noexcept;
 
 }  // namespace kclxx::session

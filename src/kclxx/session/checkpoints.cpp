@@ -46,46 +46,45 @@ std::error_code checkpoints::check(const sequence_position& position) const {
   return {};
 }
 
+const checkpoints::optional_position& checkpoints::everything(bool from_callback) const noexcept {
+  return from_callback ? delivered_ : returned_;
+}
+
+checkpoints::optional_position checkpoints::target_of(const optional_position& position,
+                                                      const optional_position& otherwise,
+                                                      std::error_code& ec) const {
+  if (lease_gone_) {
+    ec = errc::lease_lost;
+  } else if (position) {
+    ec = check(*position);
+  }
+  const optional_position& target = position ? position : otherwise;
+  if (ec || !target || covers_nothing(*target) || target <= persisted_) return std::nullopt;
+  return target;
+}
+
 void checkpoints::wait(waiter_id id, const optional_position& position, bool from_callback,
                        bool at_shard_end, actions& out) {
-  if (lease_gone_) {
-    out.push_back(session::complete{id, errc::lease_lost});
-    return;
-  }
-  optional_position target = position;
-  if (position) {
-    if (const std::error_code ec = check(*position)) {
-      out.push_back(session::complete{id, ec});
-      return;
-    }
-  } else {
-    target = at_shard_end ? shard_end() : from_callback ? delivered_ : returned_;
-  }
-  if (!target || covers_nothing(*target) || target <= persisted_) {
-    out.push_back(session::complete{id, {}});
-    return;
-  }
+  std::error_code ec;
+  const auto target =
+      target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
+  if (!target) return out.push_back(session::complete{id, ec});
   if (*target != shard_end()) raise(complete_, target);
   waiters_.push_back({id, *target, true});
 }
 
 void checkpoints::submit(const std::optional<waiter_id>& id, const optional_position& position,
                          bool from_callback, actions& out) {
-  const auto settle = [&](std::error_code result) {
-    if (id) out.push_back(session::complete{*id, result});
-  };
-  if (lease_gone_) return settle(errc::lease_lost);
-  if (position) {
-    if (const std::error_code ec = check(*position)) {
-      if (!id) {
-        out.push_back(log_line{log_level::error, "the checkpoint at " + to_string(*position) +
-                                                     " is refused: " + ec.message()});
-      }
-      return settle(ec);
+  std::error_code ec;
+  const auto target = target_of(position, everything(from_callback), ec);
+  if (!target) {
+    if (id) out.push_back(session::complete{*id, ec});
+    if (!id && ec && !lease_gone_) {
+      out.push_back(log_line{log_level::error, "the checkpoint at " + to_string(*position) +
+                                                   " is refused: " + ec.message()});
     }
+    return;
   }
-  const optional_position target = position ? position : from_callback ? delivered_ : returned_;
-  if (!target || covers_nothing(*target) || target <= persisted_) return settle({});
   raise(complete_, target);
   raise(pending_, target);
   if (id) waiters_.push_back({*id, *target, false});

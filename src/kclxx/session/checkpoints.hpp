@@ -105,6 +105,12 @@ class checkpoints {
   /// TRIM_HORIZON: the target of an empty batch.
   static bool covers_nothing(const sequence_position& position);
   [[nodiscard]] std::error_code check(const sequence_position& position) const;
+  /// What a request without a position covers.
+  [[nodiscard]] const optional_position& everything(bool from_callback) const noexcept;
+  /// What a request wants to be persisted. std::nullopt: nothing, or `ec` is why it is refused.
+  [[nodiscard]] optional_position target_of(const optional_position& position,
+                                            const optional_position& otherwise,
+                                            std::error_code& ec) const;
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, urgency how) const;
   std::chrono::milliseconds next_backoff();

@@ -6,37 +6,15 @@
 
 namespace kclxx::session {
 
-namespace {
-
-std::optional<callback> callback_for(const protocol::message& message) {
-  struct chooser {
-    std::optional<callback> operator()(const protocol::initialize&) { return callback::initialize; }
-    std::optional<callback> operator()(const protocol::process_records&) {
-      return callback::process_records;
-    }
-    std::optional<callback> operator()(const protocol::lease_lost&) { return callback::lease_lost; }
-    std::optional<callback> operator()(const protocol::shard_ended&) {
-      return callback::shard_ended;
-    }
-    std::optional<callback> operator()(const protocol::shutdown_requested&) {
-      return callback::shutdown_requested;
-    }
-    std::optional<callback> operator()(const protocol::checkpoint_answer&) { return std::nullopt; }
-    std::optional<callback> operator()(const protocol::unknown_action&) { return std::nullopt; }
-  };
-  return std::visit(chooser{}, message.body);
-}
-
-}  // namespace
-
 session::session(const run_options& options, bool input_is_file, std::uint32_t seed)
     : options_(options), input_is_file_(input_is_file), checkpoints_(options, seed) {}
 
 bool session::allows_checkpoints() const noexcept {
   // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
   return is_open() && current_ &&
-         (current_->what == callback::process_records || current_->what == callback::shard_ended ||
-          current_->what == callback::shutdown_requested);
+         (current_->what == action_kind::process_records ||
+          current_->what == action_kind::shard_ended ||
+          current_->what == action_kind::shutdown_requested);
 }
 
 void session::on_message(protocol::message message, record_batch batch, time_point now,
@@ -91,7 +69,8 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
     return;
   }
   answer_ = answer;
-  const bool for_shard_end = phase_ == phase::closing && current_->what == callback::shard_ended &&
+  const bool for_shard_end = phase_ == phase::closing &&
+                             current_->what == action_kind::shard_ended &&
                              !checkpoints_.in_flight()->is_number();
   if (for_shard_end && answer.error) ++shard_end_attempts_;
   const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
@@ -122,7 +101,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
 
 void session::open(protocol::message message, record_batch batch, time_point now, actions& out) {
   checkpoints_.not_answered(errc::not_answered, out);
-  const std::optional<callback> what = callback_for(message);
+  const std::optional<action_kind> what = message.kind();
   if (std::holds_alternative<protocol::checkpoint_answer>(message.body)) {
     drop_unasked_answer(out);
     return;
@@ -131,7 +110,7 @@ void session::open(protocol::message message, record_batch batch, time_point now
     answer_unknown(message.action, out);
     return;
   }
-  if (is_terminal_ || (*what == callback::initialize) != (phase_ == phase::starting)) {
+  if (is_terminal_ || (*what == action_kind::initialize) != (phase_ == phase::starting)) {
     on_bad_line("the daemon sent " + message.action +
                     (is_terminal_                ? " after the last action of the shard"
                      : phase_ == phase::starting ? " before initialize"
@@ -146,10 +125,10 @@ void session::open(protocol::message message, record_batch batch, time_point now
     next.start_position = initialize->start_position;
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
     if (records->largest) checkpoints_.deliver(*records->largest);
-  } else if (*what == callback::lease_lost) {
+  } else if (*what == action_kind::lease_lost) {
     checkpoints_.lose_lease(errc::lease_lost, out);
     fire_stop(out);
-  } else if (*what == callback::shutdown_requested) {
+  } else if (*what == action_kind::shutdown_requested) {
     last_retry_ = now + options_.shutdown_retry_limit;
   }
   phase_ = phase::calling;
@@ -178,13 +157,14 @@ void session::answer_unknown(const std::string& name, actions& out) {
 
 checkpoints::urgency session::urgency() const {
   const bool is_last_chance =
-      phase_ == phase::failing || current_->what != callback::process_records;
+      phase_ == phase::failing || current_->what != action_kind::process_records;
   if (phase_ != phase::calling) {
     return is_last_chance ? checkpoints::urgency::all : checkpoints::urgency::paced;
   }
   // What is pending goes out with the status. It could also finish the shard before the callback
   // has (P49).
-  if (!is_flushed_ || current_->what == callback::shard_ended) return checkpoints::urgency::waiters;
+  if (!is_flushed_ || current_->what == action_kind::shard_ended)
+    return checkpoints::urgency::waiters;
   return checkpoints::urgency::paced;
 }
 
@@ -228,7 +208,7 @@ void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>
     return;
   }
   const bool at_shard_end =
-      from_callback && phase_ == phase::calling && current_->what == callback::shard_ended;
+      from_callback && phase_ == phase::calling && current_->what == action_kind::shard_ended;
   checkpoints_.wait(id, position, from_callback, at_shard_end, out);
   after_request(now, out);
 }
@@ -245,7 +225,8 @@ void session::on_submit(const std::optional<waiter_id>& id,
 }
 
 void session::after_request(time_point now, actions& out) {
-  const bool is_end_of_shard = phase_ == phase::closing && current_->what == callback::shard_ended;
+  const bool is_end_of_shard =
+      phase_ == phase::closing && current_->what == action_kind::shard_ended;
   if (is_end_of_shard && awaits_completion_) {
     close(now, out);
   } else {
@@ -382,12 +363,12 @@ void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ != phase::calling) return;
   phase_ = phase::closing;
   const bool is_automatic = options_.mode == checkpoint_mode::automatic;
-  if (is_automatic &&
-      (current_->what == callback::process_records ||
-       current_->what == callback::shutdown_requested || current_->what == callback::shard_ended)) {
+  if (is_automatic && (current_->what == action_kind::process_records ||
+                       current_->what == action_kind::shutdown_requested ||
+                       current_->what == action_kind::shard_ended)) {
     checkpoints_.complete_delivered();
   }
-  if (is_automatic || current_->what == callback::shutdown_requested) {
+  if (is_automatic || current_->what == action_kind::shutdown_requested) {
     checkpoints_.make_complete_pending();
   }
   close(now, out);
@@ -395,14 +376,14 @@ void session::on_callback_returned(time_point now, actions& out) {
 
 void session::close(time_point now, actions& out) {
   switch (current_->what) {
-    case callback::process_records:
+    case action_kind::process_records:
       return close_process_records(now, out);
-    case callback::shutdown_requested:
+    case action_kind::shutdown_requested:
       return close_shutdown(now, out);
-    case callback::shard_ended:
+    case action_kind::shard_ended:
       return close_shard_end(now, out);
-    case callback::initialize:
-    case callback::lease_lost:
+    case action_kind::initialize:
+    case action_kind::lease_lost:
       return write_status_and_continue(now, out);
   }
 }
@@ -475,7 +456,8 @@ void session::report_incomplete(actions& out) {
 
 void session::write_status_and_continue(time_point now, actions& out) {
   out.push_back(write_status{current_->name});
-  is_terminal_ = current_->what == callback::lease_lost || current_->what == callback::shard_ended;
+  is_terminal_ =
+      current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;
   current_.reset();
   last_retry_.reset();
   phase_ = phase::idle;
@@ -498,7 +480,7 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
   }
   // No status, ever. But what was complete before is persisted first, or it would be done again;
   // not at the end of a shard, which any checkpoint might finish (P49).
-  const bool can_persist = allows_checkpoints() && current_->what != callback::shard_ended;
+  const bool can_persist = allows_checkpoints() && current_->what != action_kind::shard_ended;
   phase_ = phase::failing;
   fire_stop(out);
   if (!can_persist) {

@@ -84,7 +84,7 @@ class session {
     left,
   };
   struct open_action {
-    callback what;
+    action_kind what;
     std::string name;
   };
   struct held_message {

@@ -10,23 +10,27 @@ namespace kclxx::check {
 
 namespace {
 
-using daemon_model::call_kind;
+using protocol::action_kind;
 
 constexpr std::int64_t millis_behind_latest = 1200;
 constexpr std::chrono::milliseconds arrival{1'700'000'000'000};
 
 action records_action(const std::vector<record>& all) {
-  action made{call_kind::process_records, "processRecords",
+  action made{action_kind::process_records, "processRecords",
               daemon_model::process_records_line(all, millis_behind_latest)};
   if (!all.empty()) made.largest = all.back().position();
   return made;
+}
+
+action action_of(action_kind kind) {
+  return {kind, protocol::action_name(kind), daemon_model::action_line(kind)};
 }
 
 }  // namespace
 
 action initialize_at(std::string_view shard_id, std::string_view sequence_number,
                      std::uint64_t sub_sequence_number) {
-  return {call_kind::initialize, "initialize",
+  return {action_kind::initialize, "initialize",
           daemon_model::initialize_line(shard_id,
                                         sequence_position(sequence_number, sub_sequence_number))};
 }
@@ -58,33 +62,23 @@ action raw_records(std::string_view records, std::uint64_t largest,
                    std::string_view millis_behind) {
   std::string line = R"({"action":"processRecords","records":[)";
   line.append(records).append("],\"millisBehindLatest\":").append(millis_behind).append("}");
-  return {call_kind::process_records, "processRecords", std::move(line),
+  return {action_kind::process_records, "processRecords", std::move(line),
           sequence_position(std::to_string(largest))};
 }
 
-action shutdown_requested() {
-  return {call_kind::shutdown_requested, "shutdownRequested",
-          daemon_model::shutdown_requested_line()};
-}
-
-action lease_lost() {
-  return {call_kind::lease_lost, "leaseLost",
-          daemon_model::lease_lost_line(daemon_model::generation::v3)};
-}
-
-action shard_ended() {
-  return {call_kind::shard_ended, "shardEnded",
-          daemon_model::shard_ended_line(daemon_model::generation::v3)};
-}
+action shutdown_requested() { return action_of(action_kind::shutdown_requested); }
+action lease_lost() { return action_of(action_kind::lease_lost); }
+action shard_ended() { return action_of(action_kind::shard_ended); }
 
 action old_shutdown(std::string_view reason) {
-  return {protocol::is_shard_end(reason).value() ? call_kind::shard_ended : call_kind::lease_lost,
-          "shutdown", R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}"};
+  return {
+      protocol::is_shard_end(reason).value() ? action_kind::shard_ended : action_kind::lease_lost,
+      "shutdown", R"({"action":"shutdown","reason":")" + std::string(reason) + "\"}"};
 }
 
 action unknown_action() {
   // To the model it is a batch without records: a checkpoint would be answered as there.
-  return {call_kind::process_records, "tomorrowsAction",
+  return {action_kind::process_records, "tomorrowsAction",
           R"({"action":"tomorrowsAction","level":1})"};
 }
 

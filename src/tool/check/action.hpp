@@ -15,7 +15,7 @@
 namespace kclxx::check {
 
 struct action {
-  daemon_model::call_kind kind;
+  protocol::action_kind kind;
   std::string name;  ///< which the status must repeat
   std::string line;  ///< without its newline
   std::optional<sequence_position> largest{};

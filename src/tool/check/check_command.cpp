@@ -25,30 +25,31 @@ using names = std::vector<std::string>;
 struct check_options {
   names only;
   names skip;
-  double timeout = 10;      // seconds
-  double retry_limit = 30;  // seconds
+  std::chrono::milliseconds timeout{10000};
+  std::chrono::milliseconds retry_limit{30000};
   std::string poison;
   std::string prints;
   std::string junit;
   bool lists = false;
 };
 
-bool has(const names& all, std::string_view one) {
-  return std::find(all.begin(), all.end(), one) != all.end();
+bool has(const names& all, std::string_view name) {
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 std::string unknown_rule(const std::string& name) {
   const auto& all = check::all_rules();
-  const bool is_known =
-      std::any_of(all.begin(), all.end(), [&](const check::rule& one) { return one.name == name; });
+  const bool is_known = std::any_of(
+      all.begin(), all.end(), [&](const check::rule& candidate) { return candidate.name == name; });
   return is_known ? "" : "there is no rule '" + name + "'; --list names them";
 }
 
 std::vector<check::rule> chosen(const check_options& options) {
   std::vector<check::rule> rules;
-  for (const check::rule& one : check::all_rules()) {
-    if ((options.only.empty() || has(options.only, one.name)) && !has(options.skip, one.name)) {
-      rules.push_back(one);
+  for (const check::rule& candidate : check::all_rules()) {
+    if ((options.only.empty() || has(options.only, candidate.name)) &&
+        !has(options.skip, candidate.name)) {
+      rules.push_back(candidate);
     }
   }
   if (rules.empty()) throw command_error(exit_status::usage, "--only and --skip leave no rule");
@@ -57,11 +58,8 @@ std::vector<check::rule> chosen(const check_options& options) {
 
 check::settings settings_from(const check_options& options) {
   check::settings with;
-  const auto seconds = [](double count) {
-    return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(count));
-  };
-  with.limit = seconds(options.timeout);
-  with.retry_limit = seconds(options.retry_limit);
+  with.limit = options.timeout;
+  with.retry_limit = options.retry_limit;
   if (!options.poison.empty()) with.poison = options.poison;
   if (!options.prints.empty()) with.prints = options.prints;
   with.run =
@@ -71,7 +69,7 @@ check::settings settings_from(const check_options& options) {
 
 std::string joined(const names& words) {
   std::string text;
-  for (const std::string& one : words) text.append(text.empty() ? "" : " ").append(one);
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
   return text;
 }
 
@@ -86,22 +84,23 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
   check::write_tap_header(std::cout, rules.size());
   // First: who does not answer it costs the time limit with every rule. Not when --only names
   // others, some of which need no answer.
-  const auto initialize = std::find_if(
-      rules.begin(), rules.end(), [](const check::rule& one) { return one.name == "initialize"; });
+  const auto initialize =
+      std::find_if(rules.begin(), rules.end(),
+                   [](const check::rule& candidate) { return candidate.name == "initialize"; });
   check::result first;
   if (initialize != rules.end()) first = check::run_rule(*initialize, start, with);
   std::vector<check::finished_rule> all;
-  for (const check::rule& one : rules) {
-    if (one.name == "initialize") {
-      all.push_back({one, first});
+  for (const check::rule& candidate : rules) {
+    if (candidate.name == "initialize") {
+      all.push_back({candidate, first});
     } else if (first.is_unresponsive) {
-      all.push_back({one,
+      all.push_back({candidate,
                      {check::result::verdict::skipped,
                       "not run, since the child does not answer initialize"}});
     } else {
-      all.push_back({one, check::run_rule(one, start, with)});
+      all.push_back({candidate, check::run_rule(candidate, start, with)});
     }
-    check::write_tap(std::cout, all.size(), one, all.back().came);
+    check::write_tap(std::cout, all.size(), candidate, all.back().came);
     std::cout.flush();
   }
   return all;
@@ -123,8 +122,9 @@ exit_status run_check(const check_options& options, const names& command) {
     junit->commit();
   }
   const auto count = [&](check::result::verdict what) {
-    return std::count_if(all.begin(), all.end(),
-                         [&](const check::finished_rule& one) { return one.came.is == what; });
+    return std::count_if(all.begin(), all.end(), [&](const check::finished_rule& finished) {
+      return finished.came.is == what;
+    });
   };
   if (count(check::result::verdict::failed) > 0) return exit_status::breach;
   if (count(check::result::verdict::passed) > 0) return exit_status::ok;
@@ -134,8 +134,8 @@ exit_status run_check(const check_options& options, const names& command) {
 }
 
 void print_list(const std::vector<check::rule>& rules) {
-  for (const check::rule& one : rules) {
-    std::cout << one.name << '\t' << one.cites << '\t' << one.expected << '\n';
+  for (const check::rule& candidate : rules) {
+    std::cout << candidate.name << '\t' << candidate.cites << '\t' << candidate.expected << '\n';
   }
 }
 
@@ -168,16 +168,9 @@ void add_check_command(CLI::App& app, invocation& run) {
   command.add_option("--skip", options->skip, "Leave these rules out")
       ->type_name("RULE")
       ->check(is_rule);
-  command.add_option("--timeout", options->timeout, "How long the child may take for one step")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(seconds_between(0.001, 86400));
-  command
-      .add_option("--retry-limit", options->retry_limit,
-                  "How long the child may retry a checkpoint that is throttled every time")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(seconds_between(0.001, 86400));
+  add_seconds(command, "--timeout", options->timeout, "How long the child may take for one step");
+  add_seconds(command, "--retry-limit", options->retry_limit,
+              "How long the child may retry a checkpoint that is throttled every time");
   command
       .add_option("--poison", options->poison,
                   "The child's processor throws at a record with this data")

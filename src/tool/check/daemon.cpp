@@ -14,7 +14,7 @@ namespace kclxx::check {
 namespace {
 
 using namespace std::chrono_literals;
-using daemon_model::call_kind;
+using protocol::action_kind;
 using steady = std::chrono::steady_clock;
 
 /// Limits on what is kept of a child that floods us.
@@ -48,19 +48,20 @@ std::string to_string(const std::optional<child_end>& how, std::chrono::millisec
   return "it left with exit status " + std::to_string(how->status);
 }
 
-std::string to_string(const checkpoint_seen& one) {
+std::string to_string(const checkpoint_seen& checkpoint) {
   std::string text = "a checkpoint with sequence number ";
-  if (!one.asked.sequence_number) return text + "null";
-  text += quoted(*one.asked.sequence_number);
-  if (!one.asked.sub_sequence_number) return text + " and no sub-sequence number";
-  return text + " and sub-sequence number " + std::to_string(*one.asked.sub_sequence_number);
+  if (!checkpoint.asked.sequence_number) return text + "null";
+  text += quoted(*checkpoint.asked.sequence_number);
+  if (!checkpoint.asked.sub_sequence_number) return text + " and no sub-sequence number";
+  return text + " and sub-sequence number " + std::to_string(*checkpoint.asked.sub_sequence_number);
 }
 
-std::optional<sequence_position> position_of(const checkpoint_seen& one) {
-  if (!one.asked.sequence_number) return one.largest;
-  const auto sub = one.asked.sub_sequence_number.value_or(0);
+std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint) {
+  if (!checkpoint.asked.sequence_number) return checkpoint.largest;
+  const auto sub = checkpoint.asked.sub_sequence_number.value_or(0);
   if (sub < 0) return std::nullopt;
-  return sequence_position::parse(*one.asked.sequence_number, static_cast<std::uint64_t>(sub));
+  return sequence_position::parse(*checkpoint.asked.sequence_number,
+                                  static_cast<std::uint64_t>(sub));
 }
 
 daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
@@ -69,16 +70,18 @@ daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::m
       child_(std::move(with)),
       shard_id_(std::move(shard_id)),
       limit_(limit),
-      consumer_(daemon_model::generation::v3, row) {}
+      consumer_(daemon_model::kcl_version::v3, row) {}
 
 bool daemon::has_failed() const {
-  return std::any_of(checkpoints.begin(), checkpoints.end(),
-                     [](const checkpoint_seen& one) { return one.error.has_value(); });
+  return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {
+    return checkpoint.error.has_value();
+  });
 }
 
 const checkpoint_seen* daemon::failed_with(std::string_view error) const {
-  const auto failed = std::find_if(checkpoints.begin(), checkpoints.end(),
-                                   [&](const checkpoint_seen& one) { return one.error == error; });
+  const auto failed =
+      std::find_if(checkpoints.begin(), checkpoints.end(),
+                   [&](const checkpoint_seen& checkpoint) { return checkpoint.error == error; });
   return failed == checkpoints.end() ? nullptr : &*failed;
 }
 
@@ -86,7 +89,7 @@ void daemon::call(const action& what) {
   const reaction came = attempt(what);
   if (came.is_answered) return;
   const bool is_unresponsive = !came.is_gone && !came.is_wrong && came.unfinished.empty();
-  if (is_unresponsive && what.kind == call_kind::initialize) throw no_response(came.seen);
+  if (is_unresponsive && what.kind == action_kind::initialize) throw no_response(came.seen);
   throw violation(came.seen);
 }
 
@@ -97,7 +100,7 @@ void daemon::prepare(const action& what) {
 
 bool daemon::attempt_all(const std::vector<action>& actions) {
   return std::all_of(actions.begin(), actions.end(),
-                     [this](const action& one) { return attempt(one).is_answered; });
+                     [this](const action& next) { return attempt(next).is_answered; });
 }
 
 reaction daemon::attempt(const action& what, std::optional<std::chrono::milliseconds> limit) {
@@ -106,7 +109,7 @@ reaction daemon::attempt(const action& what, std::optional<std::chrono::millisec
 }
 
 bool daemon::send(const action& what) {
-  daemon_model::happenings out;
+  daemon_model::daemon_events out;
   consumer_.call(what.kind, what.name, what.largest, out);
   return child_->send(what.line + "\n");
 }
@@ -133,26 +136,26 @@ reaction daemon::take(const std::string& line) {
     is_after_blank_ = true;
     return made;
   }
-  const call_kind during = consumer_.waits_for();
+  const action_kind during = consumer_.waits_for();
   const sequence_position last = consumer_.checkpointer().last();
   const sequence_position largest = consumer_.checkpointer().largest_permitted();
-  daemon_model::happenings out;
+  daemon_model::daemon_events out;
   consumer_.on_line(line, out);
   bool is_message = true;
-  for (const auto& one : out) {
-    if (const auto* answer = std::get_if<daemon_model::answered>(&one)) {
+  for (const auto& event : out) {
+    if (const auto* answer = std::get_if<daemon_model::answered>(&event)) {
       if (checkpoints.size() < most_checkpoints) {
         checkpoints.push_back({during, answer->asked, answer->error, last, largest});
       }
       child_->send(answer->line + "\n");  // a child that does not read it is noticed below
-    } else if (const auto* skip = std::get_if<daemon_model::skipped>(&one)) {
+    } else if (const auto* skip = std::get_if<daemon_model::skipped>(&event)) {
       is_message = is_field_fault(*skip);
       if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
-    } else if (std::holds_alternative<daemon_model::returned>(one)) {
+    } else if (std::holds_alternative<daemon_model::returned>(event)) {
       made.is_answered = true;
-    } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&one)) {
+    } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&event)) {
       made = {false, true, false, {}, wrong->why};
-    } else if (const auto* bad = std::get_if<daemon_model::failed>(&one)) {
+    } else if (const auto* bad = std::get_if<daemon_model::failed>(&event)) {
       made = {false, true, false, {}, bad->why};
     }
   }

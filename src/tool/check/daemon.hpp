@@ -17,7 +17,7 @@ namespace kclxx::check {
 
 /// A checkpoint line of the child, and what the daemon made of it.
 struct checkpoint_seen {
-  daemon_model::call_kind during;
+  protocol::action_kind during;
   daemon_model::child_checkpoint asked;
   std::optional<std::string> error;  ///< the daemon's answer
   sequence_position last;            ///< the last one that succeeded, as this one came
@@ -25,9 +25,9 @@ struct checkpoint_seen {
 };
 
 /// "a checkpoint at 103/0", for a report.
-std::string to_string(const checkpoint_seen& one);
+std::string to_string(const checkpoint_seen& checkpoint);
 /// The position that it means; std::nullopt: not a position.
-std::optional<sequence_position> position_of(const checkpoint_seen& one);
+std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint);
 
 /// A line that the daemon would skip.
 struct noise_seen {

@@ -45,19 +45,20 @@ std::string seconds(std::chrono::milliseconds time) {
   return std::to_string(time.count() / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
-void write_case(std::ostream& out, const finished_rule& one) {
-  out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(one.by.name) << "\" time=\""
-      << seconds(one.came.took) << "\">\n";
-  if (one.came.is == result::verdict::skipped) {
-    out << "    <skipped message=\"" << xml(one.came.seen) << "\"/>\n";
-  } else if (one.came.is == result::verdict::passed && !one.came.seen.empty()) {
-    out << "    <system-out>hint: " << xml(one.came.seen) << "</system-out>\n";
-  } else if (one.came.is == result::verdict::failed) {
-    out << "    <failure message=\"" << xml(one.came.seen)
-        << "\">expected: " << xml(one.by.expected) << "\nseen: " << xml(one.came.seen)
-        << "\nwhy: " << xml(one.by.why) << "\nsee: " << xml(see(one.by)) << "</failure>\n";
-    if (!one.came.error_text.empty()) {
-      out << "    <system-err>" << xml(one.came.error_text) << "</system-err>\n";
+void write_case(std::ostream& out, const finished_rule& finished) {
+  out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(finished.by.name) << "\" time=\""
+      << seconds(finished.came.took) << "\">\n";
+  if (finished.came.is == result::verdict::skipped) {
+    out << "    <skipped message=\"" << xml(finished.came.seen) << "\"/>\n";
+  } else if (finished.came.is == result::verdict::passed && !finished.came.seen.empty()) {
+    out << "    <system-out>hint: " << xml(finished.came.seen) << "</system-out>\n";
+  } else if (finished.came.is == result::verdict::failed) {
+    out << "    <failure message=\"" << xml(finished.came.seen)
+        << "\">expected: " << xml(finished.by.expected) << "\nseen: " << xml(finished.came.seen)
+        << "\nwhy: " << xml(finished.by.why) << "\nsee: " << xml(see(finished.by))
+        << "</failure>\n";
+    if (!finished.came.error_text.empty()) {
+      out << "    <system-err>" << xml(finished.came.error_text) << "</system-err>\n";
     }
   }
   out << "  </testcase>\n";
@@ -97,15 +98,15 @@ void write_junit(std::ostream& out, const std::string& command,
                  const std::vector<finished_rule>& all) {
   const auto count = [&](result::verdict what) {
     return std::count_if(all.begin(), all.end(),
-                         [&](const finished_rule& one) { return one.came.is == what; });
+                         [&](const finished_rule& finished) { return finished.came.is == what; });
   };
   std::chrono::milliseconds took{};
-  for (const finished_rule& one : all) took += one.came.took;
+  for (const finished_rule& finished : all) took += finished.came.took;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
       << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
       << count(result::verdict::failed) << "\" skipped=\"" << count(result::verdict::skipped)
       << "\" errors=\"0\" time=\"" << seconds(took) << "\">\n";
-  for (const finished_rule& one : all) write_case(out, one);
+  for (const finished_rule& finished : all) write_case(out, finished);
   out << "</testsuite>\n";
 }
 

@@ -37,7 +37,7 @@ const std::vector<rule>& all_rules() {
     std::vector<rule> made;
     for (const auto part : {framing_rules, action_rules, value_rules, checkpoint_rules,
                             shard_end_rules, leaving_rules, processor_rules}) {
-      for (const rule& one : part()) made.push_back(one);
+      for (const rule& next : part()) made.push_back(next);
     }
     return made;
   }();

@@ -8,11 +8,11 @@ namespace kclxx::check {
 
 namespace {
 
-using daemon_model::call_kind;
+using protocol::action_kind;
 
-void none_during(const daemon& with, call_kind what) {
-  for (const checkpoint_seen& one : with.checkpoints) {
-    if (one.during == what) throw violation(to_string(one));
+void none_during(const daemon& with, action_kind what) {
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    if (checkpoint.during == what) throw violation(to_string(checkpoint));
   }
 }
 
@@ -20,7 +20,7 @@ void in_initialize(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "300"}) {
     daemon& with = on.start(sequence_position(where));
     const reaction came = with.attempt(with.initialize_at(where));
-    none_during(with, call_kind::initialize);
+    none_during(with, action_kind::initialize);
     if (!came.is_answered) throw not_applicable(came.seen);
   }
 }
@@ -30,7 +30,7 @@ void in_lease_lost(rule_context& on) {
     daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
     with.attempt(ending);  // whether it is answered is another rule's matter
-    none_during(with, call_kind::lease_lost);
+    none_during(with, action_kind::lease_lost);
   }
 }
 
@@ -45,11 +45,11 @@ daemon& many_positions(rule_context& on) {
 
 void not_beyond(rule_context& on) {
   const daemon& with = many_positions(on);
-  for (const checkpoint_seen& one : with.checkpoints) {
-    const auto at = position_of(one);
-    if (!at) throw violation(to_string(one) + ", which is no position");
-    if (*at > one.largest) {
-      throw violation(to_string(one) + ", when " + to_string(one.largest) +
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    const auto at = position_of(checkpoint);
+    if (!at) throw violation(to_string(checkpoint) + ", which is no position");
+    if (*at > checkpoint.largest) {
+      throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.largest) +
                       " was the largest delivered");
     }
   }
@@ -57,10 +57,11 @@ void not_beyond(rule_context& on) {
 
 void rises(rule_context& on) {
   const daemon& with = many_positions(on);
-  for (const checkpoint_seen& one : with.checkpoints) {
-    const auto at = position_of(one);
-    if (at && *at < one.last) {
-      throw violation(to_string(one) + ", when " + to_string(one.last) + " was persisted");
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    const auto at = position_of(checkpoint);
+    if (at && *at < checkpoint.last) {
+      throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.last) +
+                      " was persisted");
     }
   }
 }
@@ -69,9 +70,9 @@ void sub_sequence(rule_context& on) {
   daemon& with = on.start_initialized();
   const bool is_through = with.attempt_all({aggregated_records("201", 5), shutdown_requested()});
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  for (const checkpoint_seen& one : with.checkpoints) {
-    if (one.asked.sequence_number && !one.asked.sub_sequence_number) {
-      throw violation(to_string(one) + "; the user records 0 to 4 of 201 were delivered");
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    if (checkpoint.asked.sequence_number && !checkpoint.asked.sub_sequence_number) {
+      throw violation(to_string(checkpoint) + "; the user records 0 to 4 of 201 were delivered");
     }
   }
   if (is_through && with.row.checkpoint() < sequence_position("201", 4)) {
@@ -99,8 +100,8 @@ const checkpoint_seen& expect_failed(const daemon& with, std::string_view error)
 
 /// Each is answered, though checkpoints fail.
 void call_all(daemon& with, const std::vector<action>& actions) {
-  for (const action& one : actions) {
-    const reaction came = with.attempt(one);
+  for (const action& action : actions) {
+    const reaction came = with.attempt(action);
     if (came.is_answered) continue;
     if (with.has_failed()) throw violation(came.seen);
     throw not_applicable(came.seen);

@@ -41,8 +41,8 @@ void newline_before(rule_context& on) {
 
 void no_noise(rule_context& on, bool is_message) {
   short_lives(on, [&](const daemon& with, const reaction&) {
-    for (const noise_seen& one : with.noise) {
-      if (one.is_message == is_message) throw violation(quoted(one.line) + ": " + one.why);
+    for (const noise_seen& noise : with.noise) {
+      if (noise.is_message == is_message) throw violation(quoted(noise.line) + ": " + noise.why);
     }
   });
 }

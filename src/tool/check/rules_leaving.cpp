@@ -72,7 +72,7 @@ void while_it_waits(rule_context& on) {
     const read_result came =
         is_late ? read_result{read_result::kind::timed_out} : with.peer().next_line(left);
     if (came.what != read_result::kind::line) throw violation("neither a checkpoint nor a status");
-    const auto message = daemon_model::parse_child_line(came.text);
+    const auto message = daemon_model::parse_child_message(came.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {
       throw not_applicable("it asked for no checkpoint in processRecords");

@@ -16,8 +16,8 @@ const sequence_position& shard_end() {
 void expect_end(const daemon& with) {
   if (with.row.checkpoint() == shard_end()) return;
   std::string text = "the status, and " + to_string(with.row.checkpoint()) + " is persisted";
-  const auto at_end = [](const auto& one) {
-    return one.during == daemon_model::call_kind::shard_ended;
+  const auto at_end = [](const auto& checkpoint) {
+    return checkpoint.during == protocol::action_kind::shard_ended;
   };
   const auto asked = std::find_if(with.checkpoints.rbegin(), with.checkpoints.rend(), at_end);
   if (asked == with.checkpoints.rend()) throw violation(text + "; no checkpoint was asked for");

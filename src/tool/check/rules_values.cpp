@@ -65,9 +65,9 @@ void unknown_fields(rule_context& on) {
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
   with.call(first);
-  std::string one = to_json({});
-  one.insert(1, R"("explicitHashKey":null,"schema":[1,2.5,"text"],)");
-  action batch = raw_records(one, 101);
+  std::string record = to_json({});
+  record.insert(1, R"("explicitHashKey":null,"schema":[1,2.5,"text"],)");
+  action batch = raw_records(record, 101);
   batch.line.insert(1, R"("cacheEntryTime":"2026-01-01T00:00:00Z","isAtShardEnd":false,)");
   with.call(batch);
 }
@@ -77,9 +77,9 @@ void unknown_objects(rule_context& on) {
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
   with.call(first);
-  std::string one = to_json({});
-  one.insert(1, R"("schema":{"data":"bm90IHRoaXM=","versions":[{"sequenceNumber":"1"}]},)");
-  with.call(raw_records(one, 101));
+  std::string record = to_json({});
+  record.insert(1, R"("schema":{"data":"bm90IHRoaXM=","versions":[{"sequenceNumber":"1"}]},)");
+  with.call(raw_records(record, 101));
 }
 
 void field_order(rule_context& on) {
@@ -113,9 +113,9 @@ void long_sequence_number(rule_context& on) {
   batch.largest = sequence_position(number);
   with.call(batch);
   with.attempt(shutdown_requested());
-  for (const checkpoint_seen& one : with.checkpoints) {
-    if (position_of(one) != batch.largest) {
-      throw violation(to_string(one) + ", where \"" + number + "\" was delivered");
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    if (position_of(checkpoint) != batch.largest) {
+      throw violation(to_string(checkpoint) + ", where \"" + number + "\" was delivered");
     }
   }
 }

@@ -168,14 +168,13 @@ class shard_writer {
 
   void write_ending() {
     at_ += batch_interval;
-    const auto newest = daemon_model::generation::v3;
     if (shard_.is_closed || options_.end == "shard-end") {
-      write_line(daemon_model::shard_ended_line(newest));
+      write_line(daemon_model::action_line(protocol::action_kind::shard_ended));
     } else if (options_.end == "shutdown") {
-      write_line(daemon_model::shutdown_requested_line());
-      write_line(daemon_model::lease_lost_line(newest));
+      write_line(daemon_model::action_line(protocol::action_kind::shutdown_requested));
+      write_line(daemon_model::action_line(protocol::action_kind::lease_lost));
     } else if (options_.end == "lease-lost") {
-      write_line(daemon_model::lease_lost_line(newest));
+      write_line(daemon_model::action_line(protocol::action_kind::lease_lost));
     }
     transcript::entry end;
     end.at = at_;

@@ -9,7 +9,7 @@ namespace kclxx::tool {
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
-  for (std::string& one : texts) pointers.push_back(one.data());
+  for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
 }

@@ -81,13 +81,14 @@ faults parse_faults(std::string_view text) {
   std::set<std::string_view> names;
   for (;;) {
     const std::size_t comma = text.find(',');
-    const std::string_view one = text.substr(0, comma);
-    const std::size_t equals = one.find('=');
+    const std::string_view fault = text.substr(0, comma);
+    const std::size_t equals = fault.find('=');
     if (equals == std::string_view::npos) {
-      throw std::invalid_argument("the fault '" + std::string(one) + "' has no value: NAME=VALUE");
+      throw std::invalid_argument("the fault '" + std::string(fault) +
+                                  "' has no value: NAME=VALUE");
     }
-    const std::string_view name = one.substr(0, equals);
-    set(result, name, one.substr(equals + 1));
+    const std::string_view name = fault.substr(0, equals);
+    set(result, name, fault.substr(equals + 1));
     if (!names.insert(name).second) {
       throw std::invalid_argument("the fault " + std::string(name) + " is there twice");
     }

@@ -18,13 +18,13 @@ std::string text_of(const Value& value) {
   return out.str();
 }
 
-bool is_compared(const dm::child_line& line) {
+bool is_compared(const dm::child_message& line) {
   return std::holds_alternative<dm::child_status>(line) ||
          std::holds_alternative<dm::child_checkpoint>(line);
 }
 
 /// A checkpoint without a sub-sequence number means 0 to the daemon.
-dm::child_line normal(dm::child_line line) {
+dm::child_message normal(dm::child_message line) {
   if (auto* asked = std::get_if<dm::child_checkpoint>(&line)) {
     if (asked->sequence_number && !asked->sub_sequence_number) asked->sub_sequence_number = 0;
     if (!asked->sequence_number) asked->sub_sequence_number.reset();
@@ -37,31 +37,32 @@ dm::child_line normal(dm::child_line line) {
 recording::recording(expectation expected, const std::optional<sequence_position>& start)
     : expected_(expected),
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
-      checkpointer_(dm::generation::v3, lease_) {}
+      checkpointer_(dm::kcl_version::v3, lease_) {}
 
-void recording::begin(dm::call_kind what, const std::optional<sequence_position>& largest) {
+void recording::begin(protocol::action_kind what, const std::optional<sequence_position>& largest) {
   answers_.clear();
   if (largest) checkpointer_.deliver(*largest);
-  if (what == dm::call_kind::shard_ended) checkpointer_.begin_shard_end();
+  if (what == protocol::action_kind::shard_ended) checkpointer_.begin_shard_end();
 }
 
 void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (expected_ != expectation::answers) return;
-  dm::child_line content = normal(dm::parse_child_line(line));
+  dm::child_message content = normal(dm::parse_child_message(line));
   if (is_compared(content)) messages_.push_back({std::move(content), line_number});
 }
 
 void recording::on_answer(const transcript::line_summary& from) {
-  answer one{{from.sequence_number, from.sub_sequence_number}, from.error};
+  answer given{{from.sequence_number, from.sub_sequence_number}, from.error};
   // What did not fail shows how far the recorded child came.
-  if (!one.error) static_cast<void>(checkpointer_.checkpoint(one.asked));
-  answers_.push_back(std::move(one));
+  if (!given.error) static_cast<void>(checkpointer_.checkpoint(given.asked));
+  answers_.push_back(std::move(given));
 }
 
 std::optional<std::string> recording::take_failure(const dm::child_checkpoint& asked) {
-  const dm::child_line wanted = normal(asked);
-  const auto found = std::find_if(answers_.begin(), answers_.end(),
-                                  [&](const answer& one) { return normal(one.asked) == wanted; });
+  const dm::child_message wanted = normal(asked);
+  const auto found = std::find_if(answers_.begin(), answers_.end(), [&](const answer& given) {
+    return normal(given.asked) == wanted;
+  });
   if (found == answers_.end()) return std::nullopt;
   auto error = std::move(found->error);
   answers_.erase(answers_.begin(), found + 1);
@@ -70,13 +71,13 @@ std::optional<std::string> recording::take_failure(const dm::child_checkpoint& a
 
 bool recording::has_lost_lease() const noexcept {
   return std::any_of(answers_.begin(), answers_.end(),
-                     [](const answer& one) { return one.error == "ShutdownException"; });
+                     [](const answer& given) { return given.error == "ShutdownException"; });
 }
 
-void recording::compare(const dm::child_line& said, std::string_view line,
+void recording::compare(const dm::child_message& said, std::string_view line,
                         diagnostics& differences) {
   if (expected_ != expectation::answers || !is_compared(said)) return;
-  const dm::child_line got = normal(said);
+  const dm::child_message got = normal(said);
   const bool is_status = std::holds_alternative<dm::child_status>(got);
   // An action ends with its status; where that is missing, the recording ended before it.
   if (messages_.empty()) return;

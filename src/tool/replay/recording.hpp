@@ -11,7 +11,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "daemon_model/checkpointer.hpp"
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 #include "daemon_model/lease.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/replay/options.hpp"
@@ -28,7 +28,7 @@ class recording {
   recording(expectation expected, const std::optional<sequence_position>& start);
 
   // What is read from the transcript.
-  void begin(daemon_model::call_kind what, const std::optional<sequence_position>& largest);
+  void begin(protocol::action_kind what, const std::optional<sequence_position>& largest);
   void on_child_line(std::string_view line, std::size_t line_number);
   void on_answer(const transcript::line_summary& answer);
 
@@ -38,14 +38,14 @@ class recording {
   std::optional<std::string> take_failure(const daemon_model::child_checkpoint& asked);
   /// An answer of ShutdownException was recorded and not handed out.
   [[nodiscard]] bool has_lost_lease() const noexcept;
-  void compare(const daemon_model::child_line& said, std::string_view line,
+  void compare(const daemon_model::child_message& said, std::string_view line,
                diagnostics& differences);
   void compare_final(const sequence_position& reached, std::size_t line_number,
                      diagnostics& differences) const;
 
  private:
   struct message {
-    daemon_model::child_line content;
+    daemon_model::child_message content;
     std::size_t line_number;
   };
   struct answer {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -35,7 +34,6 @@ struct replay_arguments {
   std::vector<std::string> files;
   replay::options how;
   std::string faults;
-  double timeout_seconds = 60;
   unsigned parallel = 8;
   bool prints_json = false;
   std::string report;
@@ -75,7 +73,7 @@ replay_result replay_of_files::run() {
     if (threads.empty()) throw;  // fewer only take longer
   }
   watch();
-  for (std::thread& one : threads) one.join();
+  for (std::thread& thread : threads) thread.join();
   throw_if_cancelled();
   return std::move(result_);
 }
@@ -90,12 +88,12 @@ void replay_of_files::work() {
 }
 
 void replay_of_files::play(std::size_t number) {
-  replayed_shard& one = result_.shards[number];
+  replayed_shard& shard = result_.shards[number];
   try {
-    one.summary = replay_shard(one.file, child_, what_.how, progress_[number]);
+    shard.summary = replay_shard(shard.file, child_, what_.how, progress_[number]);
   } catch (const cancelled&) {  // reported for all shards together
   } catch (const std::exception& error) {
-    one.setup_error = error.what();
+    shard.setup_error = error.what();
   }
 }
 
@@ -112,9 +110,9 @@ void replay_of_files::watch() {
   while (!all_done_.wait_for(lock, std::chrono::milliseconds(200), is_done)) {
     std::uint64_t read = 0;
     std::uint64_t records = 0;
-    for (const shard_progress& one : progress_) {
-      read += one.read_bytes.load(std::memory_order_relaxed);
-      records += one.records.load(std::memory_order_relaxed);
+    for (const shard_progress& progress : progress_) {
+      read += progress.read_bytes.load(std::memory_order_relaxed);
+      records += progress.records.load(std::memory_order_relaxed);
     }
     bar.show(read, records);
   }
@@ -129,8 +127,6 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
     throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
   }
-  what.how.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(what.timeout_seconds * 1000)));
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
     what.how.keeps_timeline = true;
@@ -195,12 +191,8 @@ void add_options(CLI::App& command, replay_arguments& to) {
           "--expect-final", [&to] { to.how.expected = expectation::final_position; },
           "Compare only the last position that was persisted")
       ->excludes(all);
-  command
-      .add_option("--timeout", to.timeout_seconds,
-                  "How long a child may take for an action before it counts as hung")
-      ->check(seconds_between(0.001, 1e6))
-      ->type_name("SECONDS")
-      ->capture_default_str();
+  add_seconds(command, "--timeout", to.how.timeout,
+              "How long a child may take for an action before it counts as hung", 1e6);
   command.add_option("--parallel", to.parallel, "How many shards are played in parallel")
       ->check(whole_number_between(1, 1000))
       ->type_name("N")

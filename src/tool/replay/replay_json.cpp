@@ -33,27 +33,27 @@ json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
   };
 }
 
-json object_of(const replay::diagnostic& one) {
-  json result{{"line", one.transcript_line}, {"what", one.what}};
-  if (!one.child_line.empty()) result["child"] = one.child_line;
+json object_of(const replay::diagnostic& diagnostic) {
+  json result{{"line", diagnostic.transcript_line}, {"what", diagnostic.what}};
+  if (!diagnostic.child_line.empty()) result["child"] = diagnostic.child_line;
   return result;
 }
 
 json list_of(const replay::diagnostics& all) {
   json first = json::array();
-  for (const replay::diagnostic& one : all.first()) first.push_back(object_of(one));
+  for (const replay::diagnostic& diagnostic : all.first()) first.push_back(object_of(diagnostic));
   return {{"count", all.count()}, {"first", first}};
 }
 
-json object_or_null(const std::optional<replay::diagnostic>& one) {
-  return one ? object_of(*one) : json(nullptr);
+json object_or_null(const std::optional<replay::diagnostic>& diagnostic) {
+  return diagnostic ? object_of(*diagnostic) : json(nullptr);
 }
 
-json object_of(const replayed_shard& one) {
-  const replay::summary& what = one.summary;
-  json result{{"file", one.file}, {"status", static_cast<int>(status_of(one))}};
-  if (!one.setup_error.empty()) {
-    result["setup_error"] = one.setup_error;
+json object_of(const replayed_shard& shard) {
+  const replay::summary& what = shard.summary;
+  json result{{"file", shard.file}, {"status", static_cast<int>(status_of(shard))}};
+  if (!shard.setup_error.empty()) {
+    result["setup_error"] = shard.setup_error;
     return result;
   }
   result["shard"] = what.shard;
@@ -75,7 +75,7 @@ json object_of(const replayed_shard& one) {
 
 void print_json(std::ostream& out, const replay_result& result) {
   json shards = json::array();
-  for (const replayed_shard& one : result.shards) shards.push_back(object_of(one));
+  for (const replayed_shard& shard : result.shards) shards.push_back(object_of(shard));
   const json all{{"status", static_cast<int>(result.status())},
                  {"total", object_of(result.total(), result.took())},
                  {"shards", shards}};

@@ -7,7 +7,7 @@
 namespace kclxx::replay {
 
 namespace dm = daemon_model;
-using dm::call_kind;
+using protocol::action_kind;
 using transcript::line_kind;
 
 namespace {
@@ -15,22 +15,22 @@ namespace {
 constexpr const char* unknown_action = "kclxxUnknownAction";
 
 // An unknown action is called as processRecords is: with a checkpointer, and as often as one likes.
-call_kind kind_of(line_kind what) {
+action_kind kind_of(line_kind what) {
   switch (what) {
     case line_kind::initialize:
-      return call_kind::initialize;
+      return action_kind::initialize;
     case line_kind::lease_lost:
-      return call_kind::lease_lost;
+      return action_kind::lease_lost;
     case line_kind::shard_ended:
-      return call_kind::shard_ended;
+      return action_kind::shard_ended;
     case line_kind::shutdown_requested:
-      return call_kind::shutdown_requested;
+      return action_kind::shutdown_requested;
     case line_kind::process_records:
     case line_kind::checkpoint_answer:
     case line_kind::unknown_action:
-      return call_kind::process_records;
+      return action_kind::process_records;
   }
-  return call_kind::process_records;
+  return action_kind::process_records;
 }
 
 }  // namespace
@@ -59,17 +59,17 @@ replay_plan::time replay_plan::deadline() const noexcept {
 
 void replay_plan::on_entry(const transcript::summarized_entry& next, time now, effects& out) {
   using transcript::entry_kind;
-  const transcript::entry& one = next.content;
-  switch (one.kind) {
+  const transcript::entry& entry = next.content;
+  switch (entry.kind) {
     case entry_kind::daemon_line:
       take_daemon_line(next, now, out);
       break;
     case entry_kind::child_line:
-      if (recorded_) recorded_->on_child_line(one.line, one.line_number);
+      if (recorded_) recorded_->on_child_line(entry.line, entry.line_number);
       break;
     case entry_kind::exit:
     case entry_kind::killed:
-      recorded_exit_ = one;
+      recorded_exit_ = entry;
       recorded_exit_->line = {};
       break;
     case entry_kind::end_of_input:  // comes after the last status
@@ -80,21 +80,21 @@ void replay_plan::on_entry(const transcript::summarized_entry& next, time now, e
 
 void replay_plan::take_daemon_line(const transcript::summarized_entry& from, time now,
                                    effects& out) {
-  const transcript::entry& one = from.content;
+  const transcript::entry& entry = from.content;
   if (const auto* error = std::get_if<protocol::decode_error>(&from.summary)) {
     const std::string field = error->field.empty() ? "" : error->field + " ";
-    return on_damage(one.line_number, "the daemon's line: " + field + error->what, now, out);
+    return on_damage(entry.line_number, "the daemon's line: " + field + error->what, now, out);
   }
   const auto& content = std::get<transcript::line_summary>(from.summary);
   if (content.kind == line_kind::checkpoint_answer) {
     if (recorded_) recorded_->on_answer(content);
     return;
   }
-  action next{kind_of(content.kind), content.action, one.line_number, one.at};
+  action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
   next.content = content;
-  next.size = one.line.size() + 1;
-  if (how_.recorded_pace && !one.at) {
-    return on_damage(one.line_number, "the line has no time, so there is no recorded pace", now,
+  next.size = entry.line.size() + 1;
+  if (how_.recorded_pace && !entry.at) {
+    return on_damage(entry.line_number, "the line has no time, so there is no recorded pace", now,
                      out);
   }
   ahead_ = std::move(next);
@@ -136,19 +136,19 @@ void replay_plan::proceed(time now, effects& out) {
 // That of the transcript, or what the faults put before it.
 std::optional<replay_plan::action> replay_plan::next_action() {
   if (current_.is_last) return std::nullopt;
-  if (faults_.is_lease_lost()) return injected(call_kind::lease_lost, "leaseLost", true);
+  if (faults_.is_lease_lost()) return injected(action_kind::lease_lost, "leaseLost", true);
   if (ahead_ && ahead_->content.kind == line_kind::process_records) {
     if (faults_.shutdown_replaces_it(ahead_->content.records)) {
-      return injected(call_kind::shutdown_requested, "shutdownRequested", true);
+      return injected(action_kind::shutdown_requested, "shutdownRequested", true);
     }
     if (faults_.unknown_action_comes_first()) {
-      return injected(call_kind::process_records, unknown_action, false);
+      return injected(action_kind::process_records, unknown_action, false);
     }
   }
   return std::exchange(ahead_, std::nullopt);
 }
 
-replay_plan::action replay_plan::injected(call_kind what, std::string name, bool is_last) const {
+replay_plan::action replay_plan::injected(action_kind what, std::string name, bool is_last) const {
   action made{what, name, current_.line_number};
   made.own = R"({"action":")" + name + R"("})";
   made.size = made.own->size() + 1;
@@ -166,13 +166,13 @@ void replay_plan::begin_shard(const action& first, time now) {
     auto failure = faults_.checkpoint_failure();
     return failure ? failure : recorded_failure_;
   });
-  consumer_.emplace(dm::generation::v3, *lease_);
+  consumer_.emplace(dm::kcl_version::v3, *lease_);
   recorded_.emplace(how_.expected, first.content.position);
   faults_.begin_shard(id);
 }
 
 void replay_plan::start(action next, time now, effects& out) {
-  if (!consumer_ && next.what != call_kind::initialize) {
+  if (!consumer_ && next.what != action_kind::initialize) {
     verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
     return end_dialogue(now, out);
   }
@@ -198,11 +198,11 @@ void replay_plan::start(action next, time now, effects& out) {
     out.emplace_back(write_entry{});
   }
   if (how_.keeps_timeline && current_.content.position &&
-      current_.what == call_kind::process_records) {
+      current_.what == action_kind::process_records) {
     verdict_.result().timeline.deliver(*current_.content.position, faults_.records());
   }
   const bool has_records = current_.content.kind == line_kind::process_records;
-  dm::happenings happened;
+  dm::daemon_events happened;
   consumer_->call(current_.what, current_.name,
                   has_records ? current_.content.position : std::nullopt, happened);
   handle(happened, {}, now, out);
@@ -210,7 +210,7 @@ void replay_plan::start(action next, time now, effects& out) {
 
 void replay_plan::end_dialogue(time now, effects& out) {
   if (consumer_) {
-    dm::happenings happened;
+    dm::daemon_events happened;
     consumer_->close(happened);
     handle(happened, {}, now, out);
   } else {

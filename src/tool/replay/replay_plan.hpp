@@ -89,7 +89,7 @@ class replay_plan {
  private:
   /// One action of the daemon.
   struct action {
-    daemon_model::call_kind what;
+    protocol::action_kind what;
     std::string name;
     std::size_t line_number = 0;
     std::optional<std::chrono::microseconds> at{};
@@ -103,7 +103,7 @@ class replay_plan {
   void take_daemon_line(const transcript::summarized_entry& next, time now, effects& out);
   void proceed(time now, effects& out);
   [[nodiscard]] std::optional<action> next_action();
-  [[nodiscard]] action injected(daemon_model::call_kind what, std::string name, bool is_last) const;
+  [[nodiscard]] action injected(protocol::action_kind what, std::string name, bool is_last) const;
   void start(action next, time now, effects& out);
   void begin_shard(const action& first, time now);
   void end_dialogue(time now, effects& out);
@@ -113,8 +113,9 @@ class replay_plan {
   // The child's side: replay_plan_child.cpp
   void take_held_line(time now, effects& out);
   void take_child_line(std::string_view line, time now, effects& out);
-  void handle(const daemon_model::happenings& all, std::string_view line, time now, effects& out);
-  void on_answered(const daemon_model::answered& one, std::string_view line, effects& out);
+  void handle(const daemon_model::daemon_events& all, std::string_view line, time now,
+              effects& out);
+  void on_answered(const daemon_model::answered& answer, std::string_view line, effects& out);
   void on_returned(time now, std::string_view line, effects& out);
   void add_span(time now);
   void on_lost_line(const std::string& line);
@@ -133,7 +134,7 @@ class replay_plan {
 
   enum class phase { playing, closing, waiting_for_exit, over } phase_ = phase::playing;
   std::optional<action> ahead_;  // read, not yet started
-  action current_{daemon_model::call_kind::initialize, {}};
+  action current_{protocol::action_kind::initialize, {}};
   bool transcript_ended_ = false;
   bool is_sending_ = false;
   bool input_broke_ = false;

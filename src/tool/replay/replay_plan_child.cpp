@@ -14,7 +14,7 @@ using transcript::line_kind;
 
 namespace {
 
-bool is_message(const dm::child_line& line) {
+bool is_message(const dm::child_message& line) {
   return !std::holds_alternative<dm::blank>(line) &&
          !std::holds_alternative<dm::ignored_line>(line);
 }
@@ -40,7 +40,7 @@ void replay_plan::on_child_line(std::string_view line, time now, effects& out) {
   } else if (phase_ == phase::playing) {
     // The daemon answers when its own line is written, and we when we know what was recorded.
     // What it skips does not hold it up.
-    if (!is_looked_ahead() && is_message(dm::parse_child_line(line))) {
+    if (!is_looked_ahead() && is_message(dm::parse_child_message(line))) {
       held_ = held_line{std::string(line), now};
       return;
     }
@@ -53,7 +53,7 @@ void replay_plan::on_early_output(std::string_view text) {
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
     const std::string_view line = text.substr(0, end);
-    if (!std::holds_alternative<dm::child_status>(dm::parse_child_line(line))) continue;
+    if (!std::holds_alternative<dm::child_status>(dm::parse_child_message(line))) continue;
     verdict_.breach("the daemon takes this status, which was there before " + current_.name +
                         " was sent, for the answer to it",
                     line);
@@ -69,7 +69,7 @@ void replay_plan::take_held_line(time now, effects& out) {
 void replay_plan::take_child_line(std::string_view line, time now, effects& out) {
   recorded_failure_.reset();
   if (is_open()) {
-    const dm::child_line message = dm::parse_child_line(line);
+    const dm::child_message message = dm::parse_child_message(line);
     if (const auto* asked = std::get_if<dm::child_checkpoint>(&message)) {
       ++verdict_.result().counts.checkpoints_asked;
       if (how_.answers == answers_from::recorded && !current_.own) {
@@ -78,13 +78,14 @@ void replay_plan::take_child_line(std::string_view line, time now, effects& out)
     }
     if (!current_.own) recorded_->compare(message, line, verdict_.result().differences);
   }
-  dm::happenings happened;
+  dm::daemon_events happened;
   consumer_->on_line(line, happened);
   handle(happened, line, now, out);
 }
 
-void replay_plan::handle(const dm::happenings& all, std::string_view line, time now, effects& out) {
-  for (const dm::happening& one : all) {
+void replay_plan::handle(const dm::daemon_events& all, std::string_view line, time now,
+                         effects& out) {
+  for (const dm::daemon_event& event : all) {
     std::visit(
         overloaded{
             [&](const dm::answered& a) { on_answered(a, line, out); },
@@ -108,7 +109,7 @@ void replay_plan::handle(const dm::happenings& all, std::string_view line, time 
             [&](const dm::lost_line& a) { on_lost_line(a.line); },
             [&](const dm::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
         },
-        one);
+        event);
   }
   // What a fault or a breach cut off is not the transcript's mistake.
   if (phase_ == phase::closing && ahead_ && !verdict_.is_end_explained() && !current_.is_last) {
@@ -117,18 +118,18 @@ void replay_plan::handle(const dm::happenings& all, std::string_view line, time 
   }
 }
 
-void replay_plan::on_answered(const dm::answered& one, std::string_view line, effects& out) {
+void replay_plan::on_answered(const dm::answered& answer, std::string_view line, effects& out) {
   ++verdict_.result().counts.checkpoints_answered;
-  if (one.error) ++verdict_.result().counts.checkpoints_failed;
-  if (one.error && !one.attempted) {
-    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *one.error,
+  if (answer.error) ++verdict_.result().counts.checkpoints_failed;
+  if (answer.error && !answer.attempted) {
+    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error,
                     line);
   }
   if (how_.keeps_timeline) {
-    verdict_.result().timeline.add_checkpoint(one.error.has_value());
+    verdict_.result().timeline.add_checkpoint(answer.error.has_value());
     verdict_.result().timeline.persist(lease_->checkpoint());
   }
-  out.emplace_back(write_line{one.line});
+  out.emplace_back(write_line{answer.line});
 }
 
 void replay_plan::on_returned(time now, std::string_view line, effects& out) {
@@ -152,17 +153,17 @@ void replay_plan::on_returned(time now, std::string_view line, effects& out) {
 }
 
 void replay_plan::add_span(time now) {
-  span one{current_.name};
-  one.repeats = current_.what == dm::call_kind::process_records;
-  one.begin = started_at_ - *began_;
-  one.end = now - *began_;
-  if (one.repeats && !is_sending_) one.callback = now - sent_at_;
-  one.behind = current_.content.millis_behind_latest;
-  verdict_.result().timeline.add(std::move(one));
+  span interval{current_.name};
+  interval.repeats = current_.what == protocol::action_kind::process_records;
+  interval.begin = started_at_ - *began_;
+  interval.end = now - *began_;
+  if (interval.repeats && !is_sending_) interval.callback = now - sent_at_;
+  interval.behind = current_.content.millis_behind_latest;
+  verdict_.result().timeline.add(std::move(interval));
 }
 
 void replay_plan::on_lost_line(const std::string& line) {
-  const dm::child_line message = dm::parse_child_line(line);
+  const dm::child_message message = dm::parse_child_message(line);
   const bool is_checkpoint = std::holds_alternative<dm::child_checkpoint>(message);
   if (is_checkpoint) ++verdict_.result().counts.checkpoints_asked;
   if (is_message(message)) verdict_.on_lost_line(line);
@@ -175,7 +176,7 @@ void replay_plan::on_end_of_output(time now, effects& out) {
   } else if (phase_ == phase::playing && !verdict_.has_output_ended()) {
     verdict_.on_end_of_output();
     if (!consumer_) return;
-    dm::happenings happened;
+    dm::daemon_events happened;
     consumer_->on_end_of_output(happened);
     handle(happened, {}, now, out);
     proceed(now, out);

@@ -66,12 +66,12 @@ std::string duration_label(double seconds) {
 
 std::string cell(const std::string& text) { return "<td>" + xml(text) + "</td>"; }
 
-std::string verdict(const replayed_shard& one) {
-  switch (status_of(one)) {
+std::string verdict(const replayed_shard& shard) {
+  switch (status_of(shard)) {
     case exit_status::ok:
       return "ok";
     case exit_status::breach:
-      return one.summary.breaches.count() > 0 ? "breach" : "difference";
+      return shard.summary.breaches.count() > 0 ? "breach" : "difference";
     case exit_status::child_failed:
       return "child failed";
     case exit_status::bad_transcript:
@@ -98,9 +98,9 @@ void print_table(std::ostream& out, const replay_result& result) {
   out << "<section><div class=\"scroll\"><table>\n<tr><th>shard</th><th>records</th>"
          "<th>batches</th><th>callback p50</th><th>p99</th><th>max</th><th>checkpoints</th>"
          "<th>failed</th><th>result</th></tr>\n";
-  for (const replayed_shard& one : result.shards) {
-    out << row(one.summary.shard.empty() ? one.file : one.summary.shard, one.summary.counts,
-               verdict(one));
+  for (const replayed_shard& shard : result.shards) {
+    out << row(shard.summary.shard.empty() ? shard.file : shard.summary.shard, shard.summary.counts,
+               verdict(shard));
   }
   if (result.shards.size() > 1) {
     const bool is_fine = result.status() == exit_status::ok;
@@ -114,9 +114,9 @@ plot_axis time_axis(const replay::summary& what) {
   return {0, std::max(seconds(spans.back().end), 1e-6), false, duration_label};
 }
 
-std::string color_of(const span& one) {
-  if (one.action == "processRecords") return "blue";
-  return one.action == "initialize" ? "green" : "orange";
+std::string color_of(const span& interval) {
+  if (interval.action == "processRecords") return "blue";
+  return interval.action == "initialize" ? "green" : "orange";
 }
 
 void print_dialogue(std::ostream& out, const replay::summary& what) {
@@ -126,16 +126,17 @@ void print_dialogue(std::ostream& out, const replay::summary& what) {
       time_axis(what),
       {},
       {}};
-  for (const span& one : what.timeline.spans()) {
+  for (const span& interval : what.timeline.spans()) {
     picture.bars.push_back(
-        {seconds(one.begin), seconds(one.end), color_of(one),
-         (one.batches > 1 ? count_label(static_cast<double>(one.batches)) + " batches"
-                          : one.action) +
-             ", " + to_text(one.end - one.begin)});
-    if (one.checkpoints == 0) continue;
-    picture.ticks.push_back({seconds(one.end), 0, one.failed_checkpoints > 0 ? "red" : "green",
-                             std::to_string(one.checkpoints) + " checkpoints, " +
-                                 std::to_string(one.failed_checkpoints) + " failed"});
+        {seconds(interval.begin), seconds(interval.end), color_of(interval),
+         (interval.batches > 1 ? count_label(static_cast<double>(interval.batches)) + " batches"
+                               : interval.action) +
+             ", " + to_text(interval.end - interval.begin)});
+    if (interval.checkpoints == 0) continue;
+    picture.ticks.push_back({seconds(interval.end), 0,
+                             interval.failed_checkpoints > 0 ? "red" : "green",
+                             std::to_string(interval.checkpoints) + " checkpoints, " +
+                                 std::to_string(interval.failed_checkpoints) + " failed"});
   }
   write_strip(out, picture);
 }
@@ -144,10 +145,10 @@ void print_latency(std::ostream& out, const replay::summary& what) {
   plot_series dots{"callback", "blue", plot_style::dots, {}};
   double least = 1;
   double most = 1e-6;
-  for (const span& one : what.timeline.spans()) {
-    if (!one.repeats) continue;
-    const double value = std::max(seconds(one.callback), 1e-7);
-    dots.points.push_back({seconds(one.end), value});
+  for (const span& interval : what.timeline.spans()) {
+    if (!interval.repeats) continue;
+    const double value = std::max(seconds(interval.callback), 1e-7);
+    dots.points.push_back({seconds(interval.end), value});
     least = std::min(least, value);
     most = std::max(most, value);
   }
@@ -163,9 +164,9 @@ void print_latency(std::ostream& out, const replay::summary& what) {
 void print_lag(std::ostream& out, const replay::summary& what) {
   plot_series lag{"millisBehindLatest", "orange", plot_style::steps, {}};
   double most = 0.001;
-  for (const span& one : what.timeline.spans()) {
-    if (!one.behind) continue;
-    lag.points.push_back({seconds(one.end), std::max(seconds(*one.behind), 0.0)});
+  for (const span& interval : what.timeline.spans()) {
+    if (!interval.behind) continue;
+    lag.points.push_back({seconds(interval.end), std::max(seconds(*interval.behind), 0.0)});
     most = std::max(most, lag.points.back().y);
   }
   if (lag.points.empty()) return;
@@ -178,9 +179,9 @@ void print_lag(std::ostream& out, const replay::summary& what) {
 void print_positions(std::ostream& out, const replay::summary& what) {
   plot_series delivered{"delivered", "grey", plot_style::steps, {{0, 0}}};
   plot_series persisted{"checkpointed", "green", plot_style::steps, {{0, 0}}};
-  for (const span& one : what.timeline.spans()) {
-    delivered.points.push_back({seconds(one.end), static_cast<double>(one.delivered)});
-    persisted.points.push_back({seconds(one.end), static_cast<double>(one.persisted)});
+  for (const span& interval : what.timeline.spans()) {
+    delivered.points.push_back({seconds(interval.end), static_cast<double>(interval.delivered)});
+    persisted.points.push_back({seconds(interval.end), static_cast<double>(interval.persisted)});
   }
   const double most = std::max(delivered.points.back().y, 1.0);
   write_plot(out, {"Position: records delivered, and up to the last checkpoint",
@@ -190,16 +191,17 @@ void print_positions(std::ostream& out, const replay::summary& what) {
 }
 
 void print_diagnostic(std::ostream& out, const char* kind, const replayed_shard& of,
-                      const replay::diagnostic& one) {
+                      const replay::diagnostic& diagnostic) {
   out << "<li><span class=\"bad\">" << kind << "</span> " << xml(of.file) << ":"
-      << one.transcript_line << ": " << xml(one.what);
-  if (!one.child_line.empty()) out << "<br/><code>" << xml(one.child_line) << "</code>";
+      << diagnostic.transcript_line << ": " << xml(diagnostic.what);
+  if (!diagnostic.child_line.empty())
+    out << "<br/><code>" << xml(diagnostic.child_line) << "</code>";
   out << "</li>\n";
 }
 
 void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
                  const replay::diagnostics& all) {
-  for (const auto& one : all.first()) print_diagnostic(out, kind, of, one);
+  for (const auto& diagnostic : all.first()) print_diagnostic(out, kind, of, diagnostic);
   if (const auto more = all.count() - all.first().size(); more > 0) {
     out << "<li><span class=\"bad\">" << kind << "</span> and " << more << " more</li>\n";
   }
@@ -218,13 +220,13 @@ void print_diagnostics(std::ostream& out, const replayed_shard& of) {
   out << "</ul>\n";
 }
 
-void print_section(std::ostream& out, const replayed_shard& one) {
-  const replay::summary& what = one.summary;
-  out << "<section><h2>" << xml(what.shard.empty() ? one.file : what.shard) << "</h2>\n";
-  out << "<div class=\"resume\">" << xml(one.file);
+void print_section(std::ostream& out, const replayed_shard& shard) {
+  const replay::summary& what = shard.summary;
+  out << "<section><h2>" << xml(what.shard.empty() ? shard.file : what.shard) << "</h2>\n";
+  out << "<div class=\"resume\">" << xml(shard.file);
   if (what.resume) out << "; resumes after " << xml(to_string(*what.resume));
   out << "</div>\n";
-  print_diagnostics(out, one);
+  print_diagnostics(out, shard);
   if (!what.timeline.spans().empty()) {
     print_dialogue(out, what);
     print_latency(out, what);
@@ -241,7 +243,7 @@ void print_report(std::ostream& out, const replay_result& result) {
       << (result.shards.size() == 1 ? " shard, " : " shards, ") << to_text(result.took())
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
-  for (const replayed_shard& one : result.shards) print_section(out, one);
+  for (const replayed_shard& shard : result.shards) print_section(out, shard);
   out << "</body>\n</html>\n";
 }
 

@@ -7,14 +7,14 @@ namespace kclxx::tool {
 
 replay::totals replay_result::total() const noexcept {
   replay::totals all;
-  for (const replayed_shard& one : shards) all.add(one.summary.counts);
+  for (const replayed_shard& shard : shards) all.add(shard.summary.counts);
   return all;
 }
 
 std::chrono::nanoseconds replay_result::took() const noexcept {
   replay::summary all;
-  for (const replayed_shard& one : shards) {
-    const replay::summary& of = one.summary;
+  for (const replayed_shard& shard : shards) {
+    const replay::summary& of = shard.summary;
     if (!of.first_status) continue;
     all.first_status = std::min(all.first_status.value_or(*of.first_status), *of.first_status);
     all.last_status = std::max(all.last_status, of.last_status);
@@ -22,17 +22,18 @@ std::chrono::nanoseconds replay_result::took() const noexcept {
   return all.took();
 }
 
-exit_status status_of(const replayed_shard& one) noexcept {
-  if (!one.setup_error.empty()) return exit_status::setup_failed;
-  if (one.summary.damage) return exit_status::bad_transcript;
-  if (one.summary.failure) return exit_status::child_failed;
-  const bool is_fine = one.summary.breaches.count() == 0 && one.summary.differences.count() == 0;
+exit_status status_of(const replayed_shard& shard) noexcept {
+  if (!shard.setup_error.empty()) return exit_status::setup_failed;
+  if (shard.summary.damage) return exit_status::bad_transcript;
+  if (shard.summary.failure) return exit_status::child_failed;
+  const bool is_fine =
+      shard.summary.breaches.count() == 0 && shard.summary.differences.count() == 0;
   return is_fine ? exit_status::ok : exit_status::breach;
 }
 
 exit_status replay_result::status() const noexcept {
   exit_status worst = exit_status::ok;
-  for (const replayed_shard& one : shards) worst = std::max(worst, status_of(one));
+  for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
 }
 

@@ -29,7 +29,7 @@ struct replay_result {
   [[nodiscard]] exit_status status() const noexcept;
 };
 
-exit_status status_of(const replayed_shard& one) noexcept;
+exit_status status_of(const replayed_shard& shard) noexcept;
 
 /// For people (replay_text.cpp).
 void print_text(std::ostream& out, const replay_result& result);

@@ -156,13 +156,13 @@ void shard_run::await_exit() {
 }
 
 void shard_run::carry_out() {
-  for (replay::effect& one : effects_) {
-    if (std::holds_alternative<replay::write_entry>(one)) {
+  for (replay::effect& effect : effects_) {
+    if (std::holds_alternative<replay::write_entry>(effect)) {
       plan_.on_early_output(dialogue_.unread());
       dialogue_.send(entry_->content.line);
-    } else if (auto* own = std::get_if<replay::write_line>(&one)) {
+    } else if (auto* own = std::get_if<replay::write_line>(&effect)) {
       dialogue_.send_copy(std::move(own->line));
-    } else if (std::holds_alternative<replay::close_input>(one)) {
+    } else if (std::holds_alternative<replay::close_input>(effect)) {
       dialogue_.close_input();
     } else {
       dialogue_.kill(SIGKILL);

@@ -65,32 +65,35 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
 }
 
 void print_diagnostic(std::ostream& out, std::string_view kind, const std::string& file,
-                      const replay::diagnostic& one) {
-  print_row(out, kind,
-            file + ":" + std::to_string(one.transcript_line) + ": " + printable(one.what));
-  if (!one.child_line.empty()) print_row(out, "", "child: " + printable(one.child_line));
+                      const replay::diagnostic& diagnostic) {
+  print_row(
+      out, kind,
+      file + ":" + std::to_string(diagnostic.transcript_line) + ": " + printable(diagnostic.what));
+  if (!diagnostic.child_line.empty())
+    print_row(out, "", "child: " + printable(diagnostic.child_line));
 }
 
 void print_diagnostics(std::ostream& out, std::string_view kind, const std::string& file,
                        const replay::diagnostics& all) {
-  for (const replay::diagnostic& one : all.first()) print_diagnostic(out, kind, file, one);
+  for (const replay::diagnostic& diagnostic : all.first())
+    print_diagnostic(out, kind, file, diagnostic);
   const std::uint64_t more = all.count() - all.first().size();
   if (more > 0) print_row(out, kind, "... and " + grouped(more) + " more");
 }
 
-void print_shard(std::ostream& out, const replayed_shard& one) {
-  const replay::summary& what = one.summary;
-  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  " << one.file << "\n";
-  if (!one.setup_error.empty()) return print_row(out, "not played", one.setup_error);
+void print_shard(std::ostream& out, const replayed_shard& shard) {
+  const replay::summary& what = shard.summary;
+  out << (what.shard.empty() ? "(no shard)" : printable(what.shard)) << "  " << shard.file << "\n";
+  if (!shard.setup_error.empty()) return print_row(out, "not played", shard.setup_error);
   if (what.resume) {
     print_counts(out, what.counts, what.took());
     print_row(out, "resumes", "after " + to_string(*what.resume));
   }
   for (const std::string& note : what.notes) print_row(out, "note", printable(note));
-  print_diagnostics(out, "breach", one.file, what.breaches);
-  print_diagnostics(out, "difference", one.file, what.differences);
-  if (what.failure) print_diagnostic(out, "child failed", one.file, *what.failure);
-  if (what.damage) print_diagnostic(out, "transcript", one.file, *what.damage);
+  print_diagnostics(out, "breach", shard.file, what.breaches);
+  print_diagnostics(out, "difference", shard.file, what.differences);
+  if (what.failure) print_diagnostic(out, "child failed", shard.file, *what.failure);
+  if (what.damage) print_diagnostic(out, "transcript", shard.file, *what.damage);
 }
 
 std::string_view verdict(exit_status status) {
@@ -113,7 +116,7 @@ std::string_view verdict(exit_status status) {
 }  // namespace
 
 void print_text(std::ostream& out, const replay_result& result) {
-  for (const replayed_shard& one : result.shards) print_shard(out, one);
+  for (const replayed_shard& shard : result.shards) print_shard(out, shard);
   if (result.shards.size() > 1) {
     out << "total  " << result.shards.size() << " shards\n";
     print_counts(out, result.total(), result.took());

@@ -85,21 +85,21 @@ void write_x_axis(std::ostream& out, const plot_axis& axis, double bottom) {
   write_line(out, left, bottom, right, bottom, "axis");
 }
 
-void write_series(std::ostream& out, const plot& what, const plot_series& one) {
-  if (one.style == plot_style::dots) {
-    for (const plot_point& at : one.points) {
+void write_series(std::ostream& out, const plot& what, const plot_series& series) {
+  if (series.style == plot_style::dots) {
+    for (const plot_point& at : series.points) {
       out << "<circle cx=\"" << number(x_of(what.x, at.x)) << "\" cy=\""
-          << number(y_of(what.y, at.y)) << "\" r=\"2.5\" class=\"fill-" << one.color << "\"/>\n";
+          << number(y_of(what.y, at.y)) << "\" r=\"2.5\" class=\"fill-" << series.color << "\"/>\n";
     }
     return;
   }
-  out << "<polyline class=\"stroke-" << one.color << "\" points=\"";
+  out << "<polyline class=\"stroke-" << series.color << "\" points=\"";
   double last_y = 0;
   bool is_first = true;
-  for (const plot_point& at : one.points) {
+  for (const plot_point& at : series.points) {
     const double x = x_of(what.x, at.x);
     const double y = y_of(what.y, at.y);
-    if (one.style == plot_style::steps && !is_first)
+    if (series.style == plot_style::steps && !is_first)
       out << number(x) << "," << number(last_y) << " ";
     out << number(x) << "," << number(y) << " ";
     last_y = y;
@@ -110,11 +110,11 @@ void write_series(std::ostream& out, const plot& what, const plot_series& one) {
 
 void write_legend(std::ostream& out, const plot& what) {
   double x = right;
-  for (auto one = what.series.rbegin(); one != what.series.rend(); ++one) {
-    x -= 8.0 * static_cast<double>(one->name.size()) + 30;
+  for (auto series = what.series.rbegin(); series != what.series.rend(); ++series) {
+    x -= 8.0 * static_cast<double>(series->name.size()) + 30;
     out << "<rect x=\"" << number(x) << "\" y=\"11\" width=\"12\" height=\"10\" class=\"fill-"
-        << one->color << "\"/>\n";
-    write_text(out, x + 18, 20, "start", "label", one->name);
+        << series->color << "\"/>\n";
+    write_text(out, x + 18, 20, "start", "label", series->name);
   }
 }
 
@@ -129,7 +129,7 @@ void write_plot(std::ostream& out, const plot& what) {
     write_text(out, left - 8, y + 4, "end", "label", what.y.label(tick));
   }
   write_x_axis(out, what.x, bottom);
-  for (const plot_series& one : what.series) write_series(out, what, one);
+  for (const plot_series& series : what.series) write_series(out, what, series);
   if (what.series.size() > 1) write_legend(out, what);
   out << "</svg>\n";
 }

@@ -19,13 +19,13 @@ void timeline::deliver(const sequence_position& largest, std::uint64_t records) 
   group_size_ *= 2;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < unpersisted_.size(); ++i) {
-    group one = unpersisted_[i];
+    group merged = unpersisted_[i];
     if (i + 1 < unpersisted_.size()) {
-      const std::uint64_t members = one.members;
-      one = unpersisted_[++i];
-      one.members += members;
+      const std::uint64_t members = merged.members;
+      merged = unpersisted_[++i];
+      merged.members += members;
     }
-    unpersisted_[kept++] = one;
+    unpersisted_[kept++] = merged;
   }
   unpersisted_.erase(unpersisted_.begin() + static_cast<std::ptrdiff_t>(kept), unpersisted_.end());
 }
@@ -42,21 +42,21 @@ void timeline::add_checkpoint(bool failed) noexcept {
   if (failed) ++failed_;
 }
 
-void timeline::add(span one) {
-  one.delivered = delivered_;
-  one.persisted = persisted_;
-  one.checkpoints = std::exchange(checkpoints_, 0);
-  one.failed_checkpoints = std::exchange(failed_, 0);
-  if (can_join(one) && spans_.back().batches < batches_each_) {
-    join(spans_.back(), one);
+void timeline::add(span interval) {
+  interval.delivered = delivered_;
+  interval.persisted = persisted_;
+  interval.checkpoints = std::exchange(checkpoints_, 0);
+  interval.failed_checkpoints = std::exchange(failed_, 0);
+  if (can_join(interval) && spans_.back().batches < batches_each_) {
+    join(spans_.back(), interval);
     return;
   }
-  spans_.push_back(std::move(one));
+  spans_.push_back(std::move(interval));
   if (spans_.size() > most_spans) downsample();
 }
 
-bool timeline::can_join(const span& one) const noexcept {
-  return one.repeats && !spans_.empty() && spans_.back().repeats;
+bool timeline::can_join(const span& interval) const noexcept {
+  return interval.repeats && !spans_.empty() && spans_.back().repeats;
 }
 
 void timeline::join(span& first, const span& next) {
@@ -75,11 +75,11 @@ void timeline::join(span& first, const span& next) {
 void timeline::downsample() {
   batches_each_ *= 2;
   const std::vector<span> all = std::exchange(spans_, {});
-  for (const span& one : all) {
-    if (can_join(one) && spans_.back().batches + one.batches <= batches_each_) {
-      join(spans_.back(), one);
+  for (const span& interval : all) {
+    if (can_join(interval) && spans_.back().batches + interval.batches <= batches_each_) {
+      join(spans_.back(), interval);
     } else {
-      spans_.push_back(one);
+      spans_.push_back(interval);
     }
   }
 }

@@ -40,7 +40,7 @@ class timeline {
   void persist(const sequence_position& position);
   void add_checkpoint(bool failed) noexcept;
   /// Counts of records and checkpoints are added here.
-  void add(span one);
+  void add(span interval);
 
   [[nodiscard]] const std::vector<span>& spans() const noexcept { return spans_; }
 
@@ -52,7 +52,7 @@ class timeline {
     std::uint64_t members;
   };
 
-  [[nodiscard]] bool can_join(const span& one) const noexcept;
+  [[nodiscard]] bool can_join(const span& interval) const noexcept;
   static void join(span& first, const span& next);
   void downsample();
 

@@ -88,8 +88,8 @@ std::string hex(std::u16string_view text) {
 std::string kept(const std::string& text) {
   try {
     std::map<std::u16string, std::u16string> all;
-    for (const property& one : parse_properties(text)) {
-      all[to_utf16(one.key)] = to_utf16(one.value);
+    for (const property& property : parse_properties(text)) {
+      all[to_utf16(property.key)] = to_utf16(property.value);
     }
     std::string result = "{";
     for (const auto& [key, value] : all) result += hex(key) + "=" + hex(value) + ",";

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 #include "support/catch.hpp"
 
 using kclxx::sequence_position;
@@ -16,14 +16,14 @@ using namespace kclxx::daemon_model;
 TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23]") {
   const auto parsed = [](const std::string& line) {
     std::ostringstream text;
-    text << parse_child_line(line);
+    text << parse_child_message(line);
     return text.str();
   };
   CHECK(parsed(R"({"subSequenceNumber":"5","sequenceNumber":7,"action":"checkpoint"})") ==
         "checkpoint 7/5");
   CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":2.9})") == "checkpoint null");
   CHECK(std::get<child_checkpoint>(
-            parse_child_line(R"({"action":"checkpoint","subSequenceNumber":2.9})"))
+            parse_child_message(R"({"action":"checkpoint","subSequenceNumber":2.9})"))
             .sub_sequence_number == 2);
   CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":99999999999999999999})") ==
         "ignored: checkpoint's subSequenceNumber has a type that the daemon cannot read");

@@ -31,13 +31,14 @@ const std::string null_checkpoint =
 /// Verbs that give back what happened, a line each.
 class dialogue {
  public:
-  explicit dialogue(generation version = generation::v3) : consumer(version, row) {}
+  explicit dialogue(kcl_version version = kcl_version::v3) : consumer(version, row) {}
 
-  lines call(call_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
-    return after([&](auto& out) { consumer.call(what, to_string(what), largest, out); });
+  lines call(action_kind what, const std::optional<sequence_position>& largest = std::nullopt) {
+    return after(
+        [&](auto& out) { consumer.call(what, kclxx::protocol::action_name(what), largest, out); });
   }
   lines records(const std::string& largest) {
-    return call(call_kind::process_records, sequence_position(largest));
+    return call(action_kind::process_records, sequence_position(largest));
   }
   lines child(const std::string& line) {
     return after([&](auto& out) { consumer.on_line(line, out); });
@@ -47,14 +48,14 @@ class dialogue {
   }
   /// Up to a batch whose status is waited for.
   void start_batch(const std::string& largest) {
-    call(call_kind::initialize);
+    call(action_kind::initialize);
     child(status_for("initialize"));
     records(largest);
   }
 
   lease row{sequence_position("TRIM_HORIZON")};
   shard_consumer consumer;
-  happenings last;
+  daemon_events last;
 
  private:
   template <class Event>
@@ -62,9 +63,9 @@ class dialogue {
     last.clear();
     event(last);
     lines result;
-    for (const happening& one : last) {
+    for (const daemon_event& happened : last) {
       std::ostringstream text;
-      text << one;
+      text << happened;
       result.push_back(text.str());
     }
     return result;
@@ -75,25 +76,25 @@ class dialogue {
 
 TEST_CASE("a call returns with the status of its own name", "[daemon_model][P24]") {
   dialogue daemon;
-  CHECK(daemon.call(call_kind::initialize).empty());
+  CHECK(daemon.call(action_kind::initialize).empty());
   CHECK(daemon.child("").empty());
   CHECK(daemon.child(status_for("initialize")) == lines{"initialize returned"});
   CHECK(daemon.records("101").empty());
   CHECK(daemon.child(status_for("processRecords")) == lines{"processRecords returned"});
-  CHECK(daemon.call(call_kind::lease_lost).empty());
+  CHECK(daemon.call(action_kind::lease_lost).empty());
   CHECK(daemon.child(status_for("leaseLost")) ==
         lines{"leaseLost returned", "close the child's input"});
 }
 
 TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_model][P26]") {
   dialogue wrong;
-  wrong.call(call_kind::initialize);
+  wrong.call(action_kind::initialize);
   CHECK(wrong.child(status_for("processRecords")) ==
         lines{"close the child's input",
               "the worker ends: initialize: the status is for \"processRecords\" instead of "
               "initialize"});
   dialogue gone;
-  gone.call(call_kind::initialize);
+  gone.call(action_kind::initialize);
   CHECK(gone.child_ends() ==
         lines{"close the child's input", "the worker ends: initialize: the child's output ended"});
 }
@@ -101,18 +102,18 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
 TEST_CASE("a failed shutdownRequested is only logged; the lease lost after it ends the worker",
           "[daemon_model][P27]") {
   dialogue daemon;
-  daemon.call(call_kind::initialize);
+  daemon.call(action_kind::initialize);
   daemon.child(status_for("initialize"));
-  daemon.call(call_kind::shutdown_requested);
+  daemon.call(action_kind::shutdown_requested);
   CHECK(daemon.child_ends() == lines{"failed: shutdownRequested: the child's output ended"});
-  CHECK(daemon.call(call_kind::lease_lost) ==
+  CHECK(daemon.call(action_kind::lease_lost) ==
         lines{"close the child's input", "the worker ends: leaseLost: the child's output ended"});
 }
 
 TEST_CASE("a line with an unknown field is skipped, and the daemon continues to wait",
           "[daemon_model][P20]") {
   dialogue daemon;
-  daemon.call(call_kind::initialize);
+  daemon.call(action_kind::initialize);
   CHECK(daemon.child(R"({"action":"status","responseFor":"initialize","extra":1})")
             .front()
             .find("skipped (the daemon knows no field 'extra' in status)") == 0);
@@ -155,7 +156,7 @@ TEST_CASE("positions compare as numbers, and are the same only as texts", "[daem
   CHECK(daemon.child(checkpoint_at("200")) ==
         lines{"checkpoint 200/0 answered: ok, at the lease: 200/0"});
   daemon.child(status_for("processRecords"));
-  daemon.call(call_kind::shard_ended);
+  daemon.call(action_kind::shard_ended);
   CHECK(daemon.child(checkpoint_at("SHARD_END", 5)) ==
         lines{"checkpoint SHARD_END/5 answered: ok, at the lease: SHARD_END/5"});
   CHECK(daemon.child(status_for("shardEnded")) == lines{"shardEnded returned",
@@ -164,7 +165,7 @@ TEST_CASE("positions compare as numbers, and are the same only as texts", "[daem
 }
 
 TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_model][P36]") {
-  dialogue older(generation::v1);
+  dialogue older(kcl_version::v1);
   older.start_batch("200");
   CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
         lines{"checkpoint TRIM_HORIZON/0 answered: IllegalArgumentException"});
@@ -176,7 +177,7 @@ TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_mode
 
 TEST_CASE("a carriage return ends a line", "[daemon_model][P23]") {
   dialogue daemon;
-  daemon.call(call_kind::initialize);
+  daemon.call(action_kind::initialize);
   CHECK(daemon.child("x\r" + status_for("initialize") + "\r") ==
         lines{"skipped (not JSON): x", "initialize returned"});
 }
@@ -184,10 +185,10 @@ TEST_CASE("a carriage return ends a line", "[daemon_model][P23]") {
 TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
           "[daemon_model][P38]") {
   dialogue daemon;
-  daemon.call(call_kind::initialize);
+  daemon.call(action_kind::initialize);
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
   daemon.child(status_for("initialize"));
-  daemon.call(call_kind::lease_lost);
+  daemon.call(action_kind::lease_lost);
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
 }
 
@@ -199,7 +200,7 @@ TEST_CASE("lines after a status wait unread for the next call", "[daemon_model][
   CHECK(daemon.records("300") == lines{"checkpoint 200/0 answered: ok, at the lease: 200/0"});
   daemon.child(status_for("processRecords"));
   CHECK(daemon.child(checkpoint_at("300")).empty());
-  happenings out;
+  daemon_events out;
   daemon.consumer.close(out);
   CHECK(out.size() == 2);
   CHECK(std::holds_alternative<lost_line>(out.back()));
@@ -212,7 +213,7 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
     daemon.start_batch("200");
     daemon.child(checkpoint_at("200"));
     daemon.child(status_for("processRecords"));
-    daemon.call(call_kind::shard_ended);
+    daemon.call(action_kind::shard_ended);
     CHECK(daemon.child(null_checkpoint) ==
           lines{"checkpoint null answered: ok, at the lease: SHARD_END/0"});
     CHECK(daemon.child(status_for("shardEnded")) ==
@@ -223,7 +224,7 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
     daemon.start_batch("200");
     daemon.child(checkpoint_at("200"));
     daemon.child(status_for("processRecords"));
-    daemon.call(call_kind::shard_ended);
+    daemon.call(action_kind::shard_ended);
     CHECK(daemon.child(checkpoint_at("200")) == lines{"checkpoint 200/0 answered: ok"});
     CHECK(daemon.child(status_for("shardEnded")) ==
           lines{"shardEnded returned", "the end of the shard is not checkpointed",
@@ -233,7 +234,7 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
     dialogue daemon;
     daemon.start_batch("200");
     daemon.child(status_for("processRecords"));
-    daemon.call(call_kind::shard_ended);
+    daemon.call(action_kind::shard_ended);
     CHECK(daemon.child(checkpoint_at("200")) ==
           lines{"checkpoint 200/0 answered: ok, at the lease: SHARD_END/0"});
   }
@@ -262,18 +263,18 @@ TEST_CASE("a lost lease answers ShutdownException, and faults answer what they a
 
 TEST_CASE("a daemon calls in order only", "[daemon_model][P28]") {
   dialogue daemon;
-  CHECK_FALSE(daemon.consumer.can_call(call_kind::process_records));
-  CHECK(daemon.consumer.can_call(call_kind::initialize));
-  daemon.call(call_kind::initialize);
-  CHECK_FALSE(daemon.consumer.can_call(call_kind::process_records));
+  CHECK_FALSE(daemon.consumer.can_call(action_kind::process_records));
+  CHECK(daemon.consumer.can_call(action_kind::initialize));
+  daemon.call(action_kind::initialize);
+  CHECK_FALSE(daemon.consumer.can_call(action_kind::process_records));
   daemon.child(status_for("initialize"));
-  CHECK_FALSE(daemon.consumer.can_call(call_kind::initialize));
-  CHECK(daemon.consumer.can_call(call_kind::shutdown_requested));
-  daemon.call(call_kind::shutdown_requested);
+  CHECK_FALSE(daemon.consumer.can_call(action_kind::initialize));
+  CHECK(daemon.consumer.can_call(action_kind::shutdown_requested));
+  daemon.call(action_kind::shutdown_requested);
   daemon.child(status_for("shutdownRequested"));
-  CHECK_FALSE(daemon.consumer.can_call(call_kind::process_records));
-  CHECK(daemon.consumer.can_call(call_kind::shard_ended));
-  daemon.call(call_kind::lease_lost);
+  CHECK_FALSE(daemon.consumer.can_call(action_kind::process_records));
+  CHECK(daemon.consumer.can_call(action_kind::shard_ended));
+  daemon.call(action_kind::lease_lost);
   daemon.child(status_for("leaseLost"));
-  CHECK_FALSE(daemon.consumer.can_call(call_kind::shard_ended));
+  CHECK_FALSE(daemon.consumer.can_call(action_kind::shard_ended));
 }

@@ -150,12 +150,12 @@ run_options manual() {
 }  // namespace
 
 TEST_CASE("the lines of one event are one write", "[driver][P39]") {
-  child one;
-  one.initialize();
-  CHECK(one.take_written() == lines{status_line("initialize")});
-  one.records({"100"});
-  one.run_call();
-  CHECK(one.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
+  child child;
+  child.initialize();
+  CHECK(child.take_written() == lines{status_line("initialize")});
+  child.records({"100"});
+  child.run_call();
+  CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
 }
 
 TEST_CASE("the longest duration in each option neither overflows nor changes its meaning",
@@ -167,53 +167,53 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     *duration = milliseconds::max();
   }
   SECTION("checkpoint_interval: the second batch is not checkpointed") {
-    child one(longest);
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    one.answer("100");
-    one.take_written();
-    one.pass(hours(24 * 365));
-    one.records({"200"});
-    one.run_call();
-    CHECK(one.take_written() == lines{status_line("processRecords")});
+    child child(longest);
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    child.answer("100");
+    child.take_written();
+    child.pass(hours(24 * 365));
+    child.records({"200"});
+    child.run_call();
+    CHECK(child.take_written() == lines{status_line("processRecords")});
   }
   SECTION("shutdown_retry_limit: a checkpoint is retried in shutdownRequested") {
     longest.retry = {};
-    child one(longest);
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    one.answer("100", "\"ThrottlingException\"");
-    one.receive(R"({"action":"shutdownRequested"})");
-    one.take_written();
-    one.run_call();
+    child child(longest);
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    child.answer("100", "\"ThrottlingException\"");
+    child.receive(R"({"action":"shutdownRequested"})");
+    child.take_written();
+    child.run_call();
     for (int attempt = 0; attempt < 100; ++attempt) {
-      one.fires(timer::retry);
-      CHECK(one.take_written() == lines{checkpoint_line("100")});
-      one.answer("100", "\"ThrottlingException\"");
+      child.fires(timer::retry);
+      CHECK(child.take_written() == lines{checkpoint_line("100")});
+      child.answer("100", "\"ThrottlingException\"");
     }
-    CHECK(one.take_written().empty());
+    CHECK(child.take_written().empty());
   }
   SECTION("backoff: the next attempt is years away") {
-    child one(longest);
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    one.answer("100", "\"ThrottlingException\"");
-    const auto due = one.timers[static_cast<std::size_t>(timer::retry)];
+    child child(longest);
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    child.answer("100", "\"ThrottlingException\"");
+    const auto due = child.timers[static_cast<std::size_t>(timer::retry)];
     REQUIRE(due);
     CHECK(*due > start_time + hours(24 * 365));
   }
   SECTION("grace_time: a callback has years") {
-    child one(longest);
-    one.initialize();
-    one.records({"100"});
-    one.feed([&] { one.driver.on_end_of_input(false); });
-    const auto due = one.timers[static_cast<std::size_t>(timer::grace)];
+    child child(longest);
+    child.initialize();
+    child.records({"100"});
+    child.feed([&] { child.driver.on_end_of_input(false); });
+    const auto due = child.timers[static_cast<std::size_t>(timer::grace)];
     REQUIRE(due);
     CHECK(*due > start_time + hours(24 * 365));
-    CHECK_FALSE(one.driver.status());
+    CHECK_FALSE(child.driver.status());
   }
 }
 
@@ -224,8 +224,8 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
         &shortest.shutdown_retry_limit, &shortest.grace_time}) {
     *duration = milliseconds::min();
   }
-  const child one(shortest);
-  const run_options& used = one.driver.options();
+  const child child(shortest);
+  const run_options& used = child.driver.options();
   for (const auto& duration :
        {used.checkpoint_interval, used.retry.initial_backoff, used.retry.max_backoff,
         used.shutdown_retry_limit, used.grace_time}) {
@@ -234,108 +234,108 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
 }
 
 TEST_CASE("a handler is called once with its outcome, and never inside an event", "[driver]") {
-  child one(manual());
-  one.initialize();
-  one.records({"100", "200"});
+  child child(manual());
+  child.initialize();
+  child.records({"100", "200"});
   lines outcomes;
   const auto keep = [&](std::error_code result) {
-    CHECK_FALSE(one.is_in_event);
+    CHECK_FALSE(child.is_in_event);
     outcomes.push_back(result ? result.message() : "persisted");
   };
-  one.submit("100", keep);
-  one.run_call();
+  child.submit("100", keep);
+  child.run_call();
   SECTION("when it is persisted") {
-    one.answer("100");
+    child.answer("100");
     CHECK(outcomes.empty());
-    one.run_handlers();
+    child.run_handlers();
     CHECK(outcomes == lines{"persisted"});
-    one.submit("100", keep);  // already persisted: outside this call all the same
+    child.submit("100", keep);  // already persisted: outside this call all the same
     CHECK(outcomes.size() == 1);
-    one.run_handlers();
+    child.run_handlers();
     CHECK(outcomes == lines{"persisted", "persisted"});
   }
   SECTION("when the session ends first") {
-    one.feed([&] { one.driver.on_end_of_input(false); });
+    child.feed([&] { child.driver.on_end_of_input(false); });
     CHECK(outcomes.empty());
-    one.run_handlers();
+    child.run_handlers();
     CHECK(outcomes == lines{make_error_code(errc::daemon_gone).message()});
-    one.submit("200", keep);
-    one.run_handlers();
+    child.submit("200", keep);
+    child.run_handlers();
     CHECK(outcomes.size() == 2);
   }
   SECTION("when the position is refused") {
-    one.submit("300", keep);
-    one.run_handlers();
+    child.submit("300", keep);
+    child.run_handlers();
     CHECK(outcomes == lines{make_error_code(errc::position_out_of_range).message()});
   }
 }
 
 TEST_CASE("a handler that owns what cannot be copied is destroyed after its call", "[driver]") {
-  child one(manual());
-  one.initialize();
-  one.records({"100"});
+  child child(manual());
+  child.initialize();
+  child.records({"100"});
   const auto owned = std::make_shared<int>(1);
-  one.submit("100", [mine = std::make_unique<std::shared_ptr<int>>(owned)](std::error_code) {});
+  child.submit("100", [mine = std::make_unique<std::shared_ptr<int>>(owned)](std::error_code) {});
   CHECK(owned.use_count() == 2);
-  one.run_call();
-  one.answer("100");
-  one.run_handlers();
+  child.run_call();
+  child.answer("100");
+  child.run_handlers();
   CHECK(owned.use_count() == 1);
 }
 
 TEST_CASE("an exception of a callback is logged with the callback and the batch's positions",
           "[driver][P53]") {
-  child one({}, [](const record_batch&) { throw std::runtime_error("no table"); });
-  one.initialize();
+  child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
+  child.initialize();
   SECTION("of its first and last record") {
-    one.records({"100", "150", "200"});
-    one.run_call();
-    CHECK(one.log_lines == lines{"process_records (3 records, 100/0 to 200/0) failed: no table"});
+    child.records({"100", "150", "200"});
+    child.run_call();
+    CHECK(child.log_lines == lines{"process_records (3 records, 100/0 to 200/0) failed: no table"});
   }
   SECTION("if it has any") {
-    one.records({});
-    one.run_call();
-    CHECK(one.log_lines == lines{"process_records (no records) failed: no table"});
+    child.records({});
+    child.run_call();
+    CHECK(child.log_lines == lines{"process_records (no records) failed: no table"});
   }
-  CHECK(one.driver.status() == exit_status::callback_failed);
+  CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
 TEST_CASE("an exception that is not a std::exception is logged as such", "[driver][P53]") {
-  child one({}, [](const record_batch&) { throw 1; });
-  one.initialize();
-  one.records({});
-  one.run_call();
-  CHECK(one.logged("failed: an exception that is not a std::exception"));
+  child child({}, [](const record_batch&) { throw 1; });
+  child.initialize();
+  child.records({});
+  child.run_call();
+  CHECK(child.logged("failed: an exception that is not a std::exception"));
 }
 
 TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {
-  child one({}, [] { return std::unique_ptr<record_processor>(); });
-  one.initialize();
-  CHECK(one.log_lines == lines{"initialize failed: the processor factory returned no processor"});
-  CHECK(one.driver.status() == exit_status::callback_failed);
+  child child({}, [] { return std::unique_ptr<record_processor>(); });
+  child.initialize();
+  CHECK(child.log_lines == lines{"initialize failed: the processor factory returned no processor"});
+  CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
 TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status follows",
           "[driver][P42]") {
   const auto code =
       GENERATE(make_error_code(errc::lease_lost), make_error_code(checkpoint_errc::shutdown));
-  child one({}, [code](const record_batch&) { throw checkpoint_error(code); });
-  one.initialize();
-  one.take_written();
-  one.records({"100"});
-  one.run_call();
-  CHECK(one.take_written() == lines{status_line("processRecords")});
-  CHECK(one.logged("process_records (record 100/0) ended early: "));
-  CHECK(one.is_stopped);
-  CHECK_FALSE(one.driver.status());
+  child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
+  child.initialize();
+  child.take_written();
+  child.records({"100"});
+  child.run_call();
+  CHECK(child.take_written() == lines{status_line("processRecords")});
+  CHECK(child.logged("process_records (record 100/0) ended early: "));
+  CHECK(child.is_stopped);
+  CHECK_FALSE(child.driver.status());
 }
 
 TEST_CASE("another checkpoint_error ends the session", "[driver][P53]") {
-  child one({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
-  one.initialize();
-  one.records({"100"});
-  one.run_call();
-  CHECK(one.driver.status() == exit_status::callback_failed);
+  child child({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
+  child.initialize();
+  child.records({"100"});
+  child.run_call();
+  CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
 TEST_CASE("in automatic mode a batch that is kept after its callback is warned of once",
@@ -344,89 +344,89 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   const auto keep = [&](const record_batch& batch) { kept.push_back(batch); };
   const std::string warning = "a copy of its record_batch is still in use";
   SECTION("automatic") {
-    child one({}, keep);
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    CHECK(one.logged(warning));
-    CHECK(one.logged("use checkpoint_mode::manual"));
-    one.answer("100");
-    one.log_lines.clear();
-    one.records({"200"});
-    one.run_call();
-    CHECK(one.log_lines.empty());
+    child child({}, keep);
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    CHECK(child.logged(warning));
+    CHECK(child.logged("use checkpoint_mode::manual"));
+    child.answer("100");
+    child.log_lines.clear();
+    child.records({"200"});
+    child.run_call();
+    CHECK(child.log_lines.empty());
   }
   SECTION("not in manual mode, which is for that") {
-    child one(manual(), keep);
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    CHECK(one.log_lines.empty());
+    child child(manual(), keep);
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    CHECK(child.log_lines.empty());
   }
   SECTION("nor for one that is not kept") {
-    child one;
-    one.initialize();
-    one.records({"100"});
-    one.run_call();
-    CHECK(one.log_lines.empty());
+    child child;
+    child.initialize();
+    child.records({"100"});
+    child.run_call();
+    CHECK(child.log_lines.empty());
   }
 }
 
 TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]") {
-  child one;
-  one.receive(" ");
-  CHECK(one.log_lines == lines{driver::blank_line_warning});
-  one.receive("");
-  CHECK(one.log_lines.size() == 1);
-  one.initialize();
-  CHECK(one.take_written() == lines{status_line("initialize")});
+  child child;
+  child.receive(" ");
+  CHECK(child.log_lines == lines{driver::blank_line_warning});
+  child.receive("");
+  CHECK(child.log_lines.size() == 1);
+  child.initialize();
+  CHECK(child.take_written() == lines{status_line("initialize")});
 }
 
 TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") {
-  child one;
-  one.receive("nonsense");
-  CHECK(one.logged("bad line from the daemon"));
-  CHECK(one.driver.status() == exit_status::protocol_error);
+  child child;
+  child.receive("nonsense");
+  CHECK(child.logged("bad line from the daemon"));
+  CHECK(child.driver.status() == exit_status::protocol_error);
 }
 
 TEST_CASE("an output that is broken ends the session with what the system reported",
           "[driver][P57]") {
-  child one;
-  one.initialize();
-  one.records({"100"});
-  one.is_output_broken = true;
-  one.run_call();
-  CHECK(one.logged("cannot write to the daemon: Broken pipe"));
-  CHECK(one.driver.status() == exit_status::daemon_gone);
+  child child;
+  child.initialize();
+  child.records({"100"});
+  child.is_output_broken = true;
+  child.run_call();
+  CHECK(child.logged("cannot write to the daemon: Broken pipe"));
+  CHECK(child.driver.status() == exit_status::daemon_gone);
 }
 
 TEST_CASE("an input that cannot be read ends the session with what the system reported",
           "[driver][P57]") {
-  child one;
-  one.initialize();
-  one.feed([&] { one.driver.on_end_of_input(false, EIO); });
-  CHECK(one.logged("cannot read from the daemon: Input/output error"));
-  CHECK(one.driver.status() == exit_status::daemon_gone);
+  child child;
+  child.initialize();
+  child.feed([&] { child.driver.on_end_of_input(false, EIO); });
+  CHECK(child.logged("cannot read from the daemon: Input/output error"));
+  CHECK(child.driver.status() == exit_status::daemon_gone);
 }
 
 TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
-  child one;
-  one.initialize();
-  one.feed([&] {
-    one.driver.on_user_code_threw("a timer",
-                                  std::make_exception_ptr(std::runtime_error("no table")));
+  child child;
+  child.initialize();
+  child.feed([&] {
+    child.driver.on_user_code_threw("a timer",
+                                    std::make_exception_ptr(std::runtime_error("no table")));
   });
-  CHECK(one.logged("a timer failed: no table"));
-  CHECK(one.driver.status() == exit_status::callback_failed);
+  CHECK(child.logged("a timer failed: no table"));
+  CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
 TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing else",
           "[driver][P65]") {
-  child one;
-  one.initialize();
-  one.feed([&] {
-    one.driver.on_user_code_threw(
+  child child;
+  child.initialize();
+  child.feed([&] {
+    child.driver.on_user_code_threw(
         "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
   });
-  CHECK_FALSE(one.driver.status());
+  CHECK_FALSE(child.driver.status());
 }

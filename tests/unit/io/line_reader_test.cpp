@@ -69,7 +69,7 @@ class wire {
     for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
       write(text.substr(0, piece));
       while (read() == read_result::data) {
-        while (auto one = next()) result.push_back(*one);
+        while (auto found = next()) result.push_back(*found);
       }
     }
     return result;
@@ -116,10 +116,10 @@ TEST_CASE("embedded NULs are bytes as any other", "[io][line_reader]") {
 }
 
 TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader][P6][P7]") {
-  wire one;
+  wire input;
   std::string text(14 << 20, 'x');
   for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);
-  const lines got = one.lines_of(text + "\nnext\n", 8192);
+  const lines got = input.lines_of(text + "\nnext\n", 8192);
   REQUIRE(got.size() == 2);
   // Not CHECK: a failure would print it.
   const bool is_same = got[0] == text;
@@ -137,59 +137,59 @@ TEST_CASE("a short line before a long one in the same read does not disturb it",
 TEST_CASE("a line of exactly the limit is given, one byte more is over the limit",
           "[io][line_reader]") {
   SECTION("exactly, in one read") {
-    wire one(5);
-    CHECK(one.lines_of("12345\n1\n", 100) == lines{"12345", "1"});
-    CHECK_FALSE(one.reader.over_limit());
+    wire input(5);
+    CHECK(input.lines_of("12345\n1\n", 100) == lines{"12345", "1"});
+    CHECK_FALSE(input.reader.over_limit());
   }
   SECTION("exactly, before its newline is there") {
-    wire one(5);
-    CHECK(one.lines_of("12345", 100).empty());
-    CHECK_FALSE(one.reader.over_limit());
-    CHECK(one.lines_of("\n", 100) == lines{"12345"});
+    wire input(5);
+    CHECK(input.lines_of("12345", 100).empty());
+    CHECK_FALSE(input.reader.over_limit());
+    CHECK(input.lines_of("\n", 100) == lines{"12345"});
   }
   SECTION("over, without a newline") {
-    wire one(5);
-    CHECK(one.lines_of("123456", 1).empty());
-    CHECK(one.reader.over_limit());
-    CHECK(one.rest() == "123456");
+    wire input(5);
+    CHECK(input.lines_of("123456", 1).empty());
+    CHECK(input.reader.over_limit());
+    CHECK(input.rest() == "123456");
   }
   SECTION("over, with its newline in the same read") {
-    wire one(5);
-    CHECK(one.lines_of("1\n123456\n2\n", 100) == lines{"1"});
-    CHECK(one.reader.over_limit());
-    CHECK(one.rest().value_or("").substr(0, 6) == "123456");
+    wire input(5);
+    CHECK(input.lines_of("1\n123456\n2\n", 100) == lines{"1"});
+    CHECK(input.reader.over_limit());
+    CHECK(input.rest().value_or("").substr(0, 6) == "123456");
   }
 }
 
 TEST_CASE("lines before a closed end are all given, then the end of input", "[io][line_reader]") {
-  wire one;
-  one.write("first\nsecond\nunfinished");
-  one.close();
-  REQUIRE(one.read() == read_result::data);
-  CHECK(one.next() == "first");
-  CHECK(one.next() == "second");
-  CHECK_FALSE(one.next());
-  CHECK(one.read() == read_result::end);
-  CHECK(one.error == 0);
-  CHECK(one.rest() == "unfinished");
-  CHECK_FALSE(one.rest());
+  wire input;
+  input.write("first\nsecond\nunfinished");
+  input.close();
+  REQUIRE(input.read() == read_result::data);
+  CHECK(input.next() == "first");
+  CHECK(input.next() == "second");
+  CHECK_FALSE(input.next());
+  CHECK(input.read() == read_result::end);
+  CHECK(input.error == 0);
+  CHECK(input.rest() == "unfinished");
+  CHECK_FALSE(input.rest());
 }
 
 TEST_CASE("an end of input after a newline leaves nothing unfinished", "[io][line_reader]") {
-  wire one;
-  one.write("line\n");
-  one.close();
-  REQUIRE(one.read() == read_result::data);
-  CHECK(one.next() == "line");
-  CHECK(one.read() == read_result::end);
-  CHECK_FALSE(one.rest());
+  wire input;
+  input.write("line\n");
+  input.close();
+  REQUIRE(input.read() == read_result::data);
+  CHECK(input.next() == "line");
+  CHECK(input.read() == read_result::end);
+  CHECK_FALSE(input.rest());
 }
 
 TEST_CASE("nothing there yet is neither data nor an end", "[io][line_reader]") {
-  wire one;
-  CHECK(one.read() == read_result::would_block);
-  CHECK(one.error == 0);
-  CHECK_FALSE(one.next());
+  wire input;
+  CHECK(input.read() == read_result::would_block);
+  CHECK(input.error == 0);
+  CHECK_FALSE(input.next());
 }
 
 TEST_CASE("a read that fails is an end with its error", "[io][line_reader]") {
@@ -200,14 +200,14 @@ TEST_CASE("a read that fails is an end with its error", "[io][line_reader]") {
 }
 
 TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][line_reader]") {
-  wire one;
+  wire input;
   std::set<const char*> addresses;
   for (int i = 0; i < 10000; ++i) {
     const std::string text =
         "line " + std::to_string(i) + std::string(static_cast<std::size_t>(i % 500), '.');
-    REQUIRE(one.lines_of(text + "\n", text.size() + 1) == lines{text});
-    addresses.insert(one.line.data());
-    REQUIRE(one.line.capacity() <= first_capacity);
+    REQUIRE(input.lines_of(text + "\n", text.size() + 1) == lines{text});
+    addresses.insert(input.line.data());
+    REQUIRE(input.line.capacity() <= first_capacity);
   }
   CHECK(addresses.size() <= 2);
 }
@@ -231,29 +231,29 @@ TEST_CASE("a lent buffer takes over what was read, if it is larger", "[io][line_
 }
 
 TEST_CASE("after every line the padding is writable", "[io][line_reader]") {
-  wire one;
+  wire input;
   const std::string text(first_capacity - 1, 'x');
-  one.write(text.substr(0, 60000));
-  one.read();
-  one.next();
-  one.write(text.substr(60000) + "\n");
-  one.read();
+  input.write(text.substr(0, 60000));
+  input.read();
+  input.next();
+  input.write(text.substr(60000) + "\n");
+  input.read();
   std::size_t length = 0;
-  REQUIRE(one.reader.next_line(one.line, length));
+  REQUIRE(input.reader.next_line(input.line, length));
   REQUIRE(length == text.size());
-  std::fill_n(one.line.data() + length, line_buffer::padding, '\0');
-  CHECK(one.line.capacity() >= length);
+  std::fill_n(input.line.data() + length, line_buffer::padding, '\0');
+  CHECK(input.line.capacity() >= length);
 }
 
 TEST_CASE("memory is given back only when no unread byte is in it", "[io][line_reader]") {
-  wire one;
-  one.write("first\nrest");
-  one.read();
-  CHECK(one.next() == "first");
-  one.reader.release_memory();
-  CHECK(one.lines_of(" of it\n", 100) == lines{"rest of it"});
-  one.reader.release_memory();
-  CHECK(one.lines_of("again\n", 100) == lines{"again"});
+  wire input;
+  input.write("first\nrest");
+  input.read();
+  CHECK(input.next() == "first");
+  input.reader.release_memory();
+  CHECK(input.lines_of(" of it\n", 100) == lines{"rest of it"});
+  input.reader.release_memory();
+  CHECK(input.lines_of("again\n", 100) == lines{"again"});
 }
 
 namespace {
@@ -268,19 +268,19 @@ TEST_CASE("a signal handler that interrupts a read goes unnoticed", "[io][line_r
   struct sigaction before {};
   action.sa_handler = count_interruption;
   ::sigaction(SIGUSR1, &action, &before);
-  wire one;
-  one.block();
+  wire input;
+  input.block();
   read_result result = read_result::would_block;
-  std::thread reading([&] { result = one.read(); });
+  std::thread reading([&] { result = input.read(); });
   while (interruptions < 20) {
     ::pthread_kill(reading.native_handle(), SIGUSR1);
     std::this_thread::yield();
   }
-  one.write("line\n");
+  input.write("line\n");
   reading.join();
   ::sigaction(SIGUSR1, &before, nullptr);
   CHECK(result == read_result::data);
-  CHECK(one.next() == "line");
+  CHECK(input.next() == "line");
 }
 
 TEST_CASE("a line's memory begins on a page, however large it grows", "[io][line_buffer]") {

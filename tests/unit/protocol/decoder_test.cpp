@@ -168,7 +168,7 @@ TEST_CASE("what is wrong is named, with its field", "[protocol]") {
     std::string field;
     std::string what;
   };
-  const bad one = GENERATE_COPY(values<bad>({
+  const bad bad_case = GENERATE_COPY(values<bad>({
       {"", "", "is empty"},
       {"   ", "", "is empty"},
       {"17", "", "is not a JSON object"},
@@ -208,11 +208,11 @@ TEST_CASE("what is wrong is named, with its field", "[protocol]") {
       {R"({"action":"shutdown"})", "reason", "is missing"},
       {R"({"action":"checkpoint","error":5})", "error", "is not a string"},
   }));
-  CAPTURE(one.line);
-  decoded_line line(one.line);
+  CAPTURE(bad_case.line);
+  decoded_line line(bad_case.line);
   REQUIRE(line.is_error());
-  CHECK(line.error().field == one.field);
-  CHECK(line.error().what == one.what);
+  CHECK(line.error().field == bad_case.field);
+  CHECK(line.error().what == bad_case.what);
 }
 
 TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused", "[protocol]") {

@@ -255,21 +255,21 @@ TEST_CASE("a line may break off inside data with a carriage return before its ne
 
 TEST_CASE("a record is read as soon as it and the next one's beginning are there",
           "[protocol][fast_batch_parser]") {
-  const std::string one = record_of(long_data, R"("key")", digits);
-  std::string line = batch_of({one, one, one});
+  const std::string text = record_of(long_data, R"("key")", digits);
+  std::string line = batch_of({text, text, text});
   const std::size_t beginning = protocol::fast_batch_parser::prologue.size();
   std::vector<record> records;
   protocol::fast_batch_parser reader;
   std::string memory;
-  for (std::size_t size = 0; size < beginning + 3 * one.size(); ++size) {
+  for (std::size_t size = 0; size < beginning + 3 * text.size(); ++size) {
     CAPTURE(size);
     std::string moved = line.substr(0, size) + std::string(reader.look_ahead, '\0');
     std::swap(memory, moved);
     reader.read_ahead(memory.data(), size, records);
     line.replace(0, size, memory, 0, size);
-    CHECK(records.size() == (size <= beginning ? 0 : (size - beginning - 1) / (one.size() + 1)));
+    CHECK(records.size() == (size <= beginning ? 0 : (size - beginning - 1) / (text.size() + 1)));
   }
   REQUIRE(records.size() == 2);
-  CHECK(records[0].data() == decoded_line(batch_of({one})).records()[0].data());
+  CHECK(records[0].data() == decoded_line(batch_of({text})).records()[0].data());
   CHECK(same(records[0], records[1]));
 }

@@ -57,10 +57,10 @@ class careful : public record_processor {
   careful(const shard_context& context, std::atomic<int>& handled, std::future<void> stuck_until)
       : shard_id_(context.shard_id()), handled_(handled), stuck_until_(std::move(stuck_until)) {}
   void process_records(record_batch batch, const checkpointer& checkpointer) override {
-    for (const record& one : batch) {
-      if (one.data() == "throw") throw std::runtime_error("as told");
-      if (one.data() == "stuck") return stuck_until_.wait();
-      if (one.data() != shard_id_) throw std::runtime_error("a record of another shard");
+    for (const record& entry : batch) {
+      if (entry.data() == "throw") throw std::runtime_error("as told");
+      if (entry.data() == "stuck") return stuck_until_.wait();
+      if (entry.data() != shard_id_) throw std::runtime_error("a record of another shard");
     }
     checkpointer.async_checkpoint(batch, [&handled = handled_](std::error_code result) {
       if (!result) ++handled;
@@ -116,7 +116,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
             }
           });
     }
-    for (std::thread& one : daemons) one.join();
+    for (std::thread& thread : daemons) thread.join();
   }
   for (std::size_t i = 0; i < sessions; ++i) {
     CAPTURE(i);
@@ -210,20 +210,20 @@ TEST_CASE(
     }
     delivered = 3 * batch + 2;
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
   shard.close();
   CHECK(shard.status() == exit_status::ok);
   CHECK(is_ascending);
   CHECK(last > 0);
   CHECK(comes_true([&] {
-    return std::all_of(of_thread.begin(), of_thread.end(), [](const calls& one) {
-      return std::all_of(one.handled.begin(), one.handled.end(),
+    return std::all_of(of_thread.begin(), of_thread.end(), [](const calls& seen) {
+      return std::all_of(seen.handled.begin(), seen.handled.end(),
                          [](const auto& handled) { return handled > 0; });
     });
   }));
-  for (const calls& one : of_thread) {
-    CHECK(one.inside == 0);
-    for (const auto& handled : one.handled) CHECK(handled == 1);
+  for (const calls& seen : of_thread) {
+    CHECK(seen.inside == 0);
+    for (const auto& handled : seen.handled) CHECK(handled == 1);
   }
 }
 

@@ -16,11 +16,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const rule one{"some-rule", "the child keeps #1 of the rules", "P2, P3", "It \"hangs\".", nullptr};
+const rule sample{"some-rule", "the child keeps #1 of the rules", "P2, P3", "It \"hangs\".",
+                  nullptr};
 
 std::string tap(const result& came) {
   std::ostringstream out;
-  write_tap(out, 7, one, came);
+  write_tap(out, 7, sample, came);
   return out.str();
 }
 
@@ -83,10 +84,11 @@ TEST_CASE("JUnit XML counts the verdicts, and what XML cannot hold does not reac
   std::ostringstream out;
   write_junit(
       out, "child <1>",
-      {{one, {result::verdict::failed, "a & b \x01 \xff", "say <no> \uFFFE\uFFFF\uFFFD", 1234ms}},
-       {one, {result::verdict::skipped, "never", {}, 1ms}},
-       {one, {result::verdict::passed, "a & b"}},
-       {one, {}}});
+      {{sample,
+        {result::verdict::failed, "a & b \x01 \xff", "say <no> \uFFFE\uFFFF\uFFFD", 1234ms}},
+       {sample, {result::verdict::skipped, "never", {}, 1ms}},
+       {sample, {result::verdict::passed, "a & b"}},
+       {sample, {}}});
   CHECK(out.str() ==
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<testsuite name=\"kclxx check -- child &lt;1&gt;\" tests=\"4\" failures=\"1\" "

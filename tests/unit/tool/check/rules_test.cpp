@@ -78,8 +78,8 @@ lines obliging(const std::string& line) {
 result run_rule(const std::string& name, const answers& answer, child_end end = {},
                 const settings& with = {}) {
   const auto& all = all_rules();
-  const auto by =
-      std::find_if(all.begin(), all.end(), [&](const rule& one) { return one.name == name; });
+  const auto by = std::find_if(all.begin(), all.end(),
+                               [&](const rule& candidate) { return candidate.name == name; });
   REQUIRE(by != all.end());
   return kclxx::check::run_rule(
       *by, [&] { return std::make_unique<fake_child>(answer, end); }, with);
@@ -135,8 +135,8 @@ TEST_CASE("each child has a shard of its own, in each run another one", "[check]
   later.run = 1;
   run_rule("lease-lost", keep, {}, later);
   REQUIRE(seen.size() == 4);
-  CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& one) {
-    return one.find_first_not_of("0123456789", 8) == std::string::npos;
+  CHECK(std::all_of(seen.begin(), seen.end(), [](const std::string& line) {
+    return line.find_first_not_of("0123456789", 8) == std::string::npos;
   }));
   std::sort(seen.begin(), seen.end());
   CHECK(std::unique(seen.begin(), seen.end()) == seen.end());

@@ -126,7 +126,7 @@ TEST_CASE("defaults that are seldom what is wanted are warnings", "[diagnostics]
 
 TEST_CASE("a missing regionName is no problem when AWS_REGION is set", "[diagnostics]") {
   auto all = parse_properties(sound.at(kcl_version::kcl3));
-  std::erase_if(all, [](const property& one) { return one.key == "regionName"; });
+  std::erase_if(all, [](const property& property) { return property.key == "regionName"; });
   CHECK(check(all, kcl_version::kcl3, {look, false}).size() == 1);
   CHECK(check(all, kcl_version::kcl3, {look, true}).empty());
 }

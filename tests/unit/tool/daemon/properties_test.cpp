@@ -17,7 +17,7 @@ using pairs = std::vector<std::pair<std::string, std::string>>;
 
 pairs pairs_of(const properties& all) {
   pairs result;
-  for (const property& one : all) result.emplace_back(one.key, one.value);
+  for (const property& property : all) result.emplace_back(property.key, property.value);
   return result;
 }
 

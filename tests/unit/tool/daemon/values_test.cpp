@@ -99,8 +99,8 @@ TEST_CASE("a credentials provider that the daemon does not find is an error with
   const auto fix = [](const std::string& name, kcl_version which) {
     const std::string key =
         which == kcl_version::kcl3 ? "AwsCredentialsProvider=" : "AWSCredentialsProvider=";
-    for (const diagnostic& one : checked(key + name, which)) {
-      if (one.line == 1) return one.fix;
+    for (const diagnostic& diagnostic : checked(key + name, which)) {
+      if (diagnostic.line == 1) return diagnostic.fix;
     }
     return std::string();
   };

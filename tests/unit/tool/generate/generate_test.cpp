@@ -42,7 +42,7 @@ struct outcome {
 outcome run_generate(strings arguments) {
   arguments.insert(arguments.begin(), {"kclxx", "generate"});
   std::vector<const char*> raw;
-  for (const std::string& one : arguments) raw.push_back(one.c_str());
+  for (const std::string& argument : arguments) raw.push_back(argument.c_str());
   CLI::App app("", "kclxx");
   invocation run;
   add_generate_command(app, run);
@@ -86,11 +86,11 @@ class generated {
   [[nodiscard]] std::vector<std::string> lines(const std::string& file) const {
     input_file source((directory_ / file).string());
     kclxx::transcript::reader from(source, file);
-    kclxx::transcript::entry one;
+    kclxx::transcript::entry entry;
     std::vector<std::string> all;
-    while (from.next(one)) {
-      const bool is_line = one.kind == kclxx::transcript::entry_kind::daemon_line;
-      all.push_back(is_line ? std::string(one.line) : "end_of_input");
+    while (from.next(entry)) {
+      const bool is_line = entry.kind == kclxx::transcript::entry_kind::daemon_line;
+      all.push_back(is_line ? std::string(entry.line) : "end_of_input");
     }
     return all;
   }
@@ -115,9 +115,9 @@ std::vector<seen_record> records_of(const strings& lines) {
     if (line == "end_of_input") continue;
     const decoded_line decoded(line);
     REQUIRE_FALSE(decoded.is_error());
-    for (const kclxx::record& one : decoded.records()) {
-      all.push_back({one.position(), std::string(*one.partition_key()), one.data().size(),
-                     *one.approximate_arrival_timestamp()});
+    for (const kclxx::record& entry : decoded.records()) {
+      all.push_back({entry.position(), std::string(*entry.partition_key()), entry.data().size(),
+                     *entry.approximate_arrival_timestamp()});
     }
   }
   return all;
@@ -131,14 +131,14 @@ strings tail(const strings& lines, std::size_t count) {
 
 TEST_CASE("the same seed gives the same bytes, another one others", "[tool][generate]") {
   const strings options{"--shards", "2", "--records", "500", "--reshard", "2", "--size", "10..90"};
-  const generated one(options);
+  const generated dialogue(options);
   const generated same(options);
   strings with_seed = options;
   with_seed.insert(with_seed.end(), {"--seed", "2"});
   const generated other(with_seed);
-  CHECK(one.status == 0);
-  CHECK(one.files() == same.files());
-  CHECK(one.files() != other.files());
+  CHECK(dialogue.status == 0);
+  CHECK(dialogue.files() == same.files());
+  CHECK(dialogue.files() != other.files());
 }
 
 TEST_CASE("all records come, in batches, rising, on the way to the tip", "[tool][generate]") {
@@ -267,7 +267,7 @@ TEST_CASE("resharding closes parents and opens their child shards with their key
   CHECK(records == shape.records);
   CHECK(open_keys == shape.keys);
   const auto closed = std::count_if(shards.begin(), shards.end(),
-                                    [](const generated_shard& one) { return one.is_closed; });
+                                    [](const generated_shard& shard) { return shard.is_closed; });
   CHECK(parents.size() == static_cast<std::size_t>(closed));
 }
 

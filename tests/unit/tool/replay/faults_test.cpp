@@ -20,9 +20,9 @@ std::string why_not(const std::string& text) {
   return "it is fine";
 }
 
-std::vector<bool> throws_of(bernoulli one, double probability) {
+std::vector<bool> throws_of(bernoulli trial, double probability) {
   std::vector<bool> all;
-  for (int i = 0; i < 1000; ++i) all.push_back(one.draw(probability));
+  for (int i = 0; i < 1000; ++i) all.push_back(trial.draw(probability));
   return all;
 }
 

@@ -20,14 +20,14 @@ TEST_CASE("a histogram without durations is zero", "[replay][histogram]") {
 TEST_CASE("quantiles of any size are at most 1/32 too large, and never too small",
           "[replay][histogram]") {
   for (std::int64_t value = 1; value < (std::int64_t{1} << 61); value = value * 5 / 3 + 1) {
-    latency_histogram one;
-    one.add(nanoseconds(value));
-    one.add(nanoseconds(value * 2));  // so that max() does not cut the bin
+    latency_histogram histogram;
+    histogram.add(nanoseconds(value));
+    histogram.add(nanoseconds(value * 2));  // so that max() does not cut the bin
     CAPTURE(value);
-    const auto got = one.quantile(0.5).count();
+    const auto got = histogram.quantile(0.5).count();
     CHECK(got >= value);
     CHECK(got <= value + value / 32);
-    CHECK(one.max() == nanoseconds(value * 2));
+    CHECK(histogram.max() == nanoseconds(value * 2));
   }
 }
 

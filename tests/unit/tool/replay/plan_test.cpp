@@ -79,23 +79,23 @@ class dialogue {
  private:
   steps entry_of(entry_kind kind, const std::string& line, std::chrono::microseconds at = 0us) {
     kept_ = line + std::string(line_summarizer::padding, ' ');
-    summarized_entry one{{at, kind, {kept_.data(), line.size()}}};
-    one.content.line_number = ++line_number_;
-    if (kind == entry_kind::daemon_line) one.summary = summarizer_.summarize(one.content.line);
-    return after([&](effects& out) { plan.on_entry(one, now, out); });
+    summarized_entry entry{{at, kind, {kept_.data(), line.size()}}};
+    entry.content.line_number = ++line_number_;
+    if (kind == entry_kind::daemon_line) entry.summary = summarizer_.summarize(entry.content.line);
+    return after([&](effects& out) { plan.on_entry(entry, now, out); });
   }
   template <class Event>
   static steps after(Event event) {
     effects out;
     event(out);
     steps result;
-    for (const effect& one : out) {
-      if (const auto* line = std::get_if<write_line>(&one)) {
+    for (const effect& effect : out) {
+      if (const auto* line = std::get_if<write_line>(&effect)) {
         result.push_back(line->line);
       } else {
-        result.emplace_back(std::holds_alternative<write_entry>(one)   ? "entry"
-                            : std::holds_alternative<close_input>(one) ? "close"
-                                                                       : "kill");
+        result.emplace_back(std::holds_alternative<write_entry>(effect)   ? "entry"
+                            : std::holds_alternative<close_input>(effect) ? "close"
+                                                                          : "kill");
       }
     }
     return result;

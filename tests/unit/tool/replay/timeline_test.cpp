@@ -15,12 +15,12 @@ using namespace std::chrono_literals;
 namespace {
 
 span batch(std::chrono::nanoseconds begin) {
-  span one{"processRecords"};
-  one.repeats = true;
-  one.begin = begin;
-  one.end = begin + 1us;
-  one.callback = 1us;
-  return one;
+  span interval{"processRecords"};
+  interval.repeats = true;
+  interval.begin = begin;
+  interval.end = begin + 1us;
+  interval.callback = 1us;
+  return interval;
 }
 
 }  // namespace
@@ -52,10 +52,10 @@ TEST_CASE("any number of batches is kept in bounded memory, with their sums and 
   for (std::uint64_t i = 1; i <= count; ++i) {
     all.deliver(sequence_position(std::to_string(i)), i);
     if (i % 10 == 0) all.add_checkpoint(false);
-    span one = batch(std::chrono::nanoseconds(i * 1000));
-    if (i == 777) one.callback = 3s;
-    one.behind = std::chrono::milliseconds(count - i);
-    all.add(std::move(one));
+    span interval = batch(std::chrono::nanoseconds(i * 1000));
+    if (i == 777) interval.callback = 3s;
+    interval.behind = std::chrono::milliseconds(count - i);
+    all.add(std::move(interval));
   }
   all.persist(sequence_position(std::to_string(count / 2)));
   all.add(span{"leaseLost"});
@@ -72,9 +72,9 @@ TEST_CASE("any number of batches is kept in bounded memory, with their sums and 
   CHECK(kept[kept.size() / 2].delivered < count / 2 + 200);
   std::uint64_t checkpoints = 0;
   std::chrono::nanoseconds longest{};
-  for (const span& one : kept) {
-    checkpoints += one.checkpoints;
-    longest = std::max(longest, one.callback);
+  for (const span& interval : kept) {
+    checkpoints += interval.checkpoints;
+    longest = std::max(longest, interval.callback);
   }
   CHECK(checkpoints == count / 10);
   CHECK(longest == 3s);

@@ -20,8 +20,8 @@ Wanted summarize(std::string line) {
   const std::size_t size = line.size();
   line.append(line_summarizer::padding, '?');
   const std::string before = line;
-  line_summarizer one;
-  auto result = one.summarize({line.data(), size});
+  line_summarizer summarizer;
+  auto result = summarizer.summarize({line.data(), size});
   CHECK(line == before);
   REQUIRE(std::holds_alternative<Wanted>(result));
   return std::get<Wanted>(std::move(result));

@@ -24,13 +24,13 @@ std::vector<std::string> read_all(const std::string& text, std::size_t piece = s
   memory_source source(text, piece);
   try {
     reader from(source, "file", max_line);
-    entry one;
-    while (from.next(one)) {
+    entry entry;
+    while (from.next(entry)) {
       const char* kinds[] = {"daemon", "child", "exit", "killed", "end_of_input", "end_of_output"};
-      all.push_back(std::to_string(one.line_number) + " " +
-                    (one.at ? std::to_string(one.at->count()) : "-") + " " +
-                    kinds[static_cast<int>(one.kind)] + " " + std::string(one.line) +
-                    (one.number != 0 ? std::to_string(one.number) : ""));
+      all.push_back(std::to_string(entry.line_number) + " " +
+                    (entry.at ? std::to_string(entry.at->count()) : "-") + " " +
+                    kinds[static_cast<int>(entry.kind)] + " " + std::string(entry.line) +
+                    (entry.number != 0 ? std::to_string(entry.number) : ""));
     }
   } catch (const transcript_error& error) {
     all.emplace_back(error.what());
@@ -210,10 +210,10 @@ TEST_CASE("long lines between short ones are handed out whole", "[transcript]") 
   }
   memory_source source(text, 250'000);
   reader from(source, "file");
-  entry one;
+  entry entry;
   for (const std::size_t size : sizes) {
-    REQUIRE(from.next(one));
-    CHECK((one.line == "{" + std::string(size, 'x') + "}"));
+    REQUIRE(from.next(entry));
+    CHECK((entry.line == "{" + std::string(size, 'x') + "}"));
   }
-  CHECK_FALSE(from.next(one));
+  CHECK_FALSE(from.next(entry));
 }

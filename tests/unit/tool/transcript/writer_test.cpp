@@ -17,16 +17,16 @@ using std::chrono::microseconds;
 namespace {
 
 entry line_from(entry_kind kind, std::string_view line, int at = 0) {
-  entry one;
-  one.at = microseconds(at);
-  one.kind = kind;
-  one.line = line;
-  return one;
+  entry entry;
+  entry.at = microseconds(at);
+  entry.kind = kind;
+  entry.line = line;
+  return entry;
 }
 
-std::string written(const entry& one, bool is_unfinished = false) {
+std::string written(const entry& entry, bool is_unfinished = false) {
   memory_sink sink;
-  writer(sink).write(one, is_unfinished);
+  writer(sink).write(entry, is_unfinished);
   REQUIRE(sink.writes.size() == 1);
   return sink.text();
 }
@@ -97,20 +97,20 @@ TEST_CASE("each entry is one write, and reads back as it was", "[transcript]") {
                              line_from(entry_kind::killed, "", 10)};
   entries[8].number = 10;
   entries[9].number = 11;
-  for (const entry& one : entries) to.write(one);
+  for (const entry& entry : entries) to.write(entry);
   CHECK(sink.writes.size() == 1 + entries.size());
   memory_source source(sink.text());
   reader from(source, "file");
   for (const entry& expected : entries) {
-    entry one;
-    REQUIRE(from.next(one));
-    CHECK(one.at == expected.at);
-    CHECK(one.kind == expected.kind);
-    CHECK(one.line == expected.line);
-    CHECK(one.number == expected.number);
+    entry entry;
+    REQUIRE(from.next(entry));
+    CHECK(entry.at == expected.at);
+    CHECK(entry.kind == expected.kind);
+    CHECK(entry.line == expected.line);
+    CHECK(entry.number == expected.number);
   }
-  entry one;
-  CHECK_FALSE(from.next(one));
+  entry entry;
+  CHECK_FALSE(from.next(entry));
 }
 
 TEST_CASE("times are written in UTC with microseconds", "[transcript]") {

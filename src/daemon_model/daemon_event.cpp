@@ -18,45 +18,29 @@ std::ostream& print(std::ostream& out, const child_checkpoint& asked) {
 
 }  // namespace
 
-const char* to_string(call_kind value) noexcept {
-  switch (value) {
-    case call_kind::initialize:
-      return "initialize";
-    case call_kind::process_records:
-      return "processRecords";
-    case call_kind::lease_lost:
-      return "leaseLost";
-    case call_kind::shard_ended:
-      return "shardEnded";
-    case call_kind::shutdown_requested:
-      return "shutdownRequested";
-  }
-  return "?";
-}
-
-std::ostream& operator<<(std::ostream& out, const child_line& line) {
+std::ostream& operator<<(std::ostream& out, const child_message& line) {
   std::visit(overloaded{
                  [&](const blank&) { out << "an empty line"; },
-                 [&](const ignored_line& one) { out << "ignored: " << one.why; },
-                 [&](const child_status& one) {
-                   out << "status for " << one.response_for.value_or("nothing");
+                 [&](const ignored_line& a) { out << "ignored: " << a.why; },
+                 [&](const child_status& a) {
+                   out << "status for " << a.response_for.value_or("nothing");
                  },
-                 [&](const child_checkpoint& one) { print(out, one); },
-                 [&](const unexpected_message& one) { out << "a daemon's " << one.action; },
+                 [&](const child_checkpoint& a) { print(out, a); },
+                 [&](const unexpected_message& a) { out << "a daemon's " << a.action; },
                  [&](const null_message&) { out << "null"; },
              },
              line);
   return out;
 }
 
-std::ostream& operator<<(std::ostream& out, const happening& one) {
+std::ostream& operator<<(std::ostream& out, const daemon_event& event) {
   std::visit(overloaded{
                  [&](const answered& a) {
                    print(out, a.asked) << " answered: " << a.error.value_or("ok");
                    if (a.attempted) out << ", at the lease: " << *a.attempted;
                  },
                  [&](const skipped& a) { out << "skipped (" << a.why << "): " << a.line; },
-                 [&](const returned& a) { out << to_string(a.what) << " returned"; },
+                 [&](const returned& a) { out << protocol::action_name(a.what) << " returned"; },
                  [&](const failed& a) { out << "failed: " << a.why; },
                  [&](const shard_end_not_checkpointed&) {
                    out << "the end of the shard is not checkpointed";
@@ -65,7 +49,7 @@ std::ostream& operator<<(std::ostream& out, const happening& one) {
                  [&](const lost_line& a) { out << "nobody reads: " << a.line; },
                  [&](const worker_ended& a) { out << "the worker ends: " << a.why; },
              },
-             one);
+             event);
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "fuzz/expect.hpp"
 
@@ -17,18 +17,18 @@ using namespace kclxx;
 
 /// The line as the answer to each kind of call.
 void answer_with(std::string_view line) {
-  using daemon_model::call_kind;
+  using protocol::action_kind;
   daemon_model::lease row(sequence_position("TRIM_HORIZON"));
-  daemon_model::shard_consumer consumer(daemon_model::generation::v3, row);
-  daemon_model::happenings all;
-  consumer.call(call_kind::initialize, "initialize", std::nullopt, all);
+  daemon_model::shard_consumer consumer(daemon_model::kcl_version::v3, row);
+  daemon_model::daemon_events all;
+  consumer.call(action_kind::initialize, "initialize", std::nullopt, all);
   consumer.on_line(line, all);
-  if (consumer.can_call(call_kind::process_records)) {
-    consumer.call(call_kind::process_records, "processRecords", sequence_position("7"), all);
+  if (consumer.can_call(action_kind::process_records)) {
+    consumer.call(action_kind::process_records, "processRecords", sequence_position("7"), all);
     consumer.on_line(line, all);
   }
   std::ostringstream text;
-  for (const daemon_model::happening& one : all) text << one << '\n';
+  for (const daemon_model::daemon_event& one : all) text << one << '\n';
 }
 
 }  // namespace
@@ -37,13 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string line(reinterpret_cast<const char*>(data), size);
   answer_with(line);
   if (line.find_first_of("\r\n") != std::string::npos) return 0;
-  const daemon_model::child_line read = daemon_model::parse_child_line(line);
+  const daemon_model::child_message read = daemon_model::parse_child_message(line);
   std::ostringstream text;
   text << read;
-  expect(daemon_model::parse_child_line(line + "\r") == read, "a carriage return ends the line");
+  expect(daemon_model::parse_child_message(line + "\r") == read, "a carriage return ends the line");
   // The short cut for a plain status reads what the parser reads.
   if (line.starts_with('{')) {
-    expect(daemon_model::parse_child_line(" " + line) == read, "a space before it changes nothing");
+    expect(daemon_model::parse_child_message(" " + line) == read,
+           "a space before it changes nothing");
   }
   return 0;
 }

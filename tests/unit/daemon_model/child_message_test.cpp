@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 
 #include <string>
 
@@ -10,13 +10,13 @@ using reason = ignored_line::reason;
 
 namespace {
 
-child_line checkpoint_with_sub(const std::string& number) {
-  return parse_child_line(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":)" +
-                          number + "}");
+child_message checkpoint_with_sub(const std::string& number) {
+  return parse_child_message(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":)" +
+                             number + "}");
 }
 
 reason why_ignored(const std::string& line) {
-  const child_line read = parse_child_line(line);
+  const child_message read = parse_child_message(line);
   REQUIRE(std::holds_alternative<ignored_line>(read));
   return std::get<ignored_line>(read).because;
 }
@@ -24,10 +24,10 @@ reason why_ignored(const std::string& line) {
 }  // namespace
 
 TEST_CASE("a fraction loses what follows its point, however small it is", "[daemon_model]") {
-  CHECK(checkpoint_with_sub("7.9") == child_line(child_checkpoint{"1", 7}));
-  CHECK(checkpoint_with_sub("-7.9") == child_line(child_checkpoint{"1", -7}));
-  CHECK(checkpoint_with_sub("1e-400") == child_line(child_checkpoint{"1", 0}));
-  CHECK(checkpoint_with_sub("5e-324") == child_line(child_checkpoint{"1", 0}));
+  CHECK(checkpoint_with_sub("7.9") == child_message(child_checkpoint{"1", 7}));
+  CHECK(checkpoint_with_sub("-7.9") == child_message(child_checkpoint{"1", -7}));
+  CHECK(checkpoint_with_sub("1e-400") == child_message(child_checkpoint{"1", 0}));
+  CHECK(checkpoint_with_sub("5e-324") == child_message(child_checkpoint{"1", 0}));
 }
 
 TEST_CASE("a number beyond a Java long makes the daemon ignore the line", "[daemon_model]") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jackson's reading of a child's line, by nlohmann_json's event parser. Where the two libraries
 // differ on purpose is below; tests/conformance compares them.
-#include "daemon_model/child_line.hpp"
+#include "daemon_model/child_message.hpp"
 
 #include <algorithm>
 #include <array>
@@ -82,8 +82,8 @@ class field_collector : public json::json_sax_t {
   }
 
  private:
-  bool take(value one) {
-    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(one));
+  bool take(value found) {
+    if (depth_ == 1 && is_object) fields.insert_or_assign(key_, std::move(found));
     return true;
   }
 
@@ -163,7 +163,7 @@ constexpr std::array<shape, 9> shapes{{
     {"shutdownRequested", {}},
 }};
 
-child_line typed(const field_collector& from) {
+child_message typed(const field_collector& from) {
   const auto action = from.fields.find("action");
   if (action == from.fields.end() || action->second.what != kind::text) {
     return ignored_line{reason::no_action, "it has no action"};
@@ -225,7 +225,7 @@ std::optional<std::string_view> plain_status(std::string_view line) {
 
 }  // namespace
 
-child_line parse_child_line(std::string_view line) {
+child_message parse_child_message(std::string_view line) {
   if (const auto name = plain_status(line)) return child_status{std::string(*name)};
   // The daemon's reader takes a carriage return for the end of a line, too.
   if (line.ends_with('\r')) line.remove_suffix(1);
