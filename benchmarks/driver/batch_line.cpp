@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch_line.hpp"
 
-#include <array>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <random>
 #include <string>
+
+#include <kclxx/record.hpp>
+
+#include "daemon_model/lines.hpp"
 
 namespace bench {
 namespace {
@@ -15,50 +19,49 @@ constexpr std::string_view sequence_prefix = "4959033827149025660855969253836157
 constexpr std::size_t counter_digits = 8;
 constexpr std::size_t page = 4096;
 
-std::array<char, counter_digits> digits(std::uint64_t number) {
-  std::array<char, counter_digits> text{};
-  for (std::size_t i = counter_digits; i-- > 0; number /= 10) {
-    text[i] = static_cast<char>('0' + number % 10);
+std::string digits(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  return text.insert(0, counter_digits - text.size(), '0');
+}
+
+std::string random_bytes(std::size_t count, std::mt19937& random) {
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+/// What the views of the records need.
+struct texts {
+  std::string data, partition_key, sequence_number;
+};
+
+std::string first_line(std::size_t records, std::size_t bytes) {
+  std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same data in every run
+  std::vector<texts> all;
+  for (std::size_t i = 0; i < records; ++i) {
+    all.push_back({random_bytes(bytes, random), "key-" + digits(random() % 100'000),
+                   std::string(sequence_prefix) + digits(0) + digits(i)});
   }
-  return text;
-}
-
-void append_digits(std::string& to, std::uint64_t number) {
-  const auto text = digits(number);
-  to.append(text.data(), text.size());
-}
-
-void append_random_base64(std::string& to, std::size_t bytes, std::mt19937& random) {
-  constexpr std::string_view alphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto append = [&](unsigned characters, std::uint32_t bits) {
-    for (unsigned i = 0; i < characters; ++i) to += alphabet[bits >> (18U - 6U * i) & 63U];
-    to.append(4 - characters, '=');
-  };
-  for (; bytes >= 3; bytes -= 3) append(4, random() & 0xFFFFFFU);
-  if (bytes == 2) append(3, random() & 0xFFFF00U);
-  if (bytes == 1) append(2, random() & 0xFF0000U);
+  std::vector<kclxx::record> batch;
+  for (const texts& one : all) {
+    kclxx::record::fields fields;
+    fields.data = one.data;
+    fields.partition_key = one.partition_key;
+    fields.sequence_number = one.sequence_number;
+    fields.approximate_arrival_timestamp = std::chrono::milliseconds(1'763'700'000'000);
+    batch.emplace_back(fields);
+  }
+  return kclxx::daemon_model::process_records_line(batch, 0) + '\n';
 }
 
 }  // namespace
 
 batch_line::batch_line(std::size_t records, std::size_t bytes) : payload_(records * bytes) {
-  std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same data in every run
-  std::string text = R"({"action":"processRecords","records":[)";
-  for (std::size_t i = 0; i < records; ++i) {
-    text += R"({"action":"record","data":")";
-    append_random_base64(text, bytes, random);
-    text += R"(","partitionKey":"key-)";
-    append_digits(text, random() % 100'000);
-    text += R"(","sequenceNumber":")";
-    text += sequence_prefix;
-    batch_digits_.push_back(text.size());
-    append_digits(text, 0);
-    append_digits(text, i);
-    text += R"(","approximateArrivalTimestamp":1763700000000,"subSequenceNumber":0},)";
+  const std::string text = first_line(records, bytes);
+  for (std::size_t at = 0; (at = text.find(sequence_prefix, at)) != std::string::npos;) {
+    at += sequence_prefix.size();
+    batch_digits_.push_back(at);
   }
-  if (records > 0) text.pop_back();
-  text += "],\"millisBehindLatest\":0}\n";
   size_ = text.size();
   text_.reset(static_cast<char*>(std::aligned_alloc(page, (size_ + page - 1) / page * page)));
   if (!text_) throw std::bad_alloc();
@@ -66,7 +69,7 @@ batch_line::batch_line(std::size_t records, std::size_t bytes) : payload_(record
 }
 
 void batch_line::renumber(std::uint64_t batch) {
-  const auto text = digits(batch);
+  const std::string text = digits(batch);
   for (const std::size_t at : batch_digits_)
     std::memcpy(text_.get() + at, text.data(), text.size());
 }

@@ -10,7 +10,8 @@
 
 namespace bench {
 
-/// A processRecords line as the daemon writes it, built once. Only its sequence numbers change from
+/// A processRecords line as the daemon writes it (daemon_model, which the conformance tests hold
+/// against the daemon's own classes), built once. Only its sequence numbers change from
 /// batch to batch, because a client may rightly leave out a checkpoint that would not go forward.
 class batch_line {
  public:

@@ -4,16 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
+#include <poll.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdexcept>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 namespace bench {
@@ -106,6 +111,17 @@ void child::write(std::string_view text, std::size_t most) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) fail("the child does not read");
     text.remove_prefix(static_cast<std::size_t>(size));
+    if (waits_for_reads_) wait_until_read();
+  }
+}
+
+void child::wait_until_read() {
+  constexpr timespec pause{0, 20'000};
+  for (int unread = 1; unread > 0;) {
+    check(::ioctl(in_, FIONREAD, &unread), "FIONREAD");
+    pollfd look{in_, 0, 0};
+    if (::poll(&look, 1, 0) == 1 && (look.revents & POLLERR) != 0) fail("the child does not read");
+    if (unread > 0) ::nanosleep(&pause, nullptr);
   }
 }
 
@@ -126,6 +142,23 @@ std::string_view child::read_line() {
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) fail("the child ended where an answer was due");
     received_.append(part.data(), static_cast<std::size_t>(size));
+  }
+}
+
+void child::wait_until_idle() const {
+  using namespace std::chrono_literals;
+  const auto sleeps = [](const std::filesystem::path& task) {
+    std::string line;
+    std::getline(std::ifstream(task / "stat"), line);
+    const std::size_t state = line.rfind(") ");  // after the name
+    return state != std::string::npos && line[state + 2] == 'S';
+  };
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  for (int still = 0; still < 20; ++still) {
+    std::this_thread::sleep_for(10ms);
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      if (!sleeps(task.path())) still = 0;
+    }
   }
 }
 

@@ -22,6 +22,12 @@ class child {
   /// Ends the child by force if it was not waited for.
   ~child();
 
+  /// From now on each write waits until the child has read all of it.
+  void wait_for_reads() { waits_for_reads_ = true; }
+
+  /// Waits until all its threads have slept for a while.
+  void wait_until_idle() const;
+
   /// Writes `text`, `most` bytes at a time.
   void write(std::string_view text, std::size_t most);
 
@@ -45,12 +51,14 @@ class child {
   ending wait();
 
  private:
+  void wait_until_read();
   [[noreturn]] void fail(const std::string& what);
 
   pid_t pid_ = -1;
   int in_ = -1;   // its stdin
   int out_ = -1;  // its stdout
   int err_ = -1;
+  bool waits_for_reads_ = false;
   std::string received_;
   std::size_t line_begin_ = 0;
 };

@@ -20,8 +20,10 @@ int main(int argc, char** argv) {
     const std::vector<std::string> command(argv + 2, argv + argc);
     std::signal(SIGPIPE, SIG_IGN);
     if (job.driver_cpu) bench::pin(*job.driver_cpu);
-    const auto result =
-        job.starts > 0 ? bench::measure_starts(job, command) : bench::measure_batches(job, command);
+    const auto measure = job.starts > 0    ? bench::measure_starts
+                         : job.batches > 0 ? bench::play_batches
+                                           : bench::measure_batches;
+    const auto result = measure(job, command);
     std::cout << result.dump() << "\n";
     return 0;
   } catch (const std::exception& error) {

@@ -48,28 +48,51 @@ json percentiles(std::vector<double> times) {
   return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1)}};
 }
 
-/// What the processor reports at its end that it has decoded; null when it reports nothing.
-json decoded_bytes(const std::string& errors) {
+duty parse_duty(const std::string& name) {
+  if (name == "decode") return duty::decode;
+  if (name == "checkpoint") return duty::checkpoint;
+  if (name == "answer") return duty::answer;
+  throw std::invalid_argument("unknown duty '" + name + "' in the job");
+}
+
+/// What a processor reports at its end that it has decoded must be what it was sent.
+void check_decoded(const job& what, const std::string& errors, std::uint64_t sent) {
+  if (what.has_to != duty::decode) return;
   std::smatch match;
-  if (!std::regex_search(errors, match, std::regex("(^|\n)([0-9]+) bytes\n"))) return nullptr;
-  return std::stoull(match[2]);
+  if (!std::regex_search(errors, match, std::regex("(^|\n)([0-9]+) bytes\n"))) {
+    throw std::runtime_error("the child did not report what it decoded");
+  }
+  if (match[2] != std::to_string(sent)) {
+    throw std::runtime_error("the child decoded " + match[2].str() + " bytes of " +
+                             std::to_string(sent));
+  }
 }
 
 class batches {
  public:
   batches(child& to, const job& what)
-      : daemon_(to, what.write_size), line_(what.records, what.bytes) {}
+      : daemon_(to, what.write_size), line_(what.records, what.bytes), has_to_(what.has_to) {}
 
   /// Round trips for `time` seconds of them, and at least five.
   std::vector<double> run(double time) {
     std::vector<double> trips;
     for (double sum = 0; sum < time || trips.size() < 5; sum += trips.back()) {
-      line_.renumber(++sent_);  // not part of the round trip
-      const auto begin = clock::now();
-      daemon_.exchange("processRecords", line_.text(), line_.last_sequence_number());
-      trips.push_back(seconds(clock::now() - begin));
+      trips.push_back(send());
     }
     return trips;
+  }
+
+  /// One round trip, in seconds. Errors: std::runtime_error when the child did not do its duty.
+  double send() {
+    line_.renumber(++sent_);  // not part of the round trip
+    const std::uint64_t checkpoints = daemon_.checkpoints();
+    const auto begin = clock::now();
+    daemon_.exchange("processRecords", line_.text(), line_.last_sequence_number());
+    const double took = seconds(clock::now() - begin);
+    if (has_to_ != duty::answer && daemon_.checkpoints() == checkpoints) {
+      throw std::runtime_error("the child did not checkpoint a batch");
+    }
+    return took;
   }
 
   lockstep& daemon() { return daemon_; }
@@ -79,6 +102,7 @@ class batches {
  private:
   lockstep daemon_;
   batch_line line_;
+  duty has_to_;
   std::uint64_t sent_ = 0;
 };
 
@@ -113,6 +137,10 @@ job job::parse(const std::string& text) {
       to.write_size = value;
     else if (key == "starts")
       to.starts = value;
+    else if (key == "batches")
+      to.batches = value;
+    else if (key == "has_to")
+      to.has_to = parse_duty(value);
     else if (key == "settle_seconds")
       to.settle_seconds = value;
     else if (key == "driver_cpu")
@@ -159,13 +187,27 @@ json measure_batches(const job& what, const std::vector<std::string>& command) {
   work.daemon().exchange("leaseLost", lease_lost);
   const child::ending end = client.wait();
   result["exit_status"] = end.status;
-  const json decoded = decoded_bytes(end.errors);
-  if (!decoded.is_null() && decoded != payload) {
-    throw std::runtime_error("the child decoded " + decoded.dump() + " bytes of " +
-                             std::to_string(payload));
-  }
-  result["decoded"] = !decoded.is_null();
+  check_decoded(what, end.errors, payload);
   return result;
+}
+
+json play_batches(const job& what, const std::vector<std::string>& command) {
+  child client(command, what.child_cpu);
+  client.wait_for_reads();
+  batches work(client, what);
+  client.wait_until_idle();  // which of its threads comes first would differ from run to run
+  work.daemon().exchange("initialize", initialize);
+  client.wait_until_idle();
+  for (std::size_t i = 0; i < what.batches; ++i) work.send();
+  client.wait_until_idle();
+  work.daemon().exchange("leaseLost", lease_lost);
+  const child::ending end = client.wait();
+  check_decoded(what, end.errors, work.sent() * work.line().payload());
+  if (end.status != 0) {
+    throw std::runtime_error("the child ended with " + std::to_string(end.status) + ": " +
+                             end.errors);
+  }
+  return {{"checkpoints", work.daemon().checkpoints()}};
 }
 
 json measure_starts(const job& what, const std::vector<std::string>& command) {

@@ -10,6 +10,13 @@
 
 namespace bench {
 
+/// What a client has to do with each batch, or its measurement fails.
+enum class duty {
+  decode,      ///< checkpoint it, and report all of its bytes at the end: every client
+  checkpoint,  ///< checkpoint it: a floor
+  answer,      ///< write its status: a floor
+};
+
 /// What to do with one client, as the JSON object on the driver's command line.
 struct job {
   std::size_t records = 1000;     ///< a batch
@@ -17,7 +24,9 @@ struct job {
   double seconds = 1;             ///< of round trips that count; before them a third as many do not
   std::size_t write_size = 8192;  ///< bytes a write
   std::size_t starts = 0;         ///< if not 0: start the client so often, and measure nothing else
-  double settle_seconds = 0;      ///< then small batches for so long, and the memory again
+  std::size_t batches = 0;        ///< if not 0: send so many in steady writes, and measure nothing
+  duty has_to = duty::decode;
+  double settle_seconds = 0;  ///< then small batches for so long, and the memory again
   std::optional<int> driver_cpu{};
   std::optional<int> child_cpu{};
 
@@ -27,6 +36,10 @@ struct job {
 
 /// Lockstep batches, as fast as they go.
 nlohmann::json measure_batches(const job& what, const std::vector<std::string>& command);
+
+/// A fixed dialogue for those that count what a client does (benchmarks/cost): a write follows when
+/// the client has read the one before, so each of its reads has the same bytes in every run.
+nlohmann::json play_batches(const job& what, const std::vector<std::string>& command);
 
 /// From before the process exists until it has answered initialize.
 nlohmann::json measure_starts(const job& what, const std::vector<std::string>& command);

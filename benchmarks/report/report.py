@@ -5,11 +5,9 @@ import platform
 import subprocess
 
 import goals
-from run import FLOOR, ROOT
+from run import FLOORS, ROOT
 from svg import bars, lines
 from workloads import CPU_GB, P50, PAYLOAD, WORKLOADS
-
-NOT_CLIENTS = (FLOOR, "answer-only")
 
 
 def machine():
@@ -29,9 +27,9 @@ def cell(figure, entry):
 
 
 def rows(workload, summary):
-    """The heading, and a line for each client: the floor first, then as they were run."""
+    """The heading, and a line for each client: the floors first, then as they were run."""
     heading = ["client"] + [figure.title for figure in workload.figures]
-    names = sorted(summary, key=lambda name: name not in NOT_CLIENTS)
+    names = sorted(summary, key=lambda name: name not in FLOORS)
     return [heading] + [[name] + [cell(figure, summary[name].get(figure.key)) for figure in workload.figures]
                         for name in names]
 
@@ -64,7 +62,8 @@ def markdown(results):
     about = results["machine"]
     parts = [f"One run, at commit {about['commit']}: {about['cores']} cores ({about['cpu']}), Linux {about['kernel']}, "
              f"load {about['load_before']:.1f} when it began. Medians of {results['repetitions']} interleaved "
-             f"repetitions; in parentheses the ratio to the floor.", ""]
+             f"repetitions; in parentheses the ratio to the floor: to floor-unwaited for what does not wait for its "
+             f"checkpoints, to floor for the rest.", ""]
     parts += ["| client | what |", "|---|---|"]
     parts += [f"| {name} | {version} |" for name, version in results["clients"].items() if version != "-"]
     parts += _goals_markdown(results)
@@ -86,7 +85,7 @@ def _bar_groups(results, figures):
     for name, heading, figure in figures:
         summary = results["workloads"].get(name, {})
         ratios = [(client, row[figure.key]["ratio"]) for client, row in summary.items()
-                  if client not in NOT_CLIENTS and figure.key in row]
+                  if client not in FLOORS and figure.key in row]
         if ratios:
             worse = [(client, 1 / ratio if figure.higher else ratio) for client, ratio in ratios]
             groups.append((heading, sorted(worse, key=lambda pair: pair[1])))

@@ -13,6 +13,16 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
 JVM_DRIVER = ROOT / "build/bench/jvm/command"
 FLOOR = "floor"
+# For what does not wait for its checkpoints, a child that does not wait either.
+FLOOR_UNWAITED = "floor-unwaited"
+UNWAITED = ("kclxx", "kclxx-static", "print_records", FLOOR_UNWAITED)
+# What the driver does not ask of them (benchmarks/driver/measure.hpp).
+HAS_TO = {FLOOR: "checkpoint", FLOOR_UNWAITED: "checkpoint", "answer-only": "answer"}
+FLOORS = tuple(HAS_TO)
+
+
+def floor_of(client):
+    return FLOOR_UNWAITED if client in UNWAITED else FLOOR
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ def drive(job, client):
     driver = JVM_DRIVER.read_text().splitlines() if job.get("jvm") else DRIVER
     limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
     words = {key: value for key, value in job.items() if key != "jvm"}
+    words["has_to"] = HAS_TO.get(client.name, "decode")
     # Where a client panics at its end, the time of its backtrace does not matter.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     # A group of its own, so that a client that hangs can be ended with its driver, or after it.
@@ -104,17 +115,17 @@ def _median(figure, measured):
 
 
 def summary(workload, runs):
-    """{client: {figure: {"value": median, "ratio": median of the ratios to the floor's run beside it}}}"""
-    floors = runs[FLOOR]
+    """{client: {figure: {"value": median, "ratio": median of the ratios to the run of its floor beside it}}}"""
     result = {}
     for name, measured in runs.items():
+        floors = runs.get(floor_of(name))
         row = result[name] = {}
         for figure in dict.fromkeys(workload.figures + workload.guarded):
             value = _median(figure, measured)
             if value is None:
                 continue
             row[figure.key] = {"value": value}
-            if figure.ratio:
+            if figure.ratio and floors:
                 pairs = [figure.of(run) / figure.of(floor) for run, floor in zip(measured, floors)]
                 row[figure.key]["ratio"] = statistics.median(pairs)
     return result

@@ -53,7 +53,7 @@ class Workload:
     guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
     cpus: int = 1
     only: tuple = ()  # clients; empty: all
-    besides: tuple = ("kclxx-static",)  # clients that are left out
+    besides: tuple = ("kclxx-static", "print_records")  # clients that are left out
     jvm: bool = False  # driven by the daemon's own classes
 
     def among(self, clients):
@@ -89,11 +89,11 @@ WORKLOADS = [
 ] + [
     # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run.
     Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (P10, CPU_GB),
-             only=("floor", "kclxx", "kclxx-waited", "rust"))
+             only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust"))
     for name, job in BATCHES.items()
 ] + [
     Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
-             only=("floor", "kclxx", "rust", "python"), jvm=True)
+             only=("floor", "floor-unwaited", "kclxx", "rust", "python"), jvm=True)
     for name, job in (("A", BATCHES["A"]), ("C", SMALL), ("D", BATCHES["D"]))
 ]
 
@@ -102,4 +102,4 @@ SERIES = {
     "records": [_pinned({"records": count, "bytes": 100}, 0, 0) for count in (1, 10, 100, 1000, 10000)],
     "bytes": [_pinned({"records": 10, "bytes": size}, 0, 0) for size in (100, 1000, 10000, 100000, 1000000)],
 }
-SERIES_CLIENTS = ("floor", "kclxx", "rust")
+SERIES_CLIENTS = ("floor-unwaited", "kclxx", "rust")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of scripts/bench: ratios, and the comparison with the baseline."""
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -10,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/report"))
 import baseline
 import goals
+import main
 import micro
 import report
 import run
@@ -25,14 +27,30 @@ def driven(cpu_seconds, seconds=1.0):
 
 
 def results(cpu_seconds, workload="A1"):
-    return {"workloads": {workload: run.summary(A, {"floor": [driven(1.0)], "kclxx": [driven(cpu_seconds)]})}}
+    return {"workloads": {workload: run.summary(A, {"floor-unwaited": [driven(1.0)], "kclxx": [driven(cpu_seconds)]})}}
 
 
 class Figures(unittest.TestCase):
     def test_a_ratio_is_taken_between_runs_that_stood_beside_each_other(self):
         # The machine was three times as slow in the second repetition; the ratio is 2 in each.
-        runs = {"floor": [driven(1.0), driven(3.0), driven(1.0)], "kclxx": [driven(2.0), driven(6.0), driven(2.0)]}
+        runs = {"floor-unwaited": [driven(1.0), driven(3.0), driven(1.0)], "kclxx": [driven(2.0), driven(6.0), driven(2.0)]}
         self.assertEqual(run.summary(A, runs)["kclxx"][CPU_GB.key], {"value": 2.0, "ratio": 2.0})
+
+    def test_what_waits_for_its_checkpoints_is_compared_with_a_floor_that_waits_too(self):
+        runs = {"floor": [driven(2.0)], "floor-unwaited": [driven(1.0)], "rust": [driven(6.0)],
+                "kclxx": [driven(3.0)], "kclxx-waited": [driven(4.0)]}
+        summary = run.summary(A, runs)
+        self.assertEqual({name: summary[name][CPU_GB.key]["ratio"] for name in summary},
+                         {"floor": 1, "floor-unwaited": 1, "rust": 3, "kclxx": 3, "kclxx-waited": 2})
+
+    def test_every_table_begins_with_both_floors(self):
+        runs = {name: [driven(1.0)] for name in ("kclxx", "kclxx-waited", "floor", "floor-unwaited", "rust")}
+        table = report.text_table(A, run.summary(A, runs)).splitlines()
+        self.assertEqual([line.split()[0] for line in table],
+                         ["A:", "client", "floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust"])
+
+    def test_the_driver_asks_every_client_but_the_floors_to_decode(self):
+        self.assertEqual(run.HAS_TO, {"floor": "checkpoint", "floor-unwaited": "checkpoint", "answer-only": "answer"})
 
     def test_a_rate_counts_records_in_the_time_of_round_trips(self):
         self.assertEqual(RATE.of(driven(1.0, seconds=0.5)), 2000)
@@ -58,7 +76,7 @@ class Figures(unittest.TestCase):
 
 class Goals(unittest.TestCase):
     def judged(self, seconds):
-        runs = {"floor": [driven(1.0)], "rust": [driven(1.0, seconds=8)], "kclxx": [driven(1.0, seconds=seconds)]}
+        runs = {"floor-unwaited": [driven(1.0)], "rust": [driven(1.0, seconds=8)], "kclxx": [driven(1.0, seconds=seconds)]}
         return [(row["goal"], row["reached"]) for row in goals.judged({"A": run.summary(A, runs)})]
 
     def test_goals_are_judged_on_the_run_s_own_figures_and_the_others_left_out(self):
@@ -66,6 +84,13 @@ class Goals(unittest.TestCase):
         self.assertEqual(self.judged(seconds=2), [(floor, True), (rust, True)])
         self.assertEqual(self.judged(seconds=2.5), [(floor, False), (rust, True)])
         self.assertEqual(self.judged(seconds=4), [(floor, False), (rust, False)])
+
+    def test_a_missed_goal_fails_the_run(self):
+        summaries = {"A": run.summary(A, {"floor-unwaited": [driven(1.0)], "kclxx": [driven(1.0, seconds=4)]})}
+        self.assertEqual([row["goal"] for row in goals.missed(summaries)], ["A: records/s ÷ the floor's"])
+        self.assertEqual(main.status_of(goals.missed(summaries), failures={}), 1)
+        self.assertEqual(main.status_of([], failures={("A", "rust"): "it left"}), 1)
+        self.assertEqual(main.status_of([], failures={}), 0)
 
 
 class Baseline(unittest.TestCase):
@@ -108,8 +133,24 @@ class Baseline(unittest.TestCase):
 
 
 class CommittedBaseline(unittest.TestCase):
-    def test_it_has_all_that_is_guarded(self):
-        self.assertEqual(sorted(baseline.load()), sorted(name for name, _ in baseline.guarded()))
+    def test_it_has_a_ratio_for_each_figure_of_each_client_that_is_guarded(self):
+        committed = baseline.load()
+        self.assertEqual(sorted(committed), sorted(name for name, _ in baseline.guarded()))
+        for name, figures in baseline.guarded():
+            if name != micro.NAME:
+                self.assertEqual(sorted(committed[name]), sorted(baseline.GUARDED_CLIENTS), name)
+            self.assertTrue(committed[name], name)
+            for client, values in committed[name].items():
+                self.assertEqual(sorted(values), sorted(figure.key for figure in figures), (name, client))
+                for key, value in values.items():
+                    self.assertTrue(0 < value < 100, (name, client, key, value))
+
+    def test_it_has_every_micro_benchmark(self):
+        sources = "".join(path.read_text() for path in sorted((run.ROOT / "benchmarks/micro").glob("*.cpp")))
+        names = set(re.findall(r"^BENCHMARK\((?!floor_of_)(\w+)", sources, re.MULTILINE))
+        names = {name for name in names if not re.fullmatch(micro.LEFT_OUT, name)}
+        committed = {name.split("/")[0] for name in baseline.load()[micro.NAME]}
+        self.assertEqual(committed, names)
 
 
 if __name__ == "__main__":

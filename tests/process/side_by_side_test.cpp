@@ -37,12 +37,16 @@ const std::string send_checkpoint =
 const std::string at_last_record = R"(number=${line##*'sequenceNumber":"'}; )" + send_checkpoint;
 const std::string at_first_record = R"(number=${line#*'sequenceNumber":"'}; )" + send_checkpoint;
 
-job small() { return job::parse(R"({"records":3,"bytes":10,"seconds":0})"); }
+const std::string records = R"("records":3,"bytes":10,"seconds":0)";
+job small(const std::string& more = "") { return job::parse("{" + records + more + "}"); }
+const job checkpoints_alone = small(R"(,"has_to":"checkpoint")");
+// Ten batches of three records, warm-up included.
+const std::string decoded_all = "echo 300 bytes >&2";
 
 /// What the measurement of such a client failed with; empty when it did not fail.
-std::string failure(const std::vector<std::string>& command) {
+std::string failure(const std::vector<std::string>& command, const job& what = small()) {
   try {
-    bench::measure_batches(small(), command);
+    bench::measure_batches(what, command);
     return {};
   } catch (const std::runtime_error& error) {
     return error.what();
@@ -55,28 +59,59 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("a client that checkpoints each batch is measured", "[bench]") {
-  const json result = bench::measure_batches(small(), client(at_last_record));
+TEST_CASE("a client that decodes and checkpoints each batch is measured", "[bench]") {
+  const json result = bench::measure_batches(small(), client(at_last_record, decoded_all));
   REQUIRE(result.at("batches") == 5);
   REQUIRE(result.at("records") == 15);
   REQUIRE(result.at("bytes") == 150);
   REQUIRE(result.at("checkpoints") == 5);
   REQUIRE(result.at("exit_status") == 0);
-  REQUIRE(result.at("decoded") == false);
   REQUIRE(result.at("cpu_seconds") > 0);
+}
+
+TEST_CASE("a client that never checkpoints is not measured", "[bench]") {
+  const auto command = client("", decoded_all);
+  REQUIRE(failure(command) == "the child did not checkpoint a batch");
+  REQUIRE(failure(command, checkpoints_alone) == "the child did not checkpoint a batch");
+}
+
+TEST_CASE("a client that leaves out one checkpoint is not measured", "[bench]") {
+  const std::string not_the_fourth =
+      "n=$((n + 1)); [ $n = 4 ] || { " + at_last_record + "; action=processRecords; }";
+  REQUIRE(failure(client(not_the_fourth, decoded_all)) == "the child did not checkpoint a batch");
 }
 
 TEST_CASE("a checkpoint at another record than the last ends the measurement", "[bench]") {
   REQUIRE(contains(failure(client(at_first_record)), "in processRecords the child wrote"));
 }
 
-TEST_CASE("a client that decoded less than it was sent is not measured", "[bench]") {
-  // Ten batches of three records, warm-up included.
+TEST_CASE("a client that decoded other than what it was sent is not measured", "[bench]") {
   REQUIRE(failure(client(at_last_record, "echo 299 bytes >&2")) ==
           "the child decoded 299 bytes of 300");
-  REQUIRE(
-      bench::measure_batches(small(), client(at_last_record, "echo 300 bytes >&2")).at("decoded") ==
-      true);
+  REQUIRE(failure(client(at_last_record, "echo 301 bytes >&2")) ==
+          "the child decoded 301 bytes of 300");
+}
+
+TEST_CASE("a client that reports nothing of what it decoded is not measured", "[bench]") {
+  REQUIRE(failure(client(at_last_record)) == "the child did not report what it decoded");
+}
+
+TEST_CASE("a floor is measured without the duties that it is to lack", "[bench]") {
+  REQUIRE(failure(client(at_last_record), checkpoints_alone).empty());
+  REQUIRE(failure(client(""), small(R"(,"has_to":"answer")")).empty());
+}
+
+TEST_CASE("a fixed dialogue has so many batches, of which each must be checkpointed", "[bench]") {
+  const job three = small(R"(,"batches":3)");
+  REQUIRE(bench::play_batches(three, client(at_last_record, "echo 90 bytes >&2")) ==
+          json({{"checkpoints", 3}}));
+  REQUIRE_THROWS_WITH(bench::play_batches(three, client("", "echo 90 bytes >&2")),
+                      "the child did not checkpoint a batch");
+  REQUIRE_THROWS_WITH(bench::play_batches(three, client(at_last_record, "echo 91 bytes >&2")),
+                      "the child decoded 91 bytes of 90");
+  REQUIRE_THROWS_WITH(
+      bench::play_batches(three, client(at_last_record, "echo 90 bytes >&2; exit 3")),
+      "the child ended with 3: 90 bytes\n");
 }
 
 TEST_CASE("a status for another action ends the measurement", "[bench]") {
@@ -94,21 +129,46 @@ TEST_CASE("starts are counted, each with a process of its own", "[bench]") {
   REQUIRE(result.at("idle_bytes") >= result.at("own_bytes"));
 }
 
-TEST_CASE("a job with an unknown key is refused", "[bench]") {
+TEST_CASE("a job with an unknown key or duty is refused", "[bench]") {
   REQUIRE_THROWS_WITH(job::parse(R"({"record":3})"), "unknown key 'record' in the job");
+  REQUIRE_THROWS_WITH(job::parse(R"({"has_to":"sleep"})"), "unknown duty 'sleep' in the job");
 }
 
-TEST_CASE("a batch's line is what the daemon writes, and its numbers only go up", "[bench]") {
+TEST_CASE("a batch's line is what the daemon writes", "[bench]") {
+  bench::batch_line line(2, 4);
+  line.renumber(41);
+  std::string form(line.text());
+  const json parsed = json::parse(form);
+  for (const json& record : parsed.at("records")) {
+    const std::string data = record.at("data"), key = record.at("partitionKey");
+    REQUIRE(data.size() == 8);
+    REQUIRE(key.size() == 12);
+    form.replace(form.find(data), data.size(), "DATA");
+    form.replace(form.find(key), key.size(), "KEY");
+  }
+  // As in samples/transcripts, which are the real daemon's (P13).
+  REQUIRE(
+      form ==
+      R"({"action":"processRecords","records":[)"
+      R"({"data":"DATA","partitionKey":"KEY",)"
+      R"("sequenceNumber":"49590338271490256608559692538361571095920000004100000000",)"
+      R"("approximateArrivalTimestamp":1763700000000,"subSequenceNumber":0,"action":"record"},)"
+      R"({"data":"DATA","partitionKey":"KEY",)"
+      R"("sequenceNumber":"49590338271490256608559692538361571095920000004100000001",)"
+      R"("approximateArrivalTimestamp":1763700000000,"subSequenceNumber":0,"action":"record"}],)"
+      R"("millisBehindLatest":0})"
+      "\n");
+}
+
+TEST_CASE("a batch's numbers only go up, and the last one is known", "[bench]") {
   bench::batch_line line(3, 10);
   line.renumber(41);
   const json before = json::parse(line.text());
   line.renumber(42);
   const json after = json::parse(line.text());
   REQUIRE(line.payload() == 30);
-  REQUIRE(after.at("records").size() == 3);
-  REQUIRE(after.at("records")[0].at("data").get<std::string>().size() == 16);
+  REQUIRE(line.records() == 3);
   REQUIRE(after.at("records")[2].at("sequenceNumber") == line.last_sequence_number());
-  REQUIRE(line.last_sequence_number().size() == 56);
   REQUIRE(before.at("records")[2].at("sequenceNumber") <
           after.at("records")[0].at("sequenceNumber"));
 }

@@ -267,9 +267,10 @@ std::string records_line(const std::vector<std::string>& texts, std::uint64_t fi
   std::string line = R"({"action":"processRecords","records":[)";
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (i > 0) line += ",";
-    line += R"({"action":"record","data":")" + base64(texts[i]) +
-            R"(","partitionKey":"key","sequenceNumber":")" + std::to_string(first + i) +
-            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0})";
+    line +=
+        R"({"data":")" + base64(texts[i]) + R"(","partitionKey":"key","sequenceNumber":")" +
+        std::to_string(first + i) +
+        R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0,"action":"record"})";
   }
   return line + R"(],"millisBehindLatest":0})";
 }

@@ -37,7 +37,8 @@ import software.amazon.kinesis.retrieval.kpl.ExtendedSequenceNumber;
 
 /**
  * Drives a child with the daemon's own classes: everything between a batch in the JVM's memory and its status, so
- * without Kinesis and DynamoDB. WholeSystem JOB COMMAND...; JOB and the result as side_by_side_driver has them.
+ * without Kinesis and DynamoDB. WholeSystem JOB COMMAND...; JOB and the result as side_by_side_driver has them. A child
+ * that leaves out what JOB's has_to names fails.
  */
 public final class WholeSystem {
     // Until the JVM has compiled what counts. CPU time, since on a busy machine elapsed time means nothing.
@@ -50,11 +51,20 @@ public final class WholeSystem {
     private final MultiLangShardRecordProcessor processor;
     private final ShardRecordProcessorCheckpointer checkpointer;
     private final List<byte[]> payloads = new ArrayList<>();
+    private final Path errors;
+    private final boolean hasToCheckpoint;
+    private final boolean hasToDecode;
+    private String persisted;
     private long batch;
     private long cpuNanos;
     private Process child;
 
-    private WholeSystem(JsonNode job, List<String> command) {
+    private WholeSystem(JsonNode job, List<String> command) throws IOException {
+        String duty = job.path("has_to").asText("decode");
+        hasToDecode = duty.equals("decode");
+        hasToCheckpoint = hasToDecode || duty.equals("checkpoint");
+        errors = Files.createTempFile("kclxx-bench", ".stderr");
+        errors.toFile().deleteOnExit();
         byte[] bytes = new byte[job.path("bytes").asInt()];
         Random random = new Random(1);
         for (int i = 0; i < job.path("records").asInt(); ++i) {
@@ -62,7 +72,7 @@ public final class WholeSystem {
             payloads.add(bytes.clone());
         }
         processor = new MultiLangShardRecordProcessor(
-                new ProcessBuilder(command),
+                new ProcessBuilder(command).redirectError(errors.toFile()),
                 threads,
                 new ObjectMapper(),
                 new MultiLangDaemonConfiguration(new BeanUtilsBean(), new ConvertUtilsBean())) {
@@ -72,7 +82,12 @@ public final class WholeSystem {
                 return child;
             }
         };
-        InvocationHandler accept = (proxy, method, arguments) -> null;
+        InvocationHandler accept = (proxy, method, arguments) -> {
+            if (method.getName().equals("setCheckpoint")) {
+                persisted = ((ExtendedSequenceNumber) arguments[1]).sequenceNumber();
+            }
+            return null;
+        };
         Checkpointer leaseTable = (Checkpointer) Proxy.newProxyInstance(
                 Checkpointer.class.getClassLoader(), new Class<?>[] {Checkpointer.class}, accept);
         checkpointer = new ShardRecordProcessorCheckpointer(
@@ -87,8 +102,14 @@ public final class WholeSystem {
         ObjectMapper json = new ObjectMapper();
         JsonNode job = json.readTree(arguments[0]);
         WholeSystem system = new WholeSystem(job, Arrays.asList(arguments).subList(1, arguments.length));
-        result.println(json.writeValueAsString(system.measure(job)));
-        System.exit(0); // the pool's threads would keep it for a minute
+        int status = 0; // to exit with; the pool's threads would keep the process for a minute
+        try {
+            result.println(json.writeValueAsString(system.measure(job)));
+        } catch (IllegalStateException failure) {
+            System.err.println(failure.getMessage());
+            status = 1;
+        }
+        System.exit(status);
     }
 
     private Map<String, Object> measure(JsonNode job) throws IOException {
@@ -113,6 +134,7 @@ public final class WholeSystem {
         Collections.sort(trips);
         result.put("round_trip_us", Map.of("p50", 1e6 * at(trips, 0.5), "p99", 1e6 * at(trips, 0.99)));
         processor.leaseLost(LeaseLostInput.builder().build());
+        checkDecoded();
         return result;
     }
 
@@ -130,6 +152,10 @@ public final class WholeSystem {
             processor.processRecords(input);
             trips.add((System.nanoTime() - begin) / 1e9);
             cpuNanos += system.getProcessCpuTime() - cpu;
+            List<KinesisClientRecord> records = input.records();
+            if (hasToCheckpoint && !records.get(records.size() - 1).sequenceNumber().equals(persisted)) {
+                throw new IllegalStateException("the child did not checkpoint a batch");
+            }
         }
         return trips;
     }
@@ -154,6 +180,15 @@ public final class WholeSystem {
                 .millisBehindLatest(0L)
                 .checkpointer(checkpointer)
                 .build();
+    }
+
+    /** What the processor reports at its end must be what it was sent. */
+    private void checkDecoded() throws IOException {
+        long sent = batch * payloads.size() * payloads.get(0).length;
+        if (hasToDecode && !Files.readAllLines(errors).contains(sent + " bytes")) {
+            throw new IllegalStateException("the child did not decode all of " + sent + " bytes; its stderr: "
+                    + Files.readString(errors));
+        }
     }
 
     private double childCpuSeconds() throws IOException {

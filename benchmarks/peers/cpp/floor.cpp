@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no client can be below: reads the lines without keeping them, takes the last sequence number
-// from a batch's end, sends one checkpoint line, waits for the answer, and answers the action.
-// Decodes nothing. With --answer-only it sends no checkpoint either: what is left are the pipes and
-// the driver. It uses no part of the C++ library that has to be linked, so that it starts as fast
-// as a process can.
+// What no client that does the same can be below: reads the lines without keeping them, takes the
+// last sequence number from a batch's end, sends one checkpoint line, waits for the answer, and
+// answers the action. Decodes nothing. With --unwaited checkpoint and status are one write, and the
+// answer is skipped when it comes. With --answer-only there is no checkpoint: what is left are the
+// pipes and the driver. It uses no part of the C++ library that has to be linked, so that it starts
+// as fast as a process can.
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -75,19 +76,19 @@ void write_all(const char* text, int size) {
   if (write(STDOUT_FILENO, text, static_cast<std::size_t>(size)) != size) _exit(1);
 }
 
-/// False when the batch is empty.
-bool checkpoint(std::string_view batch_end) {
+constexpr std::size_t longest_answer = 512;  // a checkpoint and a status
+
+/// Appends the checkpoint of a batch; false when the batch is empty.
+bool append_checkpoint(char* to, int& length, std::string_view batch_end) {
   constexpr std::string_view key = R"("sequenceNumber":")";
   const std::size_t at = batch_end.rfind(key);
   if (at == std::string_view::npos) return false;
   batch_end.remove_prefix(at + key.size());
   const auto size = static_cast<int>(batch_end.find('"'));
-  std::array<char, 256> text;
-  const int length = std::snprintf(
-      text.data(), text.size(),
+  length += std::snprintf(
+      to + length, longest_answer / 2,
       "\n{\"action\":\"checkpoint\",\"sequenceNumber\":\"%.*s\",\"subSequenceNumber\":0}\n", size,
       batch_end.data());
-  write_all(text.data(), length);
   return true;
 }
 
@@ -95,20 +96,24 @@ bool checkpoint(std::string_view batch_end) {
 
 int main(int argc, char** argv) {
   const bool answer_only = argc == 2 && std::strcmp(argv[1], "--answer-only") == 0;
+  const bool unwaited = argc == 2 && std::strcmp(argv[1], "--unwaited") == 0;
 #ifdef F_SETPIPE_SZ
   fcntl(STDIN_FILENO, F_SETPIPE_SZ, 1 << 20);  // refused by some hosts; then it stays as it is
 #endif
   line next{};
   while (read_line(next)) {
     const std::array<char, 32> action = next.name;
-    if (!answer_only && std::strcmp(action.data(), "processRecords") == 0 && checkpoint(next.end) &&
-        !read_line(next)) {
-      return 1;
+    if (std::strcmp(action.data(), "checkpoint") == 0) continue;
+    std::array<char, longest_answer> text;
+    int length = 0;
+    if (!answer_only && std::strcmp(action.data(), "processRecords") == 0 &&
+        append_checkpoint(text.data(), length, next.end) && !unwaited) {
+      write_all(text.data(), length);
+      length = 0;
+      if (!read_line(next)) return 1;
     }
-    std::array<char, 128> text;
-    const int length =
-        std::snprintf(text.data(), text.size(),
-                      "\n{\"action\":\"status\",\"responseFor\":\"%s\"}\n", action.data());
+    length += std::snprintf(text.data() + length, longest_answer / 2,
+                            "\n{\"action\":\"status\",\"responseFor\":\"%s\"}\n", action.data());
     write_all(text.data(), length);
   }
   return 0;

@@ -159,11 +159,7 @@ bool reader::sub_sequence_number(std::uint64_t& to) {
 
 /// With what must follow it.
 bool reader::record(record::fields& to) {
-  if (!take("{")) return false;
-  // Jackson writes a getter after the fields, so the daemon has `action` at the end. It carries no
-  // information in either place.
-  take("\"action\":\"record\",");
-  if (!take("\"data\":") || !data(to.data)) return false;
+  if (!take("{\"data\":") || !data(to.data)) return false;
   if (!take(",\"partitionKey\":") || !partition_key(to.partition_key)) return false;
   if (!take(",\"sequenceNumber\":") || !sequence_number(to.sequence_number)) return false;
   if (!take(",\"approximateArrivalTimestamp\":") || !time(to.approximate_arrival_timestamp)) {
@@ -172,7 +168,7 @@ bool reader::record(record::fields& to) {
   if (!take(",\"subSequenceNumber\":") || !sub_sequence_number(to.sub_sequence_number)) {
     return false;
   }
-  take(",\"action\":\"record\"");
+  take(",\"action\":\"record\"");  // It carries no information.
   if (!take("}") || !(*at_ == ']' || (at_[0] == ',' && at_[1] == '{'))) return false;
   scanned_ = 0;
   return decode(to.data);

@@ -45,9 +45,9 @@ std::vector<std::string> usual_lines() {
       batch_of({record_of("null", "null", R"("3")", "null", "null"),
                 record_of(long_data, "\"k\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"", R"("0")")}),
       batch_of({}),
-      R"({"action":"processRecords","records":[{"action":"record","data":"YWJj","partitionKey":"k",)"
+      R"({"action":"processRecords","records":[{"data":"YWJj","partitionKey":"k",)"
       R"("sequenceNumber":"1","approximateArrivalTimestamp":1,"subSequenceNumber":0},)"
-      R"({"action":"record","data":"YWI=","partitionKey":"k","sequenceNumber":"2",)"
+      R"({"data":"YWI=","partitionKey":"k","sequenceNumber":"2",)"
       R"("approximateArrivalTimestamp":1,"subSequenceNumber":1}],"millisBehindLatest":null})",
   };
 }
@@ -178,6 +178,21 @@ TEST_CASE("the daemon's form ends where a number is too long", "[protocol][fast_
     CHECK(difference(batch_of({record_of("null", "null", digits, number)})).empty());
     CHECK(difference(batch_of({record_of("null", "null", digits, "0", number)})).empty());
   }
+}
+
+TEST_CASE("a form that the daemon does not write is left to the decoder",
+          "[protocol][fast_batch_parser][P13]") {
+  const std::string other =
+      R"({"action":"record","data":"YWJj","partitionKey":"k","sequenceNumber":"1",)"
+      R"("approximateArrivalTimestamp":1,"subSequenceNumber":0})";
+  std::string line = batch_of({other});
+  CHECK(difference(line).empty());
+  CHECK(decoded_line(line).records().size() == 1);
+  const std::size_t length = line.size();
+  line.append(protocol::decoder::padding, '\0');
+  std::vector<record> records;
+  CHECK_FALSE(protocol::fast_batch_parser().finish(line.data(), length, records).is_whole);
+  CHECK(records.empty());
 }
 
 TEST_CASE("a record that has another form is read by the decoder, and those before it stay",
