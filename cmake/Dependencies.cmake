@@ -17,6 +17,13 @@ kclxx_require(simdjson 3.0 libsimdjson-dev)
 if(KCLXX_BUILD_CLI OR KCLXX_BUILD_TESTS)
   kclxx_require(CLI11 2.1 libcli11-dev)
 endif()
+if(KCLXX_BUILD_PROMETHEUS)
+  find_package(prometheus-cpp QUIET)  # Debian's has no version file
+  if(NOT TARGET prometheus-cpp::core)
+    message(FATAL_ERROR "KCLXX_BUILD_PROMETHEUS needs prometheus-cpp, which was not found. "
+      "On Debian and Ubuntu: apt-get install prometheus-cpp-dev")
+  endif()
+endif()
 if(KCLXX_BUILD_TESTS)
   find_package(Catch2 3 QUIET)
   if(NOT Catch2_FOUND)

@@ -6,6 +6,11 @@ if(KCLXX_BUILD_CLI)
   install(TARGETS kclxx_cli)
   install(DIRECTORY properties/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kclxx/properties)
 endif()
+if(KCLXX_BUILD_PROMETHEUS)
+  install(TARGETS kclxx_prometheus EXPORT kclxxPrometheusTargets FILE_SET HEADERS)
+  install(EXPORT kclxxPrometheusTargets NAMESPACE kclxx::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
+endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
 install(EXPORT kclxxTargets NAMESPACE kclxx:: DESTINATION ${package_dir})
 

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <kclxx/export.hpp>
 #include <kclxx/observer.hpp>
@@ -87,7 +89,10 @@ class KCLXX_EXPORT metrics_recorder {
   void note(const event_source& source, const window_changed& event);
   void set_in_flight(std::size_t records, std::uint64_t bytes, double oldest);
 
+  std::string_view label_of(const std::string& error);
+
   bool has_window_ = false;  // processing reports what is in flight
+  std::vector<std::string> other_errors_;
 };
 
 namespace detail {

@@ -81,8 +81,8 @@ class basic_handler {
             detail::makes_handler<std::decay_t<Function>, Subject>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       basic_handler(Function&& function)
-      : maker_(std::make_shared<maker_of<std::decay_t<Function>>>(
-            std::forward<Function>(function))) {}
+      : maker_(
+            std::make_shared<maker_of<std::decay_t<Function>>>(std::forward<Function>(function))) {}
 
   /// Errors: what the function throws that makes one.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return maker_->make(shard); }

@@ -8,10 +8,6 @@ namespace kclxx::observability {
 
 namespace {
 
-// Names come from the daemon: however many there are, the file stays small.
-constexpr std::size_t most_labels = 20;
-constexpr std::string_view other_label = "other";
-
 std::size_t index(metric family) noexcept { return static_cast<std::size_t>(family); }
 
 template <class Pairs>
@@ -61,12 +57,9 @@ void figures_recorder::add(metric family, std::uint64_t amount, std::string_view
     return;
   }
   auto& all = of(figures_.labels, family);
-  const auto find = [&](std::string_view label) {
-    return std::find_if(all.begin(), all.end(),
-                        [&](const figures::labelled& one) { return one.label == label; });
-  };
-  auto found = find(label_value);
-  if (found == all.end() && all.size() >= most_labels) found = find(label_value = other_label);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const figures::labelled& one) {
+    return one.label == label_value;
+  });
   if (found == all.end()) {
     all.push_back({std::string(label_value), amount});
   } else {

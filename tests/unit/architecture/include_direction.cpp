@@ -42,7 +42,10 @@ names with_posix(names more) {
 
 const std::vector<layer>& layers() {
   static const std::vector<layer> all{
+      // Opt-in headers show the library that they are for.
+      {"include/kclxx/prometheus.hpp", {}, {"kclxx/", "prometheus/"}, {}},
       {"include/kclxx/", {}, {"kclxx/"}, {}},
+      {"src/prometheus/", {}, {"kclxx/", "prometheus/"}, {}},
       {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},
       {"src/kclxx/protocol/", {"protocol/"}, {"kclxx/"}, effects},
       {"src/kclxx/session/",

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Component prometheus: find_package(kclxx REQUIRED COMPONENTS prometheus), kclxx::prometheus.
+#pragma once
+
+#include <memory>
+#include <prometheus/registry.h>
+
+#include <kclxx/metrics_recorder.hpp>
+
+namespace kclxx {
+
+/// Keeps the families of docs/metrics.md in a registry of prometheus-cpp, next to the program's
+/// own: for a process with several shards, which exposes all of them at one port. Put it into
+/// run_options::observers. A shard's series end with its lease or its session.
+///
+/// Thread safety: one observer may watch many sessions.
+class prometheus_observer final : public detail::direct_observer {
+ public:
+  /// Errors: std::invalid_argument when the registry has another family of one of the names.
+  explicit prometheus_observer(std::shared_ptr<prometheus::Registry> registry);
+  ~prometheus_observer() override;
+
+  void on_event(const event_source& source, const shard_event& event) override;
+
+ private:
+  class state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace kclxx
