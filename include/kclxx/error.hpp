@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -29,6 +30,9 @@ enum class errc {
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,
+  /// A store refused a write, since a later processor has taken the shard over: see fenced_error.
+  /// Drop the work.
+  fenced,
 };
 
 /// What the daemon reported, by the simple name of its Java exception. The set is open: a name
@@ -53,7 +57,8 @@ enum class checkpoint_errc {
 /// What a program usually distinguishes; compare an error code with it:
 /// `ec == checkpoint_condition::lease_gone`.
 enum class checkpoint_condition {
-  /// errc::lease_lost or checkpoint_errc::shutdown: another worker holds the lease. Drop the work.
+  /// errc::lease_lost, errc::fenced or checkpoint_errc::shutdown: another worker has the shard.
+  /// Drop the work.
   lease_gone = 1,
   /// checkpoint_errc::throttled or ::dependency: temporary. The library retries; so may you.
   retryable,
@@ -92,6 +97,19 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 
   /// The daemon's own name for the error; empty when it did not come from the daemon.
   [[nodiscard]] std::string_view name() const noexcept { return daemon_error_name(code()); }
+};
+
+/// For a store that admits one writer per shard: this processor is no longer the one. Its code is
+/// errc::fenced.
+///
+/// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
+/// timer or a checkpoint handler. The library treats it as a lost lease: the session continues,
+/// `reason` is logged, and the processor is not called any more (docs/protocol.md, P65 to P68).
+class KCLXX_EXPORT fenced_error : public std::system_error {
+ public:
+  /// `reason`: who refused what, for instance "totals of shardId-000000000003: epoch 7, not 6".
+  explicit fenced_error(const std::string& reason)
+      : std::system_error(make_error_code(errc::fenced), reason) {}
 };
 
 }  // namespace kclxx

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kclxx/record.hpp>
+#include <kclxx/sequence_position.hpp>
 
 namespace kclxx {
 
@@ -59,6 +60,16 @@ class record_batch {
   [[nodiscard]] record_batch slice(std::size_t offset, std::size_t count) const {
     offset = std::min(offset, size());
     return {records_.subspan(offset, std::min(count, size() - offset)), owner_, behind_};
+  }
+
+  /// The records after `position`, sharing this batch's memory: all of them for TRIM_HORIZON, none
+  /// for SHARD_END. What a store has applied already is left out so. A binary search: the records
+  /// are in the shard's order.
+  /// Errors: as record::position.
+  [[nodiscard]] record_batch after(const sequence_position& position) const {
+    const auto first = std::partition_point(
+        begin(), end(), [&](const record& one) { return one.position() <= position; });
+    return slice(static_cast<std::size_t>(first - begin()), size());
   }
 
  private:

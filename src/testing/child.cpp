@@ -69,7 +69,6 @@ void child::call(session::call what) {
     shard_id_ = what.shard_id;
     set_names();
   }
-  if (what.what == protocol::action_kind::lease_lost) timers_.end();
   call_ = std::move(what);
 }
 

@@ -119,6 +119,7 @@ class child final : public shard_service,
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
   void call(session::call what) override;
+  void end_timers() override { timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool) override {}
   void left(exit_status status) override;

@@ -189,7 +189,10 @@ class player {
         if (!std::exchange(calling_, false)) return;
         return feed([&](auto& out) { session_.on_lease_gone_in_callback("gone", now_, out); });
       case 18:  // a timer or a handler
-        return feed([&](auto& out) { session_.on_callback_threw("oops", now_, out); });
+        return feed([&](auto& out) {
+          if (from_.next() % 2 == 0) return session_.on_lease_gone_elsewhere("gone", now_, out);
+          session_.on_callback_threw("oops", now_, out);
+        });
       case 19:
         if (!calling_) return;
         return feed([&](auto& out) { session_.on_callback_lasts(now_, out); });

@@ -118,6 +118,7 @@ class life : private driver::host, private processor::surroundings {
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
   void call(session::call what) override;
+  void end_timers() override { shard_timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;

@@ -278,7 +278,6 @@ void life::arm(session::timer which, std::chrono::milliseconds after) {
 void life::call(session::call what) {
   expect_alive("a callback");
   if (call_) throw violation("overlap: a second callback is to begin");
-  if (what.what == protocol::action_kind::lease_lost) shard_timers_.end();
   call_ = std::move(what);
 }
 

@@ -72,6 +72,9 @@ class session_dialogue {
   lines throws_lease_gone() {
     return after([&](auto& out) { session_.on_lease_gone_in_callback("lease gone", now, out); });
   }
+  lines throws_lease_gone_elsewhere() {
+    return after([&](auto& out) { session_.on_lease_gone_elsewhere("fenced", now, out); });
+  }
   lines checkpoint(session::waiter_id id,
                    const std::optional<sequence_position>& position = std::nullopt,
                    bool from_callback = true) {

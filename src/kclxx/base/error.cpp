@@ -101,6 +101,8 @@ class local_errors final : public std::error_category {
                "for it: wait for records, or use async_checkpoint";
       case errc::not_answered:
         return "the daemon sent its next message without answering the checkpoint: try again";
+      case errc::fenced:
+        return "fenced: a later processor has taken the shard over; drop the work";
     }
     return unknown(value);
   }
@@ -146,7 +148,8 @@ class conditions final : public std::error_category {
   [[nodiscard]] bool equivalent(const std::error_code& code, int value) const noexcept override {
     switch (static_cast<checkpoint_condition>(value)) {
       case checkpoint_condition::lease_gone:
-        return code == errc::lease_lost || code == checkpoint_errc::shutdown;
+        return code == errc::lease_lost || code == errc::fenced ||
+               code == checkpoint_errc::shutdown;
       case checkpoint_condition::retryable:
         return code == checkpoint_errc::throttled || code == checkpoint_errc::dependency;
     }

@@ -45,7 +45,7 @@ struct failure {
 failure describe(const std::string& whose, const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const checkpoint_error& error) {
+  } catch (const std::system_error& error) {  // a checkpoint_error, a fenced_error
     const bool is_lease_gone = error.code() == checkpoint_condition::lease_gone;
     return {whose + (is_lease_gone ? " ended early: " : " failed: ") + error.what(), is_lease_gone};
   } catch (const std::exception& error) {
@@ -99,6 +99,7 @@ void session_driver::carry_out(session::action& action) {
           [&](session::call& what) {
             const protocol::action_kind callback = what.what;
             auto event = events_.of(what);
+            if (callback == protocol::action_kind::lease_lost) host_.end_timers();
             host_.call(std::move(what));
             events_.on_call(std::move(event), callback);
           },
@@ -219,6 +220,7 @@ void session_driver::on_callback_done(const callback_result& result) {
     if (!result.error) {
       session_.on_callback_returned(host_.now(), out);
     } else if (result.is_lease_gone) {
+      host_.end_timers();
       session_.on_lease_gone_in_callback(*result.error, host_.now(), out);
     } else {
       session_.on_callback_threw(*result.error, host_.now(), out);
@@ -229,9 +231,14 @@ void session_driver::on_callback_done(const callback_result& result) {
 void session_driver::on_user_code_threw(const std::string& whose,
                                         const std::exception_ptr& thrown) {
   const failure why = describe(whose, thrown);
-  // As in a callback: nothing can be persisted any more, and the daemon will end the session.
-  if (why.is_lease_gone) return host_.write_log(log_level::warning, why.text);
-  feed([&](auto& out) { session_.on_callback_threw(why.text, host_.now(), out); });
+  feed([&](auto& out) {
+    if (why.is_lease_gone) {
+      host_.end_timers();
+      session_.on_lease_gone_elsewhere(why.text, host_.now(), out);
+    } else {
+      session_.on_callback_threw(why.text, host_.now(), out);
+    }
+  });
 }
 
 void session_driver::on_checkpoint(session::waiter_id id,

@@ -36,6 +36,8 @@ class host {
   virtual void arm(session::timer which, std::chrono::milliseconds after) = 0;
   /// Hands a call over to the callbacks' thread, which runs it with run_callback.
   virtual void call(session::call what) = 0;
+  /// The shard is another worker's: no timer of the user's fires any more.
+  virtual void end_timers() = 0;
   /// A waiting call of checkpoint() has its outcome.
   virtual void wake(session::waiter_id waiter, std::error_code result) = 0;
   /// Reading stops or resumes; the end of the input must be noticed all the same.

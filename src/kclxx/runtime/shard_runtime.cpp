@@ -222,7 +222,6 @@ void shard_runtime::arm(session::timer which, milliseconds after) {
 
 void shard_runtime::call(session::call what) {
   if (what.what == protocol::action_kind::initialize) shard_id_ = what.shard_id;
-  if (what.what == protocol::action_kind::lease_lost) timers_.end();
   call_ = std::move(what);
   has_work_.notify_one();
   wake_reader();

@@ -43,7 +43,10 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   out.push_back(pause_reading{});
   if (is_answer) return;  // the answer to a checkpoint which the callback may still ask for
   const bool waited = checkpoints_.is_in_flight();
-  if (is_lease_lost) checkpoints_.lose_lease(errc::lease_lost, out);
+  if (is_lease_lost) {
+    checkpoints_.lose_lease(errc::lease_lost, out);
+    is_loss_reported_ = true;
+  }
   checkpoints_.not_answered(errc::not_answered, out);
   if (!waited) return;
   if (phase_ == phase::failing) {
@@ -78,7 +81,10 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   const bool is_last = end_is_given_up || phase_ == phase::failing;
   const auto outcome = checkpoints_.answered(
       answer.error, now, is_last ? std::optional(time_point::min()) : last_retry_, out);
-  if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
+  if (outcome == checkpoints::outcome::lease_gone) {
+    is_loss_reported_ = true;
+    fire_stop(out);
+  }
   if (phase_ == phase::failing) {
     finish_failing(outcome, now, out);
     return;
@@ -119,23 +125,55 @@ void session::open(protocol::message message, record_batch batch, time_point now
     return;
   }
   call next{*what, std::move(batch), {}, {}};
+  std::optional<sequence_position> largest;
   if (auto* initialize = std::get_if<protocol::initialize>(&message.body)) {
     checkpoints_.start(initialize->start_position);
     next.shard_id = std::move(initialize->shard_id);
     next.start_position = initialize->start_position;
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
-    if (records->largest) checkpoints_.deliver(*records->largest);
+    largest = records->largest;
+    if (largest) checkpoints_.deliver(*largest);
   } else if (*what == action_kind::lease_lost) {
     checkpoints_.lose_lease(errc::lease_lost, out);
+    is_loss_reported_ = true;
     fire_stop(out);
   } else if (*what == action_kind::shutdown_requested) {
     last_retry_ = now + options_.shutdown_retry_limit;
   }
-  phase_ = phase::calling;
-  is_flushed_ = false;
   current_ = open_action{*what, std::move(message.action)};
-  out.push_back(std::move(next));
-  send_next(now, out);
+  call_or_answer(std::move(next), largest, now, out);
+}
+
+void session::call_or_answer(call next, const std::optional<sequence_position>& largest,
+                             time_point now, actions& out) {
+  const bool is_called = !given_up_ || (next.what == action_kind::lease_lost && has_processor_);
+  if (is_called) {
+    phase_ = phase::calling;
+    is_flushed_ = false;
+    out.push_back(std::move(next));
+    send_next(now, out);
+    return;
+  }
+  phase_ = phase::closing;
+  if (largest) report_unprocessed(*largest, now, out);
+  if (phase_ == phase::closing) close(now, out);
+}
+
+/// P67, P68
+void session::report_unprocessed(const sequence_position& largest, time_point now, actions& out) {
+  if (!is_loss_reported_ && now - given_up_->since >= give_up_patience) {
+    out.push_back(log_line{log_level::error,
+                           "records still arrive, so this worker has the lease: leaving, for a new "
+                           "processor to take the shard over; " +
+                               given_up_->why});
+    abort(exit_status::callback_failed, out);
+    return;
+  }
+  if (now - given_up_->last_report < std::chrono::minutes(1)) return;
+  given_up_->last_report = now;
+  out.push_back(
+      log_line{log_level::warning, "records up to " + to_string(largest) +
+                                       " are answered, but not processed: " + given_up_->why});
 }
 
 void session::drop_unasked_answer(actions& out) {
@@ -422,11 +460,19 @@ void session::close_shutdown(time_point now, actions& out) {
 }
 
 void session::close_shard_end(time_point now, actions& out) {
-  if (checkpoints_.is_lease_gone() || checkpoints_.is_shard_finished()) {
+  if (is_loss_reported_ || checkpoints_.is_shard_finished()) {
     write_status_and_continue(now, out);
     return;
   }
   if (checkpoints_.is_in_flight()) return;
+  if (given_up_) {
+    out.push_back(log_line{log_level::error,
+                           "the end of the shard is not checkpointed, and the daemon has not "
+                           "reported that the lease is lost: leaving; " +
+                               given_up_->why});
+    abort(exit_status::shard_end_failed, out);
+    return;
+  }
   if (!can_be_answered()) {
     out.push_back(log_line{log_level::error,
                            "the input continues without an answer to the end of the shard"});
@@ -495,10 +541,22 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
 
 void session::on_lease_gone_in_callback(const std::string& what, time_point now, actions& out) {
   if (phase_ == phase::left) return;
+  if (current_ && current_->what == action_kind::initialize) has_processor_ = false;
+  give_up(what, now, out);
+  on_callback_returned(now, out);
+}
+
+void session::on_lease_gone_elsewhere(const std::string& what, time_point now, actions& out) {
+  if (phase_ == phase::left) return;
+  give_up(what, now, out);
+  if (phase_ == phase::closing) close(now, out);
+}
+
+void session::give_up(const std::string& what, time_point now, actions& out) {
   out.push_back(log_line{log_level::warning, what});
+  if (!given_up_) given_up_ = given_up{what, now, now};
   checkpoints_.lose_lease(errc::lease_lost, out);
   fire_stop(out);
-  on_callback_returned(now, out);
 }
 
 void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {

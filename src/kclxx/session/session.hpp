@@ -20,6 +20,9 @@ namespace kclxx::session {
 /// When on_callback_lasts is due: what a callback submits is sent with its status, but not later.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
+/// A processor that gave its shard up leaves after this time, if records still arrive (P68).
+inline constexpr std::chrono::minutes give_up_patience{5};
+
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
 /// and appends what is to be done, in order. It knows no descriptor, thread or clock; time comes
 /// with the events. docs/protocol.md is its specification.
@@ -45,6 +48,8 @@ class session {
   void on_callback_threw(const std::string& what, time_point now, actions& out);
   /// A callback threw since the lease is gone: nothing can be persisted any more.
   void on_lease_gone_in_callback(const std::string& what, time_point now, actions& out);
+  /// User code between two callbacks, or on another thread, threw for that reason.
+  void on_lease_gone_elsewhere(const std::string& what, time_point now, actions& out);
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, actions& out);
   void on_timer(timer which, time_point now, actions& out);
@@ -91,6 +96,12 @@ class session {
     protocol::message message;
     record_batch batch;
   };
+  /// User code threw since the lease is gone (P65).
+  struct given_up {
+    std::string why;
+    time_point since;
+    time_point last_report;
+  };
 
   [[nodiscard]] bool is_open() const noexcept {
     return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
@@ -105,6 +116,10 @@ class session {
   void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
   void hold(protocol::message message, record_batch batch, time_point now, actions& out);
   void open(protocol::message message, record_batch batch, time_point now, actions& out);
+  void call_or_answer(call next, const std::optional<sequence_position>& largest, time_point now,
+                      actions& out);
+  void give_up(const std::string& what, time_point now, actions& out);
+  void report_unprocessed(const sequence_position& largest, time_point now, actions& out);
   void drop_unasked_answer(actions& out);
   void answer_unknown(const std::string& name, actions& out);
 
@@ -137,6 +152,9 @@ class session {
   bool input_ended_ = false;                           // of a plain file: acted upon in its turn
   bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
   bool stop_fired_ = false;
+  std::optional<given_up> given_up_;
+  bool has_processor_ = true;      // unless its construction threw since the lease is gone
+  bool is_loss_reported_ = false;  // the daemon has reported that the lease is lost
   int shard_end_attempts_ = 0;
   bool is_flushed_ = false;         // the callback has lasted: what is pending may be sent
   bool awaits_completion_ = false;  // the end of the shard, for records that are not complete

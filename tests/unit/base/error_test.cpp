@@ -128,6 +128,9 @@ TEST_CASE("one name has one code when threads meet it at the same time", "[error
 TEST_CASE("one condition covers both codes of a lost lease", "[error]") {
   const auto lease_gone = checkpoint_condition::lease_gone;
   CHECK(make_error_code(errc::lease_lost) == lease_gone);
+  CHECK(make_error_code(errc::fenced) == lease_gone);
+  CHECK(kclxx::fenced_error("epoch 7").code() == errc::fenced);
+  CHECK(std::string(kclxx::fenced_error("epoch 7").what()).starts_with("epoch 7: fenced: "));
   CHECK(make_checkpoint_error_code("ShutdownException") == lease_gone);
   CHECK(make_error_code(errc::daemon_gone) != lease_gone);
   CHECK(make_error_code(checkpoint_errc::throttled) != lease_gone);

@@ -53,6 +53,34 @@ TEST_CASE("a record's data can be read as bytes", "[record]") {
   CHECK(record(record::fields{.sequence_number = "7"}).bytes().empty());
 }
 
+TEST_CASE("the records after a position are what is left to do", "[record_batch]") {
+  const record_batch batch = batch_of(5);
+  CHECK(batch.after(sequence_position("2")).front().sequence_number() == "3");
+  CHECK(batch.after(sequence_position("2")).size() == 3);
+  CHECK(batch.after(sequence_position("5")).empty());
+  CHECK(batch.after(sequence_position("0")).size() == 5);
+  CHECK(batch.after(sequence_position("TRIM_HORIZON")).size() == 5);
+  CHECK(batch.after(sequence_position("LATEST")).size() == 5);
+  CHECK(batch.after(sequence_position("AT_TIMESTAMP")).size() == 5);
+  CHECK(batch.after(sequence_position("SHARD_END")).empty());
+  CHECK(record_batch().after(sequence_position("2")).empty());
+  const record_batch rest = batch.after(sequence_position("2"));
+  CHECK(rest.begin() == batch.begin() + 2);
+  CHECK(rest.owner() == batch.owner());
+  CHECK(rest.millis_behind_latest() == batch.millis_behind_latest());
+}
+
+TEST_CASE("within an aggregated record the sub-sequence number decides what comes after",
+          "[record_batch][P17]") {
+  std::vector<record> records;
+  for (std::uint64_t sub = 0; sub < 4; ++sub) {
+    records.emplace_back(record::fields{.sequence_number = "7", .sub_sequence_number = sub});
+  }
+  const record_batch batch(records, nullptr);
+  CHECK(batch.after(sequence_position("7", 1)).size() == 2);
+  CHECK(batch.after(sequence_position("7", 1)).front().sub_sequence_number() == 2);
+}
+
 TEST_CASE("a slice shares the batch's memory and keeps it alive", "[record_batch]") {
   record_batch slice;
   {

@@ -104,6 +104,7 @@ class child : private driver::host {
   std::array<std::optional<time_point>, session::timer_count> timers;
   bool is_output_broken = false;
   bool is_stopped = false;
+  bool has_timers = true;
   bool is_in_event = false;
 
  private:
@@ -117,6 +118,7 @@ class child : private driver::host {
     timers.at(static_cast<std::size_t>(which)) = now_ + after;
   }
   void call(session::call what) override { call_ = std::move(what); }
+  void end_timers() override { has_timers = false; }
   void wake(session::waiter_id, std::error_code) override { FAIL("nobody waits"); }
   void pause_reading(bool) override {}
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
@@ -316,9 +318,9 @@ TEST_CASE("a factory that makes no processor is logged and ends the session", "[
 }
 
 TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status follows",
-          "[driver][P42]") {
-  const auto code =
-      GENERATE(make_error_code(errc::lease_lost), make_error_code(checkpoint_errc::shutdown));
+          "[driver][P65]") {
+  const auto code = GENERATE(make_error_code(errc::lease_lost), make_error_code(errc::fenced),
+                             make_error_code(checkpoint_errc::shutdown));
   child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
   child.initialize();
   child.take_written();
@@ -327,6 +329,35 @@ TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status f
   CHECK(child.take_written() == lines{status_line("processRecords")});
   CHECK(child.logged("process_records (record 100/0) ended early: "));
   CHECK(child.is_stopped);
+  CHECK_FALSE(child.driver.status());
+}
+
+TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logged",
+          "[driver][P65]") {
+  child child({}, [](const record_batch&) { throw fenced_error("totals of s: epoch 7, not 6"); });
+  child.initialize();
+  child.take_written();
+  child.records({"100"});
+  child.run_call();
+  CHECK(child.take_written() == lines{status_line("processRecords")});
+  CHECK(child.log_lines == lines{"process_records (record 100/0) ended early: totals of s: epoch 7, "
+                               "not 6: fenced: a later processor has taken the shard over; drop "
+                               "the work"});
+  CHECK(child.is_stopped);
+  CHECK_FALSE(child.has_timers);
+  CHECK_FALSE(child.driver.status());
+}
+
+TEST_CASE("a constructor that is fenced leaves no processor, and every action is answered",
+          "[driver][P67]") {
+  child child({}, []() -> std::unique_ptr<record_processor> { throw fenced_error("epoch 7"); });
+  child.initialize();
+  CHECK(child.take_written() == lines{status_line("initialize")});
+  CHECK(child.driver.processor().get() == nullptr);
+  child.records({"100"});
+  CHECK(child.take_written() == lines{status_line("processRecords")});
+  child.receive(R"({"action":"leaseLost"})");
+  CHECK(child.take_written() == lines{status_line("leaseLost")});
   CHECK_FALSE(child.driver.status());
 }
 
@@ -428,5 +459,7 @@ TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing e
     child.driver.on_user_code_threw(
         "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
   });
+  CHECK(child.is_stopped);
+  CHECK_FALSE(child.has_timers);
   CHECK_FALSE(child.driver.status());
 }

@@ -162,9 +162,130 @@ TEST_CASE("a callback that fails since the lease is gone is answered all the sam
     CHECK(daemon.answer("ShutdownException") == lines{});
   }
   CHECK(mentions(daemon.log, "lease gone"));
-  CHECK(daemon.records("200") == lines{"call process_records with 0"});
-  CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.records("200") == lines{"write status processRecords"});
   CHECK(daemon.lease_lost() == lines{"call lease_lost"});
+}
+
+TEST_CASE("a processor that gave its shard up is called only for leaseLost",
+          "[session][P65][P67]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  enum class where { callback, during_callback, between_actions };
+  switch (GENERATE(where::callback, where::during_callback, where::between_actions)) {
+    case where::callback:
+      CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status processRecords"});
+      break;
+    case where::during_callback:
+      CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+      CHECK(daemon.returns() == lines{"write status processRecords"});
+      break;
+    case where::between_actions:
+      daemon.returns();
+      daemon.answer();
+      CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+      break;
+  }
+  CHECK(daemon.records("200") == lines{"write status processRecords"});
+  CHECK(daemon.no_records() == lines{"write status processRecords"});
+  CHECK(daemon.checkpoint(1, at("100"), false) ==
+        lines{"complete 1: " + make_error_code(errc::lease_lost).message()});
+  SECTION("and the daemon sends leaseLost") {
+    CHECK(daemon.lease_lost() == lines{"call lease_lost"});
+    CHECK(daemon.returns() == lines{"write status leaseLost"});
+  }
+  SECTION("and the worker stops") {
+    CHECK(daemon.shutdown_requested() == lines{"write status shutdownRequested"});
+  }
+  CHECK(daemon.end_of_input() == lines{"leave with 0"});
+}
+
+TEST_CASE("without a processor leaseLost is answered, too", "[session][P67]") {
+  session_dialogue daemon;
+  daemon.initialize();
+  CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status initialize"});
+  CHECK(daemon.records("200") == lines{"write status processRecords"});
+  CHECK(daemon.lease_lost() == lines{"write status leaseLost"});
+  CHECK(daemon.end_of_input() == lines{"leave with 0"});
+}
+
+TEST_CASE("records that are answered without a call are logged every minute", "[session][P67]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.throws_lease_gone();
+  CHECK(daemon.log.size() == 1);
+  daemon.now += std::chrono::seconds(59);
+  daemon.records("200");
+  CHECK(daemon.log.size() == 1);
+  daemon.now += std::chrono::seconds(1);
+  daemon.no_records();
+  CHECK(daemon.log.size() == 1);
+  daemon.records("300");
+  daemon.records("400");
+  REQUIRE(daemon.log.size() == 2);
+  CHECK(daemon.log.back() ==
+        "log: records up to 300/0 are answered, but not processed: lease gone");
+}
+
+TEST_CASE("a processor that gave its shard up leaves when records still arrive after minutes",
+          "[session][P68]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.submit();
+  SECTION("since the worker has the lease, it seems") {
+    daemon.callback_lasts();
+    daemon.throws_lease_gone();
+    daemon.answer();
+    daemon.now += kclxx::session::give_up_patience;
+    CHECK(daemon.no_records() == lines{"write status processRecords"});
+    CHECK(daemon.records("200") == lines{"leave with 10"});
+    CHECK(mentions(daemon.log, "records still arrive, so this worker has the lease: leaving"));
+  }
+  SECTION("but not when the daemon itself reported that the lease is lost") {
+    daemon.callback_lasts();
+    daemon.throws_lease_gone();
+    daemon.answer("ShutdownException");
+    daemon.now += kclxx::session::give_up_patience;
+    CHECK(daemon.records("200") == lines{"write status processRecords"});
+  }
+}
+
+TEST_CASE("the end of a shard that was given up is not reported without a lost lease",
+          "[session][P67][P50]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  SECTION("when the daemon has reported it, the status follows") {
+    daemon.checkpoint(1);
+    daemon.answer("ShutdownException");
+    daemon.throws_lease_gone();
+    CHECK(daemon.shard_ended() == lines{"write status shardEnded"});
+  }
+  SECTION("given up before") {
+    daemon.throws_lease_gone();
+    CHECK(daemon.shard_ended() == lines{"leave with 14"});
+  }
+  SECTION("given up in shard_ended") {
+    daemon.returns();
+    daemon.answer();
+    daemon.shard_ended();
+    CHECK(daemon.throws_lease_gone() == lines{"request stop", "leave with 14"});
+    CHECK(mentions(daemon.log, "the end of the shard is not checkpointed"));
+  }
+  SECTION("given up while the end of the shard is being checkpointed") {
+    daemon.returns();
+    daemon.answer();
+    daemon.shard_ended();
+    daemon.returns();
+    CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+    CHECK(daemon.answer("ThrottlingException") == lines{"leave with 14"});
+  }
+  SECTION("given up while it is being checkpointed, which succeeds") {
+    daemon.returns();
+    daemon.answer();
+    daemon.shard_ended();
+    daemon.returns();
+    daemon.throws_lease_gone_elsewhere();
+    CHECK(daemon.answer() == lines{"write status shardEnded"});
+  }
 }
 
 TEST_CASE("an exception of a timer while no action is open ends the session", "[session][P53]") {

@@ -222,6 +222,44 @@ TEST_CASE("a callback that ends since the lease is gone does not end the worker"
   CHECK(daemon.exit_status() == exit_status::ok);
 }
 
+TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
+          "[testing][P65][P67]") {
+  int fired = 0;
+  kclxx::testing::daemon daemon(
+      [&](const kclxx::shard_context& context) -> std::unique_ptr<kclxx::record_processor> {
+        context.every(1s, [&] { ++fired; });
+        throw kclxx::fenced_error("totals of shard-0: epoch 7, not 6");
+      });
+  daemon.initialize().deliver({"a"}).advance(90s).deliver({"b"}).deliver({"c"});
+  INFO(daemon);
+  CHECK(fired == 0);
+  CHECK(daemon.stop_requested());
+  CHECK(daemon.callbacks() == std::vector<std::string>{"initialize"});
+  REQUIRE(daemon.log().size() == 2);
+  CHECK(daemon.log()[0].text.find("initialize ended early: totals of shard-0: epoch 7, not 6") ==
+        0);
+  CHECK(daemon.log()[1].text.find("records up to 2/0 are answered, but not processed: ") == 0);
+  CHECK(daemon.checkpoints().empty());
+  daemon.lose_lease();
+  CHECK(daemon.exit_status() == exit_status::ok);
+}
+
+TEST_CASE("a timer that is fenced gives the shard up", "[testing][P65][P67]") {
+  auto daemon = scripted();
+  daemon.initialize();
+  int fired = 0;
+  daemon.processor<recording_processor>().context->every(1s, [&] {
+    ++fired;
+    throw kclxx::fenced_error("epoch 7");
+  });
+  daemon.deliver({"a"}).advance(5s).deliver({"b"});
+  INFO(daemon);
+  CHECK(fired == 1);
+  CHECK(daemon.persisted() == sequence_position("1"));
+  CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "process_records"});
+  CHECK_FALSE(daemon.exit_status());
+}
+
 TEST_CASE("in manual mode the end of the shard waits until all records are complete",
           "[testing][P64]") {
   kclxx::run_options options;
