@@ -15,6 +15,7 @@ daemon::daemon(processor_factory make_processor, const run_options& options, dae
     : simulation_(
           std::make_unique<simulation>(std::move(make_processor), options, std::move(with))) {}
 
+daemon::daemon(std::unique_ptr<simulation> successor) : simulation_(std::move(successor)) {}
 daemon::daemon(daemon&&) noexcept = default;
 daemon& daemon::operator=(daemon&&) noexcept = default;
 daemon::~daemon() = default;
@@ -96,6 +97,8 @@ daemon& daemon::lose_lease_silently() {
   simulation_->lose_lease_silently();
   return *this;
 }
+
+daemon daemon::start_successor() { return daemon(simulation_->start_successor()); }
 
 daemon& daemon::end_input_in_next_callback() {
   simulation_->end_input_in_next_callback();

@@ -49,7 +49,20 @@ daemon::simulation::simulation(processor_factory make_processor, const run_optio
       options_(options),
       with_(std::move(with)),
       lease_(sequence_position("TRIM_HORIZON")) {
-  own_lease(lease_.checkpoint());
+  own(std::move(lease_));
+  start_child();
+}
+
+daemon::simulation::simulation(const simulation& predecessor, std::uint32_t seed)
+    : make_processor_(predecessor.make_processor_),
+      options_(predecessor.options_),
+      with_(predecessor.with_),
+      clock_(predecessor.clock_),
+      records_(predecessor.records_),
+      shard_id_(predecessor.shard_id_),
+      lease_(predecessor.lease_.take_over()) {
+  with_.seed = seed;
+  own(std::move(lease_));
   start_child();
 }
 
@@ -77,8 +90,8 @@ void daemon::simulation::start_child() {
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::simulation::own_lease(const sequence_position& position) {
-  lease_ = daemon_model::lease(position);
+void daemon::simulation::own(daemon_model::lease taken) {
+  lease_ = std::move(taken);
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (faults_.empty()) return std::nullopt;
     std::string name = std::move(faults_.front());
@@ -169,8 +182,8 @@ void daemon::simulation::initialize(std::string_view shard_id, const sequence_po
     require("initialize", action_kind::initialize);
     const bool was_lost = lease_.is_lost();
     shard_id_ = shard_id;
-    records_.start_after(start);
-    own_lease(start);
+    records_->start_after(start);
+    own(daemon_model::lease(start));
     if (was_lost) lease_.lose();
     send_initialize();
   });
@@ -178,19 +191,31 @@ void daemon::simulation::initialize(std::string_view shard_id, const sequence_po
 
 void daemon::simulation::send_initialize() {
   is_initialized_ = true;
+  read_ = lease_.checkpoint();
   send(action_kind::initialize, protocol::action_name(action_kind::initialize),
-       daemon_model::initialize_line(shard_id_, lease_.checkpoint()), std::nullopt);
+       daemon_model::initialize_line(shard_id_, read_), std::nullopt);
 }
 
 void daemon::simulation::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
   verb(name, [&] {
     require(name, action_kind::process_records);
-    deliver(make(records_));
+    deliver_missed();
+    require(name, action_kind::process_records);
+    deliver(make(*records_));
   });
 }
 
+void daemon::simulation::deliver_missed() {
+  for (auto& batch : records_->after(read_)) {
+    deliver(std::move(batch));
+    run_until_quiet();
+    if (child_->status()) return;
+  }
+}
+
 void daemon::simulation::deliver(delivered_records::batch batch) {
+  if (batch.largest) read_ = *batch.largest;
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
@@ -274,18 +299,29 @@ void daemon::simulation::resume() {
     }
     if (!child_->is_killed()) child_->kill();
     faults_.clear();
-    own_lease(sequence_position(lease_.checkpoint()));
+    own(lease_.take_over());
     seen_.note("daemon", "starts a successor");
     start_child();
-    send_initialize();
-    run_until_quiet();
-    if (child_->status()) return;  // its initialize failed
-    for (auto& batch : records_.after(lease_.checkpoint())) {
-      deliver(std::move(batch));
-      run_until_quiet();
-      if (child_->status()) return;
-    }
+    begin_successor();
   });
+}
+
+std::unique_ptr<daemon::simulation> daemon::simulation::start_successor() {
+  usage_->require_owner("start_successor");
+  if (!is_initialized_) throw std::logic_error("start_successor: initialize comes first");
+  if (lease_.checkpoint() == sequence_position("SHARD_END")) {
+    throw std::logic_error("start_successor: the shard is finished, nobody reads it again");
+  }
+  auto successor = std::make_unique<simulation>(*this, with_.seed + 1);
+  seen_.note("daemon", "has lost the lease to a successor, and does not know it");
+  successor->verb("start_successor", [&] { successor->begin_successor(); });
+  return successor;
+}
+
+void daemon::simulation::begin_successor() {
+  send_initialize();
+  run_until_quiet();
+  if (!child_->status()) deliver_missed();  // else its initialize failed
 }
 
 void daemon::simulation::lose_lease_silently() {

@@ -26,6 +26,8 @@ namespace kclxx::testing {
 class daemon::simulation {
  public:
   simulation(processor_factory make_processor, const run_options& options, daemon_options with);
+  /// The daemon of another worker, which takes the lease from the predecessor.
+  explicit simulation(const simulation& predecessor, std::uint32_t seed);
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;
   ~simulation();
@@ -43,6 +45,7 @@ class daemon::simulation {
   void resume();
   void fail_next_checkpoint(std::string_view exception, int times);
   void lose_lease_silently();
+  [[nodiscard]] std::unique_ptr<simulation> start_successor();
   void end_input_in_next_callback();
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }
@@ -61,11 +64,15 @@ class daemon::simulation {
   [[nodiscard]] std::string how_it_left() const;
 
   void start_child();
-  void own_lease(const sequence_position& position);
+  void own(daemon_model::lease taken);
   void send(protocol::action_kind what, std::string_view action, std::string line,
             const std::optional<sequence_position>& largest);
   void send_initialize();
   void deliver(delivered_records::batch batch);
+  /// Initializes a processor at the lease's checkpoint, and delivers what comes after.
+  void begin_successor();
+  /// The records that this daemon has not delivered to its present child, but another has.
+  void deliver_missed();
   void run_until_quiet();
   void take(daemon_model::daemon_events happened);
   void on_callback(protocol::action_kind what);
@@ -77,7 +84,8 @@ class daemon::simulation {
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
   observations seen_{clock_};
-  delivered_records records_;
+  std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
+  sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here
   std::string shard_id_;
   std::deque<std::string> faults_;
   daemon_model::lease lease_;

@@ -106,6 +106,15 @@ class daemon {
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.
   daemon& lose_lease_silently();
+  /// Another worker takes the lease, and this daemon has not noticed, as after a pause of its host.
+  /// The other one's daemon comes back: a new processor is initialized at persisted(), and the
+  /// records after that are delivered. May be called inside a callback.
+  ///
+  /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
+  /// what one of them was given, the other delivers first with its next delivery. Each
+  /// runs only inside its own functions, as if it was suspended in between: timers that were due
+  /// meanwhile fire in its next one.
+  [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
 
@@ -136,6 +145,7 @@ class daemon {
 
  private:
   class simulation;
+  explicit daemon(std::unique_ptr<simulation> successor);
   [[nodiscard]] record_processor& any_processor() const;
 
   std::unique_ptr<simulation> simulation_;

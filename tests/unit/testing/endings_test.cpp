@@ -245,7 +245,7 @@ TEST_CASE("a constructor that is fenced gives the shard up, and its timers never
 }
 
 TEST_CASE("a timer that is fenced gives the shard up", "[testing][P65][P67]") {
-  auto daemon = scripted();
+  auto daemon = scripted({});
   daemon.initialize();
   int fired = 0;
   daemon.processor<recording_processor>().context->every(1s, [&] {
