@@ -1,38 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "counts.hpp"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <system_error>
-#include <unistd.h>
-#include <utility>
+
+#include "disk.hpp"
 
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-void write_to_disk(const std::filesystem::path& file, const std::string& text) {
-  const auto fail = [&](const char* step) {
-    throw std::system_error(errno, std::generic_category(), step + (" " + file.string()));
-  };
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd == -1) fail("cannot open");
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
-    if (n == -1 && errno != EINTR) fail("cannot write");
-    if (n > 0) written += static_cast<std::size_t>(n);
-  }
-  if (::fsync(fd) == -1) fail("cannot sync");
-  if (::close(fd) == -1) fail("cannot close");
-}
-
 }  // namespace
 
-counts::counts(std::filesystem::path file) : file_(std::move(file)) {
+counts::counts(const std::filesystem::path& directory, const std::string& shard)
+    : fence_(directory / (shard + ".epoch")), file_(directory / (shard + ".counts")) {
   if (std::filesystem::exists(file_)) read();
 }
 
@@ -47,7 +29,7 @@ void counts::read() {
   if (!(in >> key >> sequence_number >> sub_sequence_number) || key != "position") {
     throw damaged("no position in the first line");
   }
-  position_.emplace(sequence_number, sub_sequence_number);
+  position_ = kclxx::sequence_position(sequence_number, sub_sequence_number);
   if (!(in >> key >> records_) || key != "records") {
     throw damaged("no number of records in the second line");
   }
@@ -76,13 +58,10 @@ void counts::add(std::string_view text, const kclxx::sequence_position& position
 }
 
 void counts::flush() const {
-  if (!position_) return;
+  if (records_ == 0) return;
   std::ostringstream text;
-  text << "position\t" << position_->sequence_number() << "\t" << position_->sub_sequence_number()
+  text << "position\t" << position_.sequence_number() << "\t" << position_.sub_sequence_number()
        << "\nrecords\t" << records_ << "\n";
   for (const auto& [word, count] : words_) text << word << "\t" << count << "\n";
-  auto next = file_;
-  next += ".new";
-  write_to_disk(next, text.str());
-  std::filesystem::rename(next, file_);
+  fence_.guard([&] { disk::replace(file_, text.str()); });
 }

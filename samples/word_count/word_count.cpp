@@ -5,7 +5,7 @@
 
 word_count::word_count(const kclxx::shard_context& context, const std::filesystem::path& directory,
                        std::chrono::seconds flush_interval)
-    : counts_(directory / (context.shard_id() + ".counts")),
+    : counts_(directory, context.shard_id()),
       flushes_each_batch_(flush_interval == std::chrono::seconds(0)) {
   if (flushes_each_batch_) return;
   // On this thread, between callbacks.
@@ -15,10 +15,8 @@ word_count::word_count(const kclxx::shard_context& context, const std::filesyste
 
 void word_count::process_records(kclxx::record_batch batch,
                                  const kclxx::checkpointer& checkpointer) {
-  for (const kclxx::record& record : batch) {
-    const kclxx::sequence_position position = record.position();
-    if (counts_.has(position)) continue;  // delivered again after a restart
-    counts_.add(record.data(), position);
+  for (const kclxx::record& record : batch.after(counts_.position())) {
+    counts_.add(record.data(), record.position());
     is_flushed_ = false;
   }
   if (flushes_each_batch_) flush(checkpointer);
