@@ -208,7 +208,7 @@ void child::run_callback() {
   session::call what = *std::exchange(call_, std::nullopt);
   is_in_user_code_ = true;
   patience_ = clock_->now() + session::callback_patience;
-  around_.callback_begins(what.what);
+  if (driver_.is_due(what)) around_.callback_begins(what.what);
   shard_context::fields fields = context_;
   fields.service = shared_from_this();
   const auto result =

@@ -18,6 +18,7 @@ void life::find_choices() {
   may(!daemon_gone_, event::daemon_dies, rare * faults.daemon_death);
   may(!daemon_gone_ && !consumer_.is_closed(), event::worker_stops, rare * faults.worker_stop);
   may(!daemon_gone_ && !lease_.is_lost(), event::lease_is_stolen, rare * faults.lease_stolen);
+  may(!daemon_gone_ && !lease_.is_lost(), event::store_is_taken, rare * faults.store_taken);
   const bool can_read =
       !child_has_seen_end_ && (to_child_.empty() ? input_ended_ : !driver_.is_reading_paused());
   may(!child_gone_ && can_read, event::child_reads, 60);
@@ -47,11 +48,6 @@ bool life::leads_on(const choice& one) const {
     default:
       return one.weight >= 10;
   }
-}
-
-void life::run() {
-  while (!is_over()) take_step();
-  check_end();
 }
 
 void life::take_step() {
@@ -89,6 +85,10 @@ void life::perform(event what) {
     case event::lease_is_stolen:
       log_.note([] { return std::string("the lease is stolen"); });
       return lease_.lose();
+    case event::store_is_taken:
+      log_.note([] { return std::string("another application takes the store"); });
+      world_.store->take_over();
+      return;
     case event::child_reads:
       return child_reads();
     case event::child_killed:

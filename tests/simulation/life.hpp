@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -43,11 +44,22 @@ class journal {
 /// is the host, the model of the daemon, a random processor, the pipes between them, and a clock.
 /// Every step is one event, chosen at random among those that could come next. A callback is an
 /// event that takes more events until it returns. Knows the invariants about the dialogue.
+///
+/// Several lives may be under way at once: that of the lease's owner, and those of workers that
+/// have lost it and do not know it. One that waits for others within its callback is suspended.
 class life : private driver::host, private processor::surroundings {
  public:
-  life(world& in, random_source& random, bool with_faults, journal& log);
+  /// Lets some life take a step, this one for instance, which is in its callback.
+  using scheduler = std::function<void(const life&)>;
 
-  void run();
+  life(world& in, random_source& random, bool with_faults, journal& log, scheduler next);
+
+  void take_step();
+  [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
+  [[nodiscard]] bool is_in_user_code() const { return is_in_user_code_; }
+  [[nodiscard]] bool is_lease_lost() const override { return lease_.is_lost(); }
+  /// To be asked once it is over.
+  void check_end();
 
   /// Steps taken, over all; the runner prints them.
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
@@ -58,6 +70,7 @@ class life : private driver::host, private processor::surroundings {
     daemon_dies,
     worker_stops,
     lease_is_stolen,
+    store_is_taken,
     child_reads,
     child_killed,
     daemon_reads,
@@ -132,22 +145,20 @@ class life : private driver::host, private processor::surroundings {
   void begin_wait(session::waiter_id id, const optional_position& at) override;
   bool give_up(session::waiter_id id) override;
   [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
-  [[nodiscard]] bool is_lease_lost() const override { return lease_.is_lost(); }
   [[nodiscard]] std::size_t sent() const override { return delivered_; }
 
   void find_choices();
-  void take_step();
   void perform(event what);
-  [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
   [[nodiscard]] bool leads_on(const choice& one) const;
   void check_stuck();
-  void check_end();
 
   world& world_;
   random_source& random_;
   bool with_faults_;
   journal& log_;
+  scheduler next_;
   std::uint64_t steps_ = 0;
+  sequence_position start_;
 
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;

@@ -53,12 +53,14 @@ class life::service final : public shard_service {
   life& owner_;
 };
 
-life::life(world& in, random_source& random, bool with_faults, journal& log)
+life::life(world& in, random_source& random, bool with_faults, journal& log, scheduler next)
     : world_(in),
       random_(random),
       with_faults_(with_faults),
       log_(log),
-      lease_(in.persisted),
+      next_(std::move(next)),
+      start_(in.persisted),
+      lease_(in.lease.take_over()),
       consumer_(daemon_model::kcl_version::v3, lease_),
       delivered_(in.resume_index()),
       processor_(in, random, with_faults, *this),
@@ -120,7 +122,7 @@ void life::read_line(const std::string& text) {
 
 void life::next_event() {
   if (child_gone_) throw process_is_gone{};
-  take_step();
+  next_(*this);
   if (child_gone_) throw process_is_gone{};
 }
 
@@ -159,11 +161,12 @@ void life::fire_shard_timer() {
   } catch (const std::exception&) {
     failure = std::current_exception();
   } catch (const process_is_gone&) {
+    is_in_user_code_ = false;
     return;
   }
   is_in_user_code_ = false;
   if (!failure) return;
-  is_failing_ = true;
+  is_failing_ = is_failing_ || !processor_.has_given_up();
   feed([&] { driver_.on_user_code_threw("a timer", failure); });
 }
 
@@ -298,7 +301,7 @@ void life::left(exit_status status) {
   const bool is_explained = [&] {
     switch (status) {
       case exit_status::callback_failed:
-        return is_failing_;
+        return is_failing_ || processor_.has_given_up();
       case exit_status::protocol_error:
         return was_line_damaged_;
       case exit_status::daemon_gone:

@@ -28,8 +28,8 @@ void life::call_something() {
   const auto& faults = world_.faults;
   if (consumer_.can_call(action_kind::initialize)) {
     return call(action_kind::initialize,
-                daemon_model::initialize_line("shardId-000000000000", world_.persisted),
-                "initialize", std::nullopt);
+                daemon_model::initialize_line("shardId-000000000000", start_), "initialize",
+                std::nullopt);
   }
   if (with_faults_ && random_.chance(faults.unknown_action)) {
     return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs random lives of random shards, each from its own seed, and prints which seed failed.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
@@ -23,29 +25,75 @@ using namespace kclxx::simulation;
 
 constexpr int most_lives = 8;
 
-/// One shard from its first reader to its last. Returns the steps that it took.
-std::uint64_t run_one(std::uint64_t seed, journal& log) {
-  random_source random(seed);
-  world shard(random);
-  std::uint64_t steps = 0;
-  for (int lives = 1; !shard.is_finished() || lives == 1; ++lives) {
-    // The last life meets no faults, so it finishes; what it may not do is lose what came before.
-    const bool with_faults = lives < most_lives;
-    if (lives > most_lives) throw violation("end: a life without faults did not finish the shard");
-    log.note([&] {
-      return "--- life " + std::to_string(lives) + ", after " + to_string(shard.persisted);
-    });
-    life one(shard, random, with_faults, log);
-    one.run();
-    steps += one.steps();
+/// One shard from its first reader to its last.
+class shard_run {
+ public:
+  shard_run(std::uint64_t seed, journal& log) : log_(log), random_(seed), shard_(random_) {}
+
+  /// Returns the steps that it took.
+  std::uint64_t run() {
+    while (!lives_.empty() || started_ == 0 || !shard_.is_finished()) {
+      step(nullptr);
+      remove_ended();
+    }
+    shard_.check_finished();
+    return steps_;
   }
-  shard.check_finished();
-  return steps;
-}
+
+ private:
+  /// A life in its callback is suspended, but for the one that called.
+  void step(const life* caller) {
+    if (may_start()) start();
+    std::vector<life*> candidates;
+    for (const auto& one : lives_) {
+      const bool is_suspended = one->is_in_user_code() && one.get() != caller;
+      if (!one->is_over() && !is_suspended) candidates.push_back(one.get());
+    }
+    if (!candidates.empty()) candidates[random_.below(candidates.size())]->take_step();
+  }
+
+  /// The next life may begin before the last has ended, if that has lost its lease.
+  bool may_start() {
+    if (started_ > 0 && shard_.is_finished()) return false;
+    const bool is_all_over =
+        std::all_of(lives_.begin(), lives_.end(), [](const auto& one) { return one->is_over(); });
+    return is_all_over ||
+           (started_ < most_lives - 1 && lives_.back()->is_lease_lost() && random_.chance(10));
+  }
+
+  void start() {
+    // The last life meets no faults and no other life, so it finishes; what it may not do is lose
+    // what came before.
+    if (++started_ > most_lives) {
+      throw violation("end: a life without faults did not finish the shard");
+    }
+    log_.note([&] {
+      return "--- life " + std::to_string(started_) + ", after " + to_string(shard_.persisted);
+    });
+    lives_.push_back(std::make_unique<life>(shard_, random_, started_ < most_lives, log_,
+                                            [this](const life& caller) { step(&caller); }));
+  }
+
+  void remove_ended() {
+    std::erase_if(lives_, [this](const auto& one) {
+      if (!one->is_over()) return false;
+      one->check_end();
+      steps_ += one->steps();
+      return true;
+    });
+  }
+
+  journal& log_;
+  random_source random_;
+  world shard_;
+  std::vector<std::unique_ptr<life>> lives_;
+  int started_ = 0;
+  std::uint64_t steps_ = 0;
+};
 
 std::string failure_of(std::uint64_t seed, journal& log) {
   try {
-    run_one(seed, log);
+    shard_run(seed, log).run();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -63,7 +111,7 @@ void run_share(std::uint64_t first, std::uint64_t end, std::uint64_t stride, tot
   for (std::uint64_t seed = first; seed < end && all.failures < 5; seed += stride) {
     journal silent(false);
     try {
-      all.steps += run_one(seed, silent);
+      all.steps += shard_run(seed, silent).run();
     } catch (const std::exception& error) {
       const std::lock_guard lock(all.mutex);
       if (all.failures++ == 0) all.first_failed = seed;

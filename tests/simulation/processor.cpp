@@ -44,6 +44,10 @@ processor::processor(world& in, random_source& random, bool with_faults, surroun
 processor_factory processor::factory() {
   return [this](const shard_context& context) {
     context_ = &context;
+    if (world_.store) {
+      epoch_ = world_.store->take_over();
+      applied_ = world_.store->position();
+    }
     return std::make_unique<callbacks>(*this);
   };
 }
@@ -53,6 +57,9 @@ processor_factory processor::factory() {
 void processor::run(action_kind what, const record_batch& batch) {
   if (running_ || is_in_timer_) {
     throw violation("overlap: a callback began while another, or a timer, was running");
+  }
+  if (has_given_up_ && what != action_kind::lease_lost) {
+    throw violation("fence: a callback was called after one gave the shard up");
   }
   running_ = what;
   ending_.reset();
@@ -68,7 +75,10 @@ void processor::run(action_kind what, const record_batch& batch) {
   hangs_ = false;
   running_.reset();
   if (*ending_ == ending::throws) throw std::runtime_error("oops");
-  if (*ending_ == ending::lease_gone) throw checkpoint_error(errc::lease_lost);
+  if (*ending_ == ending::lease_gone) {
+    has_given_up_ = true;
+    throw std::system_error(random_.chance(50) ? errc::lease_lost : errc::fenced);
+  }
   returned_ = delivered_;
   if (what == action_kind::shard_ended) may_finish_ = true;
 }
@@ -94,6 +104,14 @@ bool processor::can_step() const {
 }
 
 void processor::step() {
+  try {
+    take_step();
+  } catch (const fenced_error&) {
+    end_callback(ending::lease_gone);
+  }
+}
+
+void processor::take_step() {
   if (hangs_) return end_callback(ending::returns);
   if (with_faults_ && random_.chance(world_.faults.callback_throws)) {
     return end_callback(ending::throws);
@@ -150,6 +168,7 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
   }
   if (timers_.count(number) == 0) throw violation("timer: one that has ended was called");
   if (!is_periodic) timers_.erase(number);
+  if (has_given_up_) throw violation("fence: a timer fired after the shard was given up");
   is_in_timer_ = true;
   const bool throws = with_faults_ && random_.chance(world_.faults.callback_throws);
   switch (random_.below(5)) {
@@ -161,7 +180,13 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
       use_timers();
       break;
     case 2:
-      if (is_manual() && done_ < returned_) finish_next();
+      try {
+        if (is_manual() && done_ < returned_) finish_next();
+      } catch (const fenced_error&) {
+        is_in_timer_ = false;
+        has_given_up_ = true;
+        throw;
+      }
       break;
     default:
       submit_something();
@@ -170,11 +195,30 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
   if (throws) throw std::runtime_error("oops, a timer");
 }
 
+/// The other thread has no other way to report it.
+void processor::report_fenced() {
+  if (std::exchange(has_reported_, true)) return;
+  context_->after(milliseconds(0), [this] {
+    if (has_given_up_) throw violation("fence: a timer fired after the shard was given up");
+    has_given_up_ = true;
+    throw fenced_error("on another thread");
+  });
+}
+
 // --- Records and positions ---
 
 void processor::finish_next() {
+  if (world_.store && done_ >= applied_) return commit_some();
   world_.was_processed[done_] = true;
   ++done_;
+}
+
+void processor::commit_some() {
+  if (!transaction_) transaction_ = world_.store->begin(epoch_, done_);
+  if (random_.chance(50)) return;  // it is committed later
+  const std::size_t end = std::min(delivered_, done_ + 1 + random_.below(3));
+  world_.store->commit(*std::exchange(transaction_, std::nullopt), end);
+  while (done_ < end) world_.was_processed[done_++] = true;
 }
 
 processor::optional_position processor::before(std::size_t index) const {
@@ -315,7 +359,11 @@ void processor::step_elsewhere() {
       break;
     }
     default:
-      if (is_manual() && done_ < delivered_) finish_next();
+      try {
+        if (is_manual() && done_ < delivered_) finish_next();
+      } catch (const fenced_error&) {
+        report_fenced();
+      }
   }
   running_ = callback;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -52,6 +53,8 @@ class processor {
   /// Whether what happens now is in a callback; not in a timer, or on another thread.
   [[nodiscard]] bool is_in_callback() const { return running_.has_value(); }
   [[nodiscard]] bool hangs() const { return hangs_; }
+  /// It has ended a callback or a timer since the lease is gone.
+  [[nodiscard]] bool has_given_up() const { return has_given_up_; }
 
   /// Whether the other thread has something to do besides waiting.
   [[nodiscard]] bool can_step_elsewhere() const;
@@ -92,7 +95,11 @@ class processor {
   /// What a checkpoint without a position means here, and whether it may be asked for.
   [[nodiscard]] std::size_t everything() const { return running_ ? delivered_ : returned_; }
   [[nodiscard]] bool may_ask_for_everything() const { return done_ >= everything(); }
+  void take_step();
+  /// Completes a record, or some in one transaction. Errors: fenced_error.
   void finish_next();
+  void commit_some();
+  void report_fenced();
   optional_position some_done_position();
   void ask(const optional_position& position);
   void submit(const optional_position& position);
@@ -108,6 +115,9 @@ class processor {
   bool with_faults_;
   surroundings& around_;
   const shard_context* context_ = nullptr;
+  std::uint64_t epoch_ = 0;  // in the store
+  std::size_t applied_ = 0;  // by earlier processors, before this one took the store over
+  std::optional<fenced_store::transaction> transaction_;
   std::size_t done_;
   std::size_t asked_;
   std::size_t delivered_;
@@ -115,6 +125,8 @@ class processor {
   std::optional<protocol::action_kind> running_;
   std::optional<ending> ending_;
   bool is_in_timer_ = false;
+  bool has_given_up_ = false;
+  bool has_reported_ = false;  // that the other thread was fenced
   bool hangs_ = false;
   bool heeds_stop_ = true;  // otherwise a callback that hangs never returns
   bool may_finish_ = false;

@@ -43,6 +43,8 @@ world::world(random_source& random) {
   faults.callback_throws = one_of(random, {0, 0, 2, 10});
   faults.callback_hangs = one_of(random, {0, 0, 0, 2});
   faults.handler_throws = one_of(random, {0, 0, 0, 5});
+  if (random.chance(50)) store.emplace(records.size());
+  faults.store_taken = store ? one_of(random, {0, 0, 0, 1}) : 0;
 }
 
 std::size_t world::resume_index() const {
@@ -71,6 +73,7 @@ void world::persist(const sequence_position& position, std::size_t done, bool ma
 }
 
 void world::check_finished() const {
+  if (store) store->check_finished();
   const auto missing = std::find(was_processed.begin(), was_processed.end(), false);
   if (missing != was_processed.end()) {
     throw violation("lost: record " +

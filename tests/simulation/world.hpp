@@ -10,7 +10,9 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
+#include "daemon_model/lease.hpp"
 #include "simulation/random.hpp"
+#include "simulation/store.hpp"
 
 namespace kclxx::simulation {
 
@@ -34,6 +36,7 @@ struct fault_rates {
   unsigned callback_throws = 0;
   unsigned callback_hangs = 0;
   unsigned handler_throws = 0;
+  unsigned store_taken = 0;  // by another application, which shares the store by mistake
 };
 
 /// One shard through all lives of those who read it: its records, what is persisted, and what was
@@ -46,6 +49,8 @@ class world {
   bool has_end = true;              // the stream was resharded: the shard ends
   std::vector<bool> was_processed;  // by anyone, ever
   sequence_position persisted{"TRIM_HORIZON"};
+  daemon_model::lease lease{persisted};  // taken over by each life
+  std::optional<fenced_store> store;     // unless effects are not fenced
   run_options options;
   fault_rates faults;
 

@@ -100,6 +100,7 @@ void session_driver::carry_out(session::action& action) {
             const protocol::action_kind callback = what.what;
             auto event = events_.of(what);
             if (callback == protocol::action_kind::lease_lost) host_.end_timers();
+            is_call_dropped_ = false;
             host_.call(std::move(what));
             events_.on_call(std::move(event), callback);
           },
@@ -189,6 +190,7 @@ void session_driver::on_failure(exit_status status, const std::string& why) {
 session_driver::callback_result session_driver::run_callback(session::call what,
                                                              const checkpointer& with,
                                                              const shard_context::fields& fields) {
+  if (!is_due(what)) return {};
   callback_result result;
   const auto began = host_.is_observed() ? std::optional(host_.now()) : std::nullopt;
   try {
@@ -220,7 +222,7 @@ void session_driver::on_callback_done(const callback_result& result) {
     if (!result.error) {
       session_.on_callback_returned(host_.now(), out);
     } else if (result.is_lease_gone) {
-      host_.end_timers();
+      give_up();
       session_.on_lease_gone_in_callback(*result.error, host_.now(), out);
     } else {
       session_.on_callback_threw(*result.error, host_.now(), out);
@@ -228,12 +230,18 @@ void session_driver::on_callback_done(const callback_result& result) {
   });
 }
 
+/// User code threw since the lease is gone.
+void session_driver::give_up() {
+  is_call_dropped_ = true;
+  host_.end_timers();
+}
+
 void session_driver::on_user_code_threw(const std::string& whose,
                                         const std::exception_ptr& thrown) {
   const failure why = describe(whose, thrown);
   feed([&](auto& out) {
     if (why.is_lease_gone) {
-      host_.end_timers();
+      give_up();
       session_.on_lease_gone_elsewhere(why.text, host_.now(), out);
     } else {
       session_.on_callback_threw(why.text, host_.now(), out);

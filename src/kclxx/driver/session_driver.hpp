@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -96,7 +97,12 @@ class session_driver {
     std::optional<std::chrono::nanoseconds> duration{};  // for observers
     std::exception_ptr thrown{};
   };
-  /// Runs a callback; what it throws is in the result. The call is destroyed.
+  /// False when the shard was given up after the call was handed over, by a timer for instance
+  /// (P67).
+  [[nodiscard]] bool is_due(const session::call& what) const noexcept {
+    return !is_call_dropped_ || what.what == protocol::action_kind::lease_lost;
+  }
+  /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
   callback_result run_callback(session::call what, const checkpointer& with,
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
@@ -127,6 +133,7 @@ class session_driver {
   void carry_out(session::action& action);
   void write();
   void complete(session::waiter_id waiter, std::error_code result);
+  void give_up();
 
   run_options options_;
   host& host_;
@@ -138,6 +145,7 @@ class session_driver {
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
+  std::atomic<bool> is_call_dropped_ = false;  // read on the callbacks' thread
   bool is_paused_ = false;
   bool has_warned_of_blank_line_ = false;
   bool has_warned_of_kept_batch_ = false;

@@ -62,7 +62,7 @@ std::string message_of(const std::exception_ptr& thrown) {
 bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const checkpoint_error& error) {
+  } catch (const std::system_error& error) {  // a checkpoint_error, a fenced_error
     return error.code() == checkpoint_condition::lease_gone;
   } catch (...) {
     return false;

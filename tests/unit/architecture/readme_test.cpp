@@ -54,6 +54,16 @@ TEST_CASE("the test kit's page and the README show word_count's test to the lett
   CHECK(sample.find(in_readme[0]) != std::string::npos);
 }
 
+TEST_CASE("the page about processing shows the recipe for exactly-once effects as it is tested",
+          "[architecture]") {
+  const std::string test = read("tests/unit/testing/exactly_once_test.cpp");
+  const auto begin = test.find("class totals ");
+  const auto end = test.find("};\n", begin) + 3;
+  REQUIRE(begin < end);
+  CHECK(read("docs/processing.md").find("```cpp\n" + test.substr(begin, end - begin) + "```\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("each link from a document to a file of the project leads to one", "[architecture]") {
   namespace fs = std::filesystem;
   std::vector<fs::path> pages;

@@ -340,9 +340,10 @@ TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logge
   child.records({"100"});
   child.run_call();
   CHECK(child.take_written() == lines{status_line("processRecords")});
-  CHECK(child.log_lines == lines{"process_records (record 100/0) ended early: totals of s: epoch 7, "
-                               "not 6: fenced: a later processor has taken the shard over; drop "
-                               "the work"});
+  CHECK(child.log_lines ==
+        lines{"process_records (record 100/0) ended early: totals of s: epoch 7, "
+              "not 6: fenced: a later processor has taken the shard over; drop "
+              "the work"});
   CHECK(child.is_stopped);
   CHECK_FALSE(child.has_timers);
   CHECK_FALSE(child.driver.status());

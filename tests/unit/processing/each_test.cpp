@@ -326,14 +326,14 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
 
 TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, parked or counted",
           "[processing][each]") {
-  const auto code =
-      GENERATE(std::error_code(errc::lease_lost), std::error_code(checkpoint_errc::shutdown));
+  const auto code = GENERATE(std::error_code(errc::lease_lost), std::error_code(errc::fenced),
+                             std::error_code(checkpoint_errc::shutdown));
   int calls = 0;
   const auto lot = make_lot();
   testing::daemon with(each(
       [&](const record&) {
         ++calls;
-        throw checkpoint_error(code);
+        throw std::system_error(code);
       },
       {.exhausted = exhausted::park, .lot = lot}));
   with.initialize().deliver({"a", "b"});

@@ -25,8 +25,10 @@ class reader : public kclxx::record_processor {
  public:
   explicit reader(const kclxx::shard_context& context, std::function<void()> in_callback)
       : in_callback_(std::move(in_callback)) {
-    context.every(
-        5s, [this, now = [&context] { return context.now(); }] { fired_at.push_back(now()); });
+    context.every(5s, [this, &context] {
+      fired_at.push_back(context.now());
+      if (in_timer) in_timer();
+    });
   }
   void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
     for (const kclxx::record& one : batch) read.emplace_back(one.data());
@@ -34,6 +36,7 @@ class reader : public kclxx::record_processor {
   }
 
   names read;
+  std::function<void()> in_timer;
   std::vector<std::chrono::steady_clock::time_point> fired_at;
 
  private:
@@ -97,6 +100,20 @@ TEST_CASE("a worker that is not driven is suspended: its timers fire late", "[te
   CHECK(old.now() == start + 7s);
   old.advance(0ms);
   CHECK(old.processor<reader>().fired_at == std::vector{start + 7s});
+}
+
+TEST_CASE("a callback that was due after a timer which gave the shard up does not begin",
+          "[testing][P67]") {
+  auto old = reading();
+  old.initialize();
+  kclxx::testing::daemon successor = old.start_successor();
+  old.processor<reader>().in_timer = [] { throw kclxx::fenced_error("epoch 2, not 1"); };
+  successor.advance(7s);
+  old.deliver({"a"});  // its timer fires first
+  INFO(old);
+  CHECK(old.processor<reader>().read.empty());
+  CHECK(old.callbacks() == names{"initialize"});
+  CHECK_FALSE(old.exit_status());
 }
 
 TEST_CASE("a successor may start, and finish, within a callback of the old worker", "[testing]") {
