@@ -3,7 +3,10 @@
 #pragma once
 
 #include <kclxx/processing/batches.hpp>         // IWYU pragma: export
+#include <kclxx/processing/completion.hpp>      // IWYU pragma: export
 #include <kclxx/processing/each.hpp>            // IWYU pragma: export
 #include <kclxx/processing/failure_policy.hpp>  // IWYU pragma: export
 #include <kclxx/processing/handler.hpp>         // IWYU pragma: export
+#include <kclxx/processing/parallel.hpp>        // IWYU pragma: export
 #include <kclxx/processing/parking_lot.hpp>     // IWYU pragma: export
+#include <kclxx/processing/window_monitor.hpp>  // IWYU pragma: export

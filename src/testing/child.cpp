@@ -367,10 +367,17 @@ void child::wait_until_notified(time_point deadline) {
   run_tasks();
   while (!is_notified_ && !stop_requested() && clock_->now() < deadline) {
     const auto timer = next_session_timer();
+    if (!timer && deadline == time_point::max()) refuse_endless_notification();
     move_to(timer ? std::min(*timer, deadline) : deadline);
   }
   is_notified_ = false;
   leave_callback_of_the_dead();
+}
+
+void child::refuse_endless_notification() {
+  usage_->refuse_in_callback(
+      "a callback waits for a notification, and nothing can bring it: on this one thread it would "
+      "never return");
 }
 
 /// Its functions are tasks of the child.

@@ -133,6 +133,7 @@ class child final : public shard_service,
   }
   [[nodiscard]] std::optional<time_point> next_session_timer() const;
   void read(const std::string& line);
+  [[noreturn]] void refuse_endless_notification();
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
   void run_tasks();

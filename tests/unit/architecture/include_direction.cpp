@@ -91,6 +91,11 @@ const std::vector<layer>& layers() {
        {"processing/", "protocol/base64_encoder", "protocol/json_string"},
        with_posix({"kclxx/"}),
        {}},
+      // It interrupts a thread to see where it stands.
+      {"src/kclxx/processing/thread_backtrace",
+       {"processing/"},
+       with_posix({"kclxx/", "cxxabi.h", "dlfcn.h", "execinfo.h"}),
+       {}},
       {"src/kclxx/processing/", {"processing/"}, {"kclxx/"}, effects_except("mutex")},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts one for a stop token in a callback.

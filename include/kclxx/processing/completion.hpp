@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string_view>
+
+#include <kclxx/export.hpp>
+#include <kclxx/processing/handler.hpp>
+#include <kclxx/record.hpp>
+
+namespace kclxx {
+
+namespace detail {
+class taken_record;
+}
+
+/// A record that a handler has taken, and the duty to report how it ended: complete() or fail(),
+/// once. One that is destroyed without either has failed. Move-only; a default-constructed,
+/// moved-from or reported one is empty.
+///
+/// When the lease is lost or the session has ended, a report has no effect.
+///
+/// Lifetime: it keeps its record alive, and may outlive the processor.
+/// Thread safety: distinct objects may be used and destroyed from any thread, in any order.
+class KCLXX_EXPORT completion {
+ public:
+  completion() noexcept;
+  explicit completion(std::unique_ptr<detail::taken_record> taken) noexcept;
+  completion(completion&&) noexcept;
+  completion& operator=(completion&& other) noexcept;
+  ~completion();
+
+  explicit operator bool() const noexcept { return taken_ != nullptr; }
+  /// Precondition of these two: it is not empty. The record ends with the report.
+  [[nodiscard]] const kclxx::record& record() const noexcept;
+  /// Which attempt this is, from 1 on.
+  [[nodiscard]] int attempt() const noexcept;
+
+  /// The record is processed. Blocking: no.
+  void complete() noexcept;
+  /// It is not; failure_policy decides what happens, on a thread of the library's. Without an
+  /// argument: with the exception that is being handled. Blocking: no.
+  void fail(std::exception_ptr why = std::current_exception()) noexcept;
+  /// The same, with a std::runtime_error of this text.
+  void fail(std::string_view why) noexcept;
+  /// The handler makes progress: parallel_options::stuck_after counts from now on.
+  void touch() noexcept;
+
+ private:
+  std::unique_ptr<detail::taken_record> taken_;
+};
+
+/// What starts to process one record, and reports the end with the completion:
+/// `(completion)`, `(completion, const shard_context&)`, or what makes one of these. What it throws
+/// counts as fail(), whatever has become of the completion.
+using async_record_handler = basic_handler<completion>;
+
+}  // namespace kclxx

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include <kclxx/export.hpp>
+#include <kclxx/processing/completion.hpp>
+#include <kclxx/processing/failure_policy.hpp>
+#include <kclxx/processing/handler.hpp>
+#include <kclxx/processing/window_monitor.hpp>
+#include <kclxx/processor_factory.hpp>
+
+namespace kclxx {
+
+/// Which records may be processed at the same time.
+enum class order {
+  /// Those of different partition keys. Records of one key are processed one after the other, in
+  /// the shard's order; a record that fails keeps the later ones of its key waiting.
+  key,
+  /// All; a record that fails keeps none waiting.
+  none,
+};
+
+/// What happens when a handler is stuck, besides the report.
+enum class when_stuck {
+  /// Nothing: the handler may still end.
+  report,
+  /// An exception leaves a callback, and the session ends: with exit_status::callback_stuck when
+  /// the handler has not returned after run_options::grace_time, else with callback_failed.
+  leave,
+};
+
+/// How records are processed side by side.
+struct parallel_options {
+  /// How many records are with handlers at the same time. A record_handler is called on as many
+  /// threads of the shard.
+  std::size_t lanes = 8;
+  kclxx::order order = order::key;
+
+  /// The window: records from the oldest that is not complete on, and the data of their batches, in
+  /// bytes. While it is full the daemon waits. After a crash at most the window, and what was
+  /// completed since the last checkpoint, is delivered again. A record that is larger than the
+  /// window has it to itself.
+  std::size_t window_records = 10'000;
+  std::uint64_t window_bytes = std::uint64_t{64} << 20;
+
+  /// A handler that has a record for longer is reported in the log, again after twice the time, and
+  /// so on. 0: none is.
+  std::chrono::milliseconds stuck_after{60'000};
+  kclxx::when_stuck when_stuck = when_stuck::report;
+
+  /// How long shutdown_requested waits for records that are not complete, and a session that stops
+  /// because a record failed for the handlers that run. 15 s: a shutdownGraceMillis of 25 s, which
+  /// `kclxx daemon check` recommends, leaves 10 s for the checkpoint and for other shards.
+  std::chrono::milliseconds drain_timeout{15'000};
+
+  /// Tells how far the shards are, and what holds them up.
+  window_monitor monitor{};
+};
+
+/// The processor factory of a program that processes records side by side:
+///
+///     return kclxx::run(kclxx::parallel(handler, {.attempts = 5}, {.lanes = 16}));
+///
+/// process_records returns as soon as the batch is in the window; everything up to the oldest
+/// record that is not complete is checkpointed. shard_ended waits until all records are complete.
+/// A handler for which the stop token stops should return: the processor's destructor waits for it.
+///
+/// Errors: what is wrong with policy or options is reported when a shard starts, and ends the
+/// session with exit_status::callback_failed.
+/// Thread safety: the handler is called from several threads at the same time.
+[[nodiscard]] KCLXX_EXPORT processor_factory parallel(record_handler handler,
+                                                      failure_policy policy = {},
+                                                      parallel_options options = {});
+
+/// The same for handlers that end later, on any thread: with a completion.
+/// Thread safety: the handler is called on a thread of the shard's own, for one record at a time;
+/// it should only start the work.
+[[nodiscard]] KCLXX_EXPORT processor_factory parallel(async_record_handler handler,
+                                                      failure_policy policy = {},
+                                                      parallel_options options = {});
+
+}  // namespace kclxx

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kclxx/export.hpp>
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+namespace detail {
+class window_registry;
+}
+
+/// How far a shard is whose records are processed side by side.
+struct window_state {
+  /// The oldest record that is not complete: it holds the watermark back.
+  struct oldest_record {
+    sequence_position position;
+    std::string partition_key;
+    int attempt;                   ///< the present one or the next, from 1 on
+    std::chrono::nanoseconds age;  ///< since it was delivered
+    bool is_with_handler;          ///< false while it waits for its turn or a retry
+    bool operator==(const oldest_record&) const = default;
+  };
+
+  std::string shard_id;
+  /// Everything up to here is complete; std::nullopt before the first record.
+  std::optional<sequence_position> watermark{};
+  /// The newest record that is complete.
+  std::optional<sequence_position> highest_complete{};
+  /// Records that are delivered and not complete, and their data.
+  std::size_t records = 0;
+  std::uint64_t bytes = 0;
+  /// All records from the oldest that is not complete on: what comes again after a crash, besides
+  /// what was completed since the last checkpoint.
+  std::size_t window_records = 0;
+  std::optional<oldest_record> oldest{};
+};
+
+/// Tells how far the shards of this process are: put it into parallel_options::monitor.
+///
+///     kclxx::window_monitor monitor;
+///     std::jthread watch([monitor] { ... monitor.states() ... });
+///     return kclxx::run(kclxx::parallel(handler, policy, {.monitor = monitor}));
+///
+/// A handle: copies see the same shards. Thread safety: all functions may be called from any
+/// thread.
+class KCLXX_EXPORT window_monitor {
+ public:
+  window_monitor();
+
+  /// Of each shard that is processed now. Blocking: as short as copying them.
+  [[nodiscard]] std::vector<window_state> states() const;
+
+  [[nodiscard]] const std::shared_ptr<detail::window_registry>& registry() const noexcept {
+    return registry_;
+  }
+
+ private:
+  std::shared_ptr<detail::window_registry> registry_;
+};
+
+}  // namespace kclxx

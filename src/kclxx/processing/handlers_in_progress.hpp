@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "processing/completion_window.hpp"
+
+namespace kclxx::processing {
+
+/// The records that handlers have, and for how long: which of them are stuck.
+///
+/// Pure. Thread safety: none.
+class handlers_in_progress {
+ public:
+  using time_point = completion_window::time_point;
+  using duration = time_point::duration;
+  /// Names one attempt of one record; never used again.
+  struct ticket {
+    std::size_t place = 0;
+    std::uint64_t serial = 0;
+  };
+  struct attempt {
+    arrival which = 0;
+    int number = 1;
+    time_point began{};
+    time_point touched{};    // the stuck clock began
+    int thread = 0;          // the system's number, 0 for none
+    bool has_ended = false;  // only the decision on its failure is to come
+    // Reports so far; the next one is due after twice the time of the last.
+    int reports = 0;
+    std::uint64_t serial = 0;
+  };
+
+  /// `stuck_after` of 0: no handler is ever stuck.
+  explicit handlers_in_progress(std::chrono::milliseconds stuck_after)
+      : stuck_after_(stuck_after) {}
+
+  ticket add(arrival which, int number, time_point now, int thread);
+  /// Null when it was removed.
+  [[nodiscard]] attempt* find(const ticket& one) noexcept;
+  void touch(const ticket& one, time_point now) noexcept;
+  /// Precondition: it is there. Returns what it was.
+  attempt remove(const ticket& one) noexcept;
+  void clear();
+
+  [[nodiscard]] std::size_t size() const noexcept { return all_.size() - free_.size(); }
+  /// Without those that have ended.
+  [[nodiscard]] std::size_t running() const noexcept;
+  /// How many were reported as stuck.
+  [[nodiscard]] std::size_t stuck() const noexcept { return stuck_; }
+  /// When an attempt that begins now would be stuck.
+  [[nodiscard]] std::optional<time_point> stuck_at(time_point now) const noexcept;
+
+  /// Those of which a report is due; it then counts as made.
+  [[nodiscard]] std::vector<ticket> take_due(time_point now);
+  [[nodiscard]] std::optional<time_point> next_due() const noexcept;
+  /// Whether a handler has this record.
+  [[nodiscard]] bool has(arrival which) const noexcept;
+
+ private:
+  [[nodiscard]] std::optional<time_point> due(const attempt& one) const noexcept;
+  void forget_reports(attempt& one) noexcept;
+
+  std::chrono::milliseconds stuck_after_;
+  std::vector<attempt> all_;  // a serial of 0: free
+  std::vector<std::size_t> free_;
+  std::uint64_t next_serial_ = 1;
+  std::size_t stuck_ = 0;
+};
+
+}  // namespace kclxx::processing

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+
+#include <kclxx/processing/parallel.hpp>
+
+#include "processing/dispatcher.hpp"
+#include "processing/window_registry.hpp"
+
+namespace kclxx {
+
+namespace {
+
+class parallel_processor final : public record_processor {
+ public:
+  explicit parallel_processor(std::shared_ptr<processing::dispatcher> dispatcher)
+      : dispatcher_(std::move(dispatcher)) {}
+  ~parallel_processor() override { dispatcher_->join(); }
+
+  void process_records(record_batch batch, const checkpointer& with) override {
+    dispatcher_->process(batch, with);
+  }
+  void lease_lost() override { dispatcher_->end(); }
+  void shard_ended(const checkpointer& with) override { dispatcher_->finish(with); }
+  void shutdown_requested(const checkpointer& with) override { dispatcher_->drain(with); }
+
+ private:
+  std::shared_ptr<processing::dispatcher> dispatcher_;
+};
+
+template <class Handler>
+processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
+  return {[handler = std::move(handler), policy = std::move(policy),
+           options = std::move(options)](const shard_context& shard) {
+            auto one = std::make_shared<processing::dispatcher>(handler.make(shard), policy,
+                                                                options, shard);
+            options.monitor.registry()->add(one);
+            return std::make_unique<parallel_processor>(std::move(one));
+          },
+          checkpoint_mode::manual};
+}
+
+}  // namespace
+
+processor_factory parallel(record_handler handler, failure_policy policy,
+                           parallel_options options) {
+  return make(std::move(handler), std::move(policy), std::move(options));
+}
+
+processor_factory parallel(async_record_handler handler, failure_policy policy,
+                           parallel_options options) {
+  return make(std::move(handler), std::move(policy), std::move(options));
+}
+
+window_monitor::window_monitor() : registry_(std::make_shared<detail::window_registry>()) {}
+
+std::vector<window_state> window_monitor::states() const { return registry_->states(); }
+
+}  // namespace kclxx

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <kclxx/record.hpp>
+#include <kclxx/record_batch.hpp>
+
+#include "processing/dispatcher.hpp"
+
+namespace kclxx::detail {
+
+/// What a completion is a handle of: it keeps the record alive, but not the processing.
+class taken_record {
+ public:
+  taken_record(std::weak_ptr<processing::dispatcher> from, processing::dispatcher::ticket ticket,
+               record_batch batch, const record& what, int attempt)
+      : from_(std::move(from)),
+        ticket_(ticket),
+        batch_(std::move(batch)),
+        record_(what),
+        attempt_(attempt) {}
+
+  [[nodiscard]] const record& what() const noexcept { return record_; }
+  [[nodiscard]] int attempt() const noexcept { return attempt_; }
+
+  void complete() const {
+    if (const auto alive = from_.lock()) alive->complete(ticket_);
+  }
+  void fail(std::exception_ptr why) const {
+    if (const auto alive = from_.lock()) alive->fail(ticket_, std::move(why));
+  }
+  void touch() const {
+    if (const auto alive = from_.lock()) alive->touch(ticket_);
+  }
+
+ private:
+  std::weak_ptr<processing::dispatcher> from_;
+  processing::dispatcher::ticket ticket_;
+  record_batch batch_;
+  record record_;
+  int attempt_;
+};
+
+}  // namespace kclxx::detail

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel() with completions: reported later, in any order, from any thread; in virtual time.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/memory_lot.hpp"
+
+namespace {
+
+using kclxx::completion;
+using kclxx::exhausted;
+using kclxx::order;
+using kclxx::sequence_position;
+using test_daemon = kclxx::testing::daemon;
+using namespace std::chrono_literals;
+using positions = std::vector<sequence_position>;
+using strings = std::vector<std::string>;
+
+/// A processor whose records are reported by the test.
+struct reported_by_test {
+  explicit reported_by_test(kclxx::failure_policy policy = {},
+                            kclxx::parallel_options with = {.order = order::none})
+      : options(std::move(with)), daemon(make(std::move(policy)), prompt()) {
+    daemon.initialize();
+  }
+  kclxx::processor_factory make(kclxx::failure_policy policy) {
+    options.monitor = monitor;
+    return kclxx::parallel([this](completion one) { held.push_back(std::move(one)); },
+                           std::move(policy), options);
+  }
+  static kclxx::run_options prompt() {
+    kclxx::run_options options;
+    options.checkpoint_interval = 0ms;
+    return options;
+  }
+  strings held_data() const {
+    strings result;
+    for (const auto& one : held) result.emplace_back(one.record().data());
+    return result;
+  }
+  completion take(std::size_t at) {
+    completion one = std::move(held.at(at));
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
+    return one;
+  }
+  bool logged(const std::string& text) const {
+    return std::any_of(daemon.log().begin(), daemon.log().end(), [&](const auto& entry) {
+      return entry.text.find(text) != std::string::npos;
+    });
+  }
+  kclxx::window_state state() const { return monitor.states().at(0); }
+
+  kclxx::parallel_options options;
+  kclxx::window_monitor monitor;
+  std::vector<completion> held;
+  test_daemon daemon;
+};
+
+}  // namespace
+
+TEST_CASE("records that are reported in any order are checkpointed up to the oldest that is not",
+          "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1", "2", "3"});
+  CHECK(shard.held_data() == strings{"1", "2", "3"});
+  shard.take(2).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.checkpoints().empty());
+  CHECK(shard.state().highest_complete == sequence_position("3"));
+  shard.take(0).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("1"));
+  shard.take(0).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("no more records than lanes are with the handler", "[processing][completion]") {
+  reported_by_test shard({}, {.lanes = 2, .order = order::none});
+  shard.daemon.deliver({"1", "2", "3"});
+  CHECK(shard.held_data() == strings{"1", "2"});
+  shard.take(1).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.held_data() == strings{"1", "3"});
+}
+
+TEST_CASE("with order::key the next record of a key starts when the last one is reported",
+          "[processing][completion]") {
+  reported_by_test shard({}, {});
+  shard.daemon.deliver({"1", "2"});  // one key
+  CHECK(shard.held_data() == strings{"1"});
+  shard.take(0).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.held_data() == strings{"2"});
+}
+
+TEST_CASE("a failed record comes back with its next attempt", "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1"});
+  CHECK(shard.held.at(0).attempt() == 1);
+  shard.take(0).fail("no");
+  shard.daemon.deliver({});
+  CHECK(shard.held.empty());
+  shard.daemon.advance(1s);
+  REQUIRE(shard.held_data() == strings{"1"});
+  CHECK(shard.held.at(0).attempt() == 2);
+  CHECK(shard.state().oldest->attempt == 2);
+  shard.take(0).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a completion that is dropped or overwritten has failed", "[processing][completion]") {
+  const bool is_overwritten = GENERATE(true, false);
+  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  reported_by_test shard({.attempts = 1, .exhausted = exhausted::park, .lot = lot},
+                         {.order = order::none});
+  shard.daemon.deliver({"1", "2"});
+  if (is_overwritten) {
+    shard.held[0] = completion();
+  } else {
+    static_cast<void>(shard.take(0));
+  }
+  shard.daemon.deliver({});
+  CHECK(lot->data() == strings{"1"});
+  CHECK(shard.logged(is_overwritten ? "the completion was overwritten before it was reported"
+                                    : "the completion was destroyed before it was reported"));
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("fail() passes on the exception that is being handled", "[processing][completion]") {
+  reported_by_test shard({.attempts = 1});
+  shard.daemon.deliver({"1"});
+  try {
+    throw std::runtime_error("the connection is closed");
+  } catch (...) {
+    shard.take(0).fail();
+  }
+  shard.daemon.advance(1ms);
+  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.logged("a timer failed: the connection is closed"));
+}
+
+TEST_CASE("a permanent_error is not tried again, and fail() without an exception says so",
+          "[processing][completion]") {
+  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  reported_by_test shard({.attempts = 2, .exhausted = exhausted::park, .lot = lot},
+                         {.order = order::none});
+  shard.daemon.deliver({"1", "2"});
+  shard.take(0).fail(std::make_exception_ptr(kclxx::permanent_error("not JSON")));
+  shard.take(0).fail();
+  shard.daemon.advance(1ms);
+  CHECK(lot->data() == strings{"1"});
+  shard.daemon.advance(1s);
+  shard.take(0).fail();
+  shard.daemon.advance(1ms);
+  CHECK(lot->data() == strings{"1", "2"});
+  CHECK(shard.logged("the handler reported a failure without an exception"));
+}
+
+TEST_CASE("what a handler throws is the failure, although its completion is dropped by that",
+          "[processing][completion]") {
+  std::vector<completion> kept;
+  int calls = 0;
+  const bool keeps = GENERATE(true, false);
+  test_daemon daemon(kclxx::parallel(
+                         [&](completion one) {
+                           ++calls;
+                           if (keeps) kept.push_back(std::move(one));
+                           throw std::runtime_error("no connection");
+                         },
+                         {.attempts = 1}),
+                     reported_by_test::prompt());
+  daemon.initialize().deliver({"1"});
+  CHECK(calls == 1);
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  REQUIRE(daemon.thrown());
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no connection");
+}
+
+TEST_CASE("a handler that throws after it has reported the record as complete is logged",
+          "[processing][completion]") {
+  test_daemon daemon(kclxx::parallel([&](completion one) {
+                       one.complete();
+                       throw std::runtime_error("late");
+                     }),
+                     reported_by_test::prompt());
+  daemon.initialize().deliver({"1"}).deliver({});
+  CHECK(daemon.persisted() == sequence_position("1"));
+  CHECK(daemon.log().at(0).text.find(
+            "the handler of record 1/0 reported it as complete, and then threw: late") !=
+        std::string::npos);
+}
+
+TEST_CASE("a completion is empty once it is reported or moved from", "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1"});
+  completion one = shard.take(0);
+  CHECK(one);
+  completion other = std::move(one);
+  CHECK_FALSE(one);  // NOLINT(bugprone-use-after-move): that is the test
+  other.complete();
+  CHECK_FALSE(other);
+  other.complete();
+  other.fail("no effect");
+  other.touch();
+  CHECK_FALSE(completion());
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a completion is reported and destroyed on another thread after the lease is lost",
+          "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1", "2", "3", "4"});
+  shard.daemon.lose_lease();
+  std::thread([held = std::move(shard.held)]() mutable {
+    held.at(0).complete();
+    held.at(1).fail("late");
+    held.at(2).touch();
+    CHECK(held.at(2).record().data() == "3");
+    held.clear();
+  }).join();
+  CHECK(shard.daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(shard.daemon.checkpoints().empty());
+  CHECK(shard.daemon.log().empty());
+  CHECK(shard.state().records == 0);
+}
+
+TEST_CASE("a completion outlives the processor, and its record with it",
+          "[processing][completion]") {
+  std::vector<completion> held;
+  {
+    reported_by_test shard;
+    shard.daemon.deliver({"1", "2"});
+    held = std::move(shard.held);
+  }
+  CHECK(held.at(1).record().data() == "2");
+  held.at(0).complete();
+  held.clear();
+}
+
+TEST_CASE("a handler waits no longer for its completions when the session ends",
+          "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1"});
+  shard.daemon.end_input();
+  CHECK(shard.daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(shard.daemon.log().empty());  // nothing was complete
+}
+
+TEST_CASE("the stuck clock begins with the handler, not with the record's arrival",
+          "[processing][completion]") {
+  reported_by_test shard({}, {.lanes = 1, .order = order::none, .stuck_after = 60s});
+  shard.daemon.deliver({"1", "2", "3"});
+  for (int i = 0; i < 2; ++i) {
+    shard.daemon.advance(59s);
+    shard.take(0).complete();
+    shard.daemon.advance(0s);
+  }
+  CHECK(shard.daemon.log().empty());
+  shard.daemon.advance(59s);
+  CHECK(shard.daemon.log().empty());
+  shard.daemon.advance(1s);
+  REQUIRE(shard.daemon.log().size() == 1);
+  CHECK(shard.daemon.log()[0].text ==
+        "a handler is stuck: it has had record 3/0 (partition key 'key', attempt 1) for 60000 ms; "
+        "the oldest record that is not complete is 3/0 (partition key 'key', attempt 1), delivered "
+        "178000 ms ago; its completion has no thread");
+  CHECK(shard.daemon.log()[0].shard_id == "shardId-000000000000");
+}
+
+TEST_CASE("a stuck handler is reported at doubling intervals, and never stops the consumption",
+          "[processing][completion]") {
+  reported_by_test shard({}, {.lanes = 2, .order = order::none, .stuck_after = 60s});
+  shard.daemon.deliver({"1"});
+  shard.daemon.advance(480s);
+  CHECK(shard.daemon.log().size() == 4);  // after 60, 120, 240 and 480 s
+  shard.daemon.deliver({"2"});
+  shard.take(1).complete();
+  shard.daemon.deliver({});
+  CHECK(shard.state().highest_complete == sequence_position("2"));
+  shard.take(0).complete();
+  shard.daemon.deliver({}).advance(1h);
+  CHECK(shard.daemon.log().size() == 4);
+  CHECK(shard.daemon.persisted() == sequence_position("2"));
+}
+
+TEST_CASE("touch() starts the stuck clock anew", "[processing][completion]") {
+  reported_by_test shard({}, {.stuck_after = 60s});
+  shard.daemon.deliver({"1"});
+  for (int i = 0; i < 5; ++i) {
+    shard.daemon.advance(59s);
+    shard.held.at(0).touch();
+  }
+  CHECK(shard.daemon.log().empty());
+  shard.daemon.advance(60s);
+  CHECK(shard.daemon.log().size() == 1);
+}
+
+TEST_CASE("when_stuck::leave ends the session after the report", "[processing][completion]") {
+  reported_by_test shard({}, {.stuck_after = 60s, .when_stuck = kclxx::when_stuck::leave});
+  shard.daemon.deliver({"1"});
+  shard.daemon.advance(61s);
+  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(
+      shard.logged("a timer failed: the handler of record 1/0 (partition key 'key', attempt 1) "
+                   "is stuck (when_stuck::leave)"));
+}
+
+TEST_CASE("observers see when a handler gets stuck, and when none is any more",
+          "[processing][completion]") {
+  struct stuck_observer : kclxx::observer {
+    void on_handlers_stuck(const kclxx::event_source&,
+                           const kclxx::handlers_stuck& event) override {
+      events.push_back(event);
+    }
+    std::vector<kclxx::handlers_stuck> events;
+  };
+  const auto seen = std::make_shared<stuck_observer>();
+  auto options = reported_by_test::prompt();
+  options.observers = {seen};
+  std::vector<completion> held;
+  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }),
+                     options);
+  daemon.initialize().deliver({"1"}).advance(61s);
+  REQUIRE(seen->events.size() == 1);
+  CHECK(seen->events[0] == kclxx::handlers_stuck{1, sequence_position("1"), "key", 1, 60s, {}});
+  held.clear();
+  daemon.deliver({});
+  REQUIRE(seen->events.size() == 2);
+  CHECK(seen->events[1] == kclxx::handlers_stuck{});
+}
+
+TEST_CASE("a wait for completions that only the test could report is refused",
+          "[processing][completion]") {
+  reported_by_test shard({}, {.order = order::none, .window_records = 1, .stuck_after = 0s});
+  shard.daemon.deliver({"1"});
+  CHECK_THROWS_WITH(shard.daemon.deliver({"2"}),
+                    "a callback waits for a notification, and nothing can bring it: on this one "
+                    "thread it would never return");
+}
+
+TEST_CASE("random reports in random order: nothing is lost or checkpointed too early",
+          "[processing][completion]") {
+  const auto seed = GENERATE(range(1U, 31U));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&random](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  reported_by_test shard({.attempts = 0}, {.lanes = 1 + seed % 20,
+                                           .order = seed % 3 == 0 ? order::key : order::none,
+                                           .window_records = 1000});
+  std::size_t records = 0;
+  std::vector<bool> complete(1, true);
+  for (int step = 0; step < 200; ++step) {
+    if (below(6) == 0) {
+      const strings batch(below(12), "x");
+      records += batch.size();
+      complete.resize(records + 1);
+      shard.daemon.deliver(batch);
+    }
+    if (below(4) == 0) shard.daemon.advance(std::chrono::milliseconds(below(500)));
+    if (shard.held.empty()) continue;
+    completion one = shard.take(below(shard.held.size()));
+    const std::size_t number = std::stoul(std::string(one.record().sequence_number()));
+    if (below(4) == 0) {
+      one.fail("no");
+    } else {
+      complete[number] = true;
+      one.complete();
+    }
+    const auto persisted = shard.daemon.persisted();
+    const std::size_t up_to = persisted.is_number() ? std::stoul(persisted.sequence_number()) : 0;
+    for (std::size_t i = 0; i <= up_to; ++i) REQUIRE(complete[i]);
+  }
+  while (shard.state().records > 0) {
+    shard.daemon.advance(10s);
+    for (auto& one : shard.held) one.complete();
+    shard.held.clear();
+  }
+  CHECK(shard.state().bytes == 0);
+  shard.daemon.end_shard();
+  CHECK(shard.daemon.persisted() == sequence_position("SHARD_END"));
+}

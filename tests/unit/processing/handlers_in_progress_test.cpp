@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which handlers are stuck, and when that is reported.
+#include "processing/handlers_in_progress.hpp"
+
+#include <optional>
+
+#include "support/catch.hpp"
+
+using kclxx::processing::handlers_in_progress;
+using namespace std::chrono_literals;
+
+namespace {
+const handlers_in_progress::time_point start{};
+}
+
+TEST_CASE("a handler is reported after the limit, then after twice the time", "[processing]") {
+  handlers_in_progress handlers(60s);
+  CHECK(handlers.next_due() == std::nullopt);
+  const auto one = handlers.add(7, 1, start, 0);
+  CHECK(handlers.next_due() == start + 60s);
+  CHECK(handlers.take_due(start + 59s).empty());
+  CHECK(handlers.take_due(start + 60s).size() == 1);
+  CHECK(handlers.stuck() == 1);
+  CHECK(handlers.take_due(start + 60s).empty());
+  CHECK(handlers.next_due() == start + 120s);
+  CHECK(handlers.take_due(start + 120s).size() == 1);
+  CHECK(handlers.next_due() == start + 240s);
+  CHECK(handlers.stuck() == 1);
+  CHECK(handlers.find(one)->which == 7);
+  handlers.remove(one);
+  CHECK(handlers.stuck() == 0);
+  CHECK(handlers.next_due() == std::nullopt);
+}
+
+TEST_CASE("a handler that makes progress is not stuck", "[processing]") {
+  handlers_in_progress handlers(60s);
+  const auto one = handlers.add(7, 1, start, 0);
+  handlers.touch(one, start + 50s);
+  CHECK(handlers.next_due() == start + 110s);
+  CHECK(handlers.take_due(start + 110s).size() == 1);
+  handlers.touch(one, start + 115s);
+  CHECK(handlers.stuck() == 0);
+  CHECK(handlers.next_due() == start + 175s);
+}
+
+TEST_CASE("the name of an attempt is not used again", "[processing]") {
+  handlers_in_progress handlers(60s);
+  const auto first = handlers.add(7, 1, start, 0);
+  handlers.remove(first);
+  const auto second = handlers.add(7, 2, start, 0);
+  CHECK(second.place == first.place);
+  CHECK(handlers.find(first) == nullptr);
+  CHECK(handlers.find(second)->number == 2);
+  CHECK(handlers.size() == 1);
+  handlers.clear();
+  CHECK(handlers.size() == 0);
+  CHECK(handlers.find(second) == nullptr);
+}
+
+TEST_CASE("reports end before a time overflows, and a limit of 0 means none", "[processing]") {
+  handlers_in_progress handlers(60s);
+  handlers.add(7, 1, start, 0);
+  auto due = handlers.next_due();
+  int reports = 0;
+  for (; due; due = handlers.next_due(), ++reports) CHECK(handlers.take_due(*due).size() == 1);
+  CHECK(reports == 23);
+  handlers_in_progress never(0s);
+  never.add(7, 1, start, 0);
+  CHECK(never.next_due() == std::nullopt);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel() on real threads, under serve(): what ThreadSanitizer and AddressSanitizer watch.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <kclxx/processing.hpp>
+
+#include "support/catch.hpp"
+#include "unit/runtime/served_shard.hpp"
+
+namespace {
+
+using kclxx::completion;
+using kclxx::record;
+using kclxx::shard_context;
+using kclxx::test::served_shard;
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+/// Records with the sequence numbers from `first` on, over so many partition keys.
+std::string keyed_records(std::size_t count, std::uint64_t first, std::size_t keys) {
+  std::string line = R"({"action":"processRecords","records":[)";
+  for (std::uint64_t number = first; number < first + count; ++number) {
+    if (number > first) line += ",";
+    line += R"({"action":"record","data":"eA==","partitionKey":"key-)" +
+            std::to_string(number * 7 % keys) + R"(","sequenceNumber":")" + std::to_string(number) +
+            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0})";
+  }
+  return line + R"(],"millisBehindLatest":0})";
+}
+
+std::uint64_t number_of(const record& one) {
+  return std::stoull(std::string(one.sequence_number()));
+}
+
+/// Which records were processed, seen from all threads.
+class processed_records {
+ public:
+  void add(const record& one) {
+    const std::lock_guard lock(mutex_);
+    auto& of_key = of_key_[std::string(one.partition_key().value())];
+    is_in_order_ = is_in_order_ && (of_key.empty() || of_key.back() < number_of(one));
+    of_key.push_back(number_of(one));
+    ++count_;
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  [[nodiscard]] bool is_in_order() const {
+    const std::lock_guard lock(mutex_);
+    return is_in_order_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::vector<std::uint64_t>> of_key_;
+  std::size_t count_ = 0;
+  bool is_in_order_ = true;
+};
+
+/// Answers checkpoints up to the status of `action`. True when the shard's end was checkpointed.
+bool answer_until(served_shard& shard, const std::string& action) {
+  bool has_ended = false;
+  for (;;) {
+    const std::string line = shard.next_line();
+    if (line.find("\"responseFor\":\"" + action + "\"") != std::string::npos) return has_ended;
+    if (line.find(R"("action":"checkpoint")") == std::string::npos) {
+      throw std::runtime_error("neither status nor checkpoint: " + line);
+    }
+    has_ended = line.find(R"("sequenceNumber":null)") != std::string::npos;
+    shard.send(line);
+  }
+}
+
+kclxx::run_options prompt() {
+  kclxx::run_options options;
+  options.checkpoint_interval = 1ms;
+  return options;
+}
+
+bool logged(const served_shard& shard, const std::string& text) {
+  const auto all = shard.logged();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
+}
+
+template <class Condition>
+bool holds_within(std::chrono::milliseconds limit, Condition condition) {
+  const auto deadline = steady::now() + limit;
+  while (!condition()) {
+    if (steady::now() > deadline) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("64 lanes process all records, those of a key in order, with failures between",
+          "[processing][lanes]") {
+  processed_records done;
+  std::atomic<int> failures = 0;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           if (number_of(one) % 50 == 0 && failures.fetch_add(1) % 2 == 0) {
+                             throw std::runtime_error("no");
+                           }
+                           if (number_of(one) % 16 == 0) std::this_thread::sleep_for(1ms);
+                           done.add(one);
+                         },
+                         {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 2ms},
+                         {.lanes = 64, .window_records = 500}),
+                     prompt());
+  shard.initialize("shard-1");
+  for (std::uint64_t first = 1; first <= 6000; first += 300) {
+    shard.send(keyed_records(300, first, 97));
+    answer_until(shard, "processRecords");
+  }
+  shard.send(R"({"action":"shardEnded"})");
+  CHECK(answer_until(shard, "shardEnded"));
+  CHECK(done.count() == 6000);
+  CHECK(done.is_in_order());
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("completions are reported from several threads, in any order", "[processing][lanes]") {
+  processed_records done;
+  std::mutex mutex;
+  std::condition_variable has_work;
+  std::deque<completion> held;
+  bool is_over = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (;;) {
+        std::unique_lock lock(mutex);
+        has_work.wait(lock, [&] { return !held.empty() || is_over; });
+        if (held.empty()) return;
+        completion one = std::move(held.back());
+        held.pop_back();
+        lock.unlock();
+        one.touch();
+        if (number_of(one.record()) % 10 == 0 && one.attempt() == 1) continue;  // dropped
+        done.add(one.record());
+        one.complete();
+      }
+    });
+  }
+  {
+    served_shard shard(kclxx::parallel(
+                           [&](completion one) {
+                             const std::lock_guard lock(mutex);
+                             held.push_back(std::move(one));
+                             has_work.notify_one();
+                           },
+                           {.initial_backoff = 1ms}, {.lanes = 64, .window_records = 300}),
+                       prompt());
+    shard.initialize("shard-1");
+    for (std::uint64_t first = 1; first <= 3000; first += 100) {
+      shard.send(keyed_records(100, first, 31));
+      answer_until(shard, "processRecords");
+    }
+    shard.send(R"({"action":"shardEnded"})");
+    CHECK(answer_until(shard, "shardEnded"));
+  }
+  {
+    const std::lock_guard lock(mutex);
+    is_over = true;
+    has_work.notify_all();
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(done.count() == 3000);
+  CHECK(done.is_in_order());
+}
+
+TEST_CASE("completions are reported and destroyed while the session ends", "[processing][lanes]") {
+  std::mutex mutex;
+  std::vector<completion> held;
+  std::atomic<bool> is_over = false;
+  std::thread reporter([&] {
+    while (!is_over) {
+      std::vector<completion> some;
+      {
+        const std::lock_guard lock(mutex);
+        some.swap(held);
+      }
+      for (std::size_t i = 0; i < some.size(); i += 2) some[i].complete();
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    served_shard shard(kclxx::parallel(
+                           [&](completion one) {
+                             const std::lock_guard lock(mutex);
+                             held.push_back(std::move(one));
+                           },
+                           {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 1ms}),
+                       prompt());
+    shard.initialize("shard-1");
+    shard.send(keyed_records(100, 1, 13));
+    shard.expect_status("processRecords");
+    if (round % 2 == 0) {
+      shard.send(R"({"action":"leaseLost"})");
+      shard.expect_status("leaseLost");
+    }
+    shard.close();
+    CHECK(shard.status() == kclxx::exit_status::ok);
+  }
+  is_over = true;
+  reporter.join();
+}
+
+TEST_CASE(
+    "a stop is followed at once: by retries that wait, by handlers that ask the token, and "
+    "by a callback that waits for room",
+    "[processing][lanes]") {
+  std::atomic<int> running = 0;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one, const shard_context& context) {
+                           if (number_of(one) % 2 == 0) throw std::runtime_error("no");
+                           ++running;
+                           context.sleep_for(1h);
+                           --running;
+                         },
+                         {.attempts = 0, .initial_backoff = 10min, .max_backoff = 10min},
+                         {.lanes = 64, .order = kclxx::order::none, .window_records = 100}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(200, 1, 200));
+  REQUIRE(holds_within(20s, [&] { return running == 50; }));  // the others have failed
+  const auto before = steady::now();
+  shard.close();  // the daemon dies
+  CHECK(shard.status() == kclxx::exit_status::daemon_gone);
+  // 100 ms on a machine of its own; this one may be shared, and sanitized.
+  CHECK(steady::now() - before < 2s);
+  CHECK(running == 0);
+}
+
+TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints what is complete",
+          "[processing][lanes]") {
+  std::atomic<int> ended = 0;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           if (number_of(one) == 4) throw std::runtime_error("the table is gone");
+                           if (number_of(one) < 4) std::this_thread::sleep_for(100ms);
+                           ++ended;
+                         },
+                         {.attempts = 1}, {.lanes = 4, .window_records = 4}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(10, 1, 10));
+  const std::string line = shard.next_line();
+  CHECK(line.find(R"("sequenceNumber":"3")") != std::string::npos);
+  shard.send(line);
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(ended == 3);
+  CHECK(logged(shard, "failed: the table is gone"));
+}
+
+// A name of its own in the backtrace; the symbol is exported (see tests/CMakeLists.txt).
+extern "C" [[gnu::noinline]] void handler_that_waits_for_ever(int descriptor,
+                                                              std::atomic<bool>& ended) {
+  char byte = 0;
+  // Restarted after the signal that asks for the backtrace.
+  ended = ::read(descriptor, &byte, 1) != 1;
+}
+
+TEST_CASE("the report of a stuck handler shows where its thread stands, and does not disturb it",
+          "[processing][lanes]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  std::atomic<bool> was_interrupted = false;
+  std::atomic<bool> has_returned = false;
+  served_shard shard(kclxx::parallel(
+                         [&](const record&) {
+                           handler_that_waits_for_ever(ends[0], was_interrupted);
+                           has_returned = true;
+                         },
+                         {}, {.stuck_after = 30ms}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  shard.expect_status("processRecords");
+  REQUIRE(holds_within(20s, [&] { return logged(shard, "handler is stuck"); }));
+  CHECK(logged(shard, "record 1/0 (partition key 'key-0', attempt 1)"));
+  CHECK(logged(shard, "handler_that_waits_for_ever"));
+  REQUIRE(holds_within(20s, [&] { return shard.logged().size() >= 3; }));  // 30, 60, 120 ms
+  CHECK_FALSE(has_returned);
+  REQUIRE(::write(ends[1], "x", 1) == 1);
+  CHECK(holds_within(20s, [&] { return has_returned.load(); }));
+  CHECK_FALSE(was_interrupted);
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("when_stuck::leave ends a session whose handler does not return, as stuck",
+          "[processing][lanes]") {
+  static std::atomic<bool> is_free = false;  // outlives the thread that serve() abandons
+  static std::atomic<int> running = 0;
+  auto options = prompt();
+  options.grace_time = 100ms;
+  served_shard shard(kclxx::parallel(
+                         [](const record&) {
+                           ++running;
+                           while (!is_free) std::this_thread::sleep_for(1ms);
+                           --running;
+                         },
+                         {}, {.stuck_after = 30ms, .when_stuck = kclxx::when_stuck::leave}),
+                     options);
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  shard.expect_status("processRecords");
+  CHECK(shard.status() == kclxx::exit_status::callback_stuck);
+  CHECK(logged(shard, "is stuck (when_stuck::leave)"));
+  is_free = true;
+  CHECK(holds_within(20s, [] { return running == 0; }));
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel() with handlers that return: order, failures, the window and the endings, in the test
+// kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/memory_lot.hpp"
+
+namespace {
+
+using kclxx::exhausted;
+using kclxx::order;
+using kclxx::record;
+using kclxx::sequence_position;
+using kclxx::shard_context;
+using test_daemon = kclxx::testing::daemon;
+using namespace std::chrono_literals;
+using positions = std::vector<sequence_position>;
+using strings = std::vector<std::string>;
+
+kclxx::run_options prompt() {
+  kclxx::run_options options;
+  options.checkpoint_interval = 0ms;
+  return options;
+}
+
+/// A batch of (key, data); deliver_records gives the sequence numbers 1, 2, ...
+using keys_and_data = std::vector<std::pair<std::string, std::string>>;
+void deliver(test_daemon& daemon, const keys_and_data& records) {
+  std::vector<record::fields> fields(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    fields[i].partition_key = records[i].first;
+    fields[i].data = records[i].second;
+  }
+  daemon.deliver_records(fields);
+}
+
+bool logged(const test_daemon& from, const std::string& text) {
+  return std::any_of(from.log().begin(), from.log().end(),
+                     [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
+}
+
+std::string thrown_text(const test_daemon& daemon) {
+  try {
+    if (daemon.thrown()) std::rethrow_exception(daemon.thrown());
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::uint64_t number_of(const sequence_position& position) {
+  return position.is_number() ? std::stoull(position.sequence_number()) : 0;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "process_records returns when the batch is in the window; what is complete is "
+    "checkpointed with the next one",
+    "[processing][parallel]") {
+  strings done;
+  test_daemon daemon(kclxx::parallel([&](const record& one) { done.emplace_back(one.data()); }),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}});
+  CHECK(done == strings{"1", "2"});
+  CHECK(daemon.checkpoints().empty());
+  daemon.deliver({});
+  CHECK(daemon.checkpoints() == positions{sequence_position("2")});
+  deliver(daemon, {{"a", "3"}});
+  daemon.end_shard();
+  CHECK(daemon.checkpoints().back() == sequence_position("SHARD_END"));
+  CHECK(done.size() == 3);
+}
+
+TEST_CASE("a record that fails keeps later ones of its key waiting, and no other",
+          "[processing][parallel]") {
+  strings done;
+  int failures = 0;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one) {
+                           if (one.data() == "bad" && failures++ < 3)
+                             throw std::runtime_error("no");
+                           done.emplace_back(one.data());
+                         },
+                         {.attempts = 5}, {.lanes = 2}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "bad"}, {"a", "after"}, {"b", "1"}, {"c", "2"}});
+  CHECK(done == strings{"1", "2"});
+  daemon.deliver({});
+  CHECK(daemon.checkpoints().empty());
+  daemon.advance(10s);
+  CHECK(done == strings{"1", "2", "bad", "after"});
+  daemon.deliver({});
+  CHECK(daemon.checkpoints() == positions{sequence_position("4")});
+}
+
+TEST_CASE("with order::none a failing record keeps no other waiting", "[processing][parallel]") {
+  strings done;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one) {
+                           if (one.data() == "bad") throw std::runtime_error("no");
+                           done.emplace_back(one.data());
+                         },
+                         {.attempts = 0}, {.order = order::none}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "bad"}, {"a", "after"}});
+  CHECK(done == strings{"after"});
+}
+
+TEST_CASE(
+    "attempts without end: the others go on until the window is full, and the monitor tells "
+    "which key holds it",
+    "[processing][parallel]") {
+  kclxx::window_monitor monitor;
+  std::size_t done = 0;
+  bool is_mended = false;
+  std::size_t done_when_mended = 0;
+  kclxx::window_state full;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one, const shard_context& shard) {
+                           if (one.data() == "bad" && !is_mended) {
+                             if (monitor.states().front().window_records == 20) {
+                               // It fails for an hour more.
+                               if (full.shard_id.empty()) full = monitor.states().front();
+                               is_mended = shard.now().time_since_epoch() > 1h;
+                               done_when_mended = done;
+                             }
+                             throw std::runtime_error("no");
+                           }
+                           ++done;
+                         },
+                         {.attempts = 0}, {.window_records = 20, .monitor = monitor}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"stuck", "bad"}, {"b", "2"}});
+  for (int i = 0; i < 10; ++i) deliver(daemon, {{"a", "x"}, {"stuck", "y"}, {"c", "z"}});
+  CHECK(done == 33);
+  CHECK(full.watermark == sequence_position("1"));
+  REQUIRE(full.oldest);
+  CHECK(full.oldest->partition_key == "stuck");
+  CHECK(full.oldest->position == sequence_position("2"));
+  CHECK(full.oldest->attempt > 1);
+  CHECK(full.oldest->is_with_handler);
+  CHECK(number_of(*full.highest_complete) > 2);
+  // All of the window but the key that failed.
+  CHECK(done_when_mended == 14);
+  daemon.deliver({});
+  CHECK(daemon.persisted() == sequence_position("33"));
+}
+
+TEST_CASE("flood: whatever share of the records fails for good, the shard moves",
+          "[processing][parallel]") {
+  const int percent = GENERATE(5, 50, 100);
+  CAPTURE(percent);
+  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  std::size_t done = 0;
+  test_daemon daemon(
+      kclxx::parallel(
+          [&](const record& one) {
+            if (std::stoi(std::string(one.sequence_number())) % 100 < percent) {
+              throw std::runtime_error("no");
+            }
+            ++done;
+          },
+          {.attempts = 3, .exhausted = exhausted::park, .lot = lot, .flood = {.window = 0}},
+          {.window_records = 16}),
+      prompt());
+  daemon.initialize();
+  keys_and_data batch;
+  for (int i = 0; i < 100; ++i) batch.emplace_back("key" + std::to_string(i % 7), "x");
+  for (int i = 0; i < 4; ++i) deliver(daemon, batch);
+  daemon.end_shard();
+  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
+  CHECK(lot->all.size() == 4U * static_cast<unsigned>(percent));
+  CHECK(done == 4U * static_cast<unsigned>(100 - percent));
+}
+
+TEST_CASE("random times and failures: order per key, nothing lost, nothing checkpointed too early",
+          "[processing][parallel]") {
+  const auto seed = GENERATE(range(1U, 31U));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&random](int limit) {
+    return std::uniform_int_distribution<int>(0, limit - 1)(random);
+  };
+  std::map<std::string, std::vector<std::uint64_t>> done_of_key;
+  std::set<std::uint64_t> done;
+  std::map<std::uint64_t, int> failures;
+  std::set<std::string> busy;
+  bool is_side_by_side = true;
+  test_daemon* seen = nullptr;
+  const auto check_persisted = [&] {
+    for (std::uint64_t i = 1; i <= number_of(seen->persisted()); ++i) REQUIRE(done.contains(i));
+  };
+  const kclxx::parallel_options options{.lanes = 1 + seed % 8, .window_records = 1 + seed * 7 % 64};
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one, const shard_context& shard) {
+                           const std::string key(*one.partition_key());
+                           is_side_by_side = is_side_by_side && busy.insert(key).second;
+                           if (below(3) == 0) shard.sleep_for(1ms * below(2000));
+                           busy.erase(key);
+                           const std::uint64_t number = number_of(one.position());
+                           if (below(5) == 0 && failures[number]++ < 4) {
+                             throw std::runtime_error("no");
+                           }
+                           done_of_key[key].push_back(number);
+                           done.insert(number);
+                         },
+                         {.attempts = 5}, options),
+                     prompt());
+  seen = &daemon;
+  daemon.initialize();
+  std::uint64_t records = 0;
+  for (int i = 0; i < 12; ++i) {
+    keys_and_data batch;
+    for (int k = below(40); k > 0; --k) batch.emplace_back(std::to_string(below(9)), "x");
+    records += batch.size();
+    deliver(daemon, batch);
+    check_persisted();
+    if (below(3) == 0) daemon.advance(1ms * below(1000));
+  }
+  daemon.request_shutdown();
+  check_persisted();
+  daemon.end_shard();
+  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
+  CHECK(done.size() == records);
+  CHECK(is_side_by_side);
+  for (const auto& [key, numbers] : done_of_key) {
+    CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+    CHECK(std::set(numbers.begin(), numbers.end()).size() == numbers.size());
+  }
+}
+
+TEST_CASE("stop: the exception leaves a timer when no callback is open", "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel(
+                         [](const record& one) {
+                           if (one.data() == "bad") throw std::runtime_error("the table is gone");
+                         },
+                         {.attempts = 1}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(thrown_text(daemon) == "the table is gone");
+  CHECK(logged(daemon, "a timer failed: the table is gone"));
+}
+
+TEST_CASE("stop: in an open callback what is complete is checkpointed first",
+          "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel(
+                         [](const record& one) {
+                           if (one.data() == "bad") throw std::runtime_error("the table is gone");
+                         },
+                         {.attempts = 1}, {.lanes = 1, .window_records = 2}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "bad"}, {"e", "4"}});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(daemon, "process_records (5 records, 1/0 to 5/0) failed: the table is gone"));
+  CHECK(daemon.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("a lost lease that a handler reports ends the processing, and is no failure",
+          "[processing][parallel]") {
+  int calls = 0;
+  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record&) {
+                           ++calls;
+                           throw kclxx::checkpoint_error(make_error_code(kclxx::errc::lease_lost));
+                         },
+                         {.exhausted = exhausted::park, .lot = lot}, {.lanes = 1}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}});
+  CHECK(calls == 1);
+  CHECK_FALSE(daemon.exit_status());
+  daemon.deliver({"3"});
+  CHECK(daemon.stop_requested());
+  CHECK_FALSE(daemon.exit_status());
+  CHECK(calls == 1);
+  CHECK(lot->all.empty());
+  daemon.lose_lease();
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.checkpoints().empty());
+}
+
+TEST_CASE("lease lost with a full window: the counters are back at 0", "[processing][parallel]") {
+  kclxx::window_monitor monitor;
+  test_daemon daemon(kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
+                                     {.attempts = 0}, {.window_records = 4, .monitor = monitor}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
+  CHECK(monitor.states().at(0).window_records == 4);
+  daemon.lose_lease();
+  const auto state = monitor.states().at(0);
+  CHECK(state.records == 0);
+  CHECK(state.bytes == 0);
+  CHECK(state.window_records == 0);
+  CHECK_FALSE(state.oldest);
+  CHECK(daemon.checkpoints().empty());
+}
+
+TEST_CASE(
+    "end of input while a callback waits for room: it returns, and the window is gone with "
+    "the processor",
+    "[processing][parallel]") {
+  kclxx::window_monitor monitor;
+  int calls = 0;
+  std::optional<test_daemon> daemon;
+  daemon.emplace(kclxx::parallel(
+                     [&](const record&) {
+                       CHECK_FALSE(daemon->stop_requested());
+                       if (++calls == 40) {
+                         CHECK(monitor.states().at(0).window_records == 4);
+                         daemon->end_input();
+                       }
+                       throw std::runtime_error("no");
+                     },
+                     {.attempts = 0}, {.window_records = 4, .monitor = monitor}),
+                 prompt());
+  daemon->initialize();
+  const auto before = daemon->now();
+  deliver(*daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}, {"e", "5"}});
+  CHECK(daemon->exit_status() == kclxx::exit_status::daemon_gone);
+  CHECK(daemon->now() - before < 2min);  // the waits of ten attempts, and none after the stop
+  daemon.reset();
+  CHECK(monitor.states().empty());
+}
+
+TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
+  int calls = 0;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record&) {
+                           ++calls;
+                           throw std::runtime_error("no");
+                         },
+                         {.attempts = 0}, {.window_records = 1}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}});
+  daemon.advance(1s);
+  const int before = calls;
+  CHECK(before > 1);
+  const auto time = daemon.now();
+  daemon.lose_lease();
+  daemon.advance(60s);
+  CHECK(calls == before);
+  CHECK(daemon.now() - time == 60s);
+}
+
+TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before it is complete",
+          "[processing][parallel]") {
+  strings events;
+  test_daemon* seen = nullptr;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one, const shard_context& shard) {
+                           if (one.data() == "slow") shard.sleep_for(20min);
+                           if (one.data() == "bad" && shard.now().time_since_epoch() < 20h) {
+                             throw std::runtime_error("no");
+                           }
+                           CHECK(seen->persisted() != sequence_position("SHARD_END"));
+                           events.emplace_back(one.data());
+                         },
+                         {.attempts = 0}),
+                     prompt());
+  seen = &daemon;
+  daemon.initialize();
+  deliver(daemon, {{"a", "slow"}, {"b", "bad"}, {"c", "1"}});
+  daemon.end_shard();
+  CHECK(events.size() == 3);
+  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("shutdown_requested waits for what is in the window, and checkpoints it",
+          "[processing][parallel]") {
+  int failures = 0;
+  test_daemon daemon(kclxx::parallel([&](const record& one) {
+                       if (one.data() == "bad" && failures++ < 2) throw std::runtime_error("no");
+                     }),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "bad"}});
+  daemon.request_shutdown();
+  CHECK(daemon.persisted() == sequence_position("2"));
+  CHECK(failures == 3);
+}
+
+TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoints the watermark",
+          "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one) {
+                           if (one.data() == "bad") throw std::runtime_error("no");
+                         },
+                         {.attempts = 0}, {.drain_timeout = 3s}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
+  const auto before = daemon.now();
+  daemon.request_shutdown();
+  CHECK(daemon.now() - before == 3s);
+  CHECK(daemon.persisted() == sequence_position("1"));
+  CHECK(logged(daemon,
+               "shutdown: records that are not complete after 3000 ms: 1, from 2/0 on; they will "
+               "be delivered again"));
+}
+
+TEST_CASE("a checkpoint of the watermark costs at most one line for each interval",
+          "[processing][parallel]") {
+  kclxx::run_options options;
+  options.checkpoint_interval = 5s;
+  test_daemon daemon(
+      kclxx::parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }),
+      options);
+  daemon.initialize();
+  for (int i = 0; i < 100; ++i) daemon.deliver({"1", "2", "3", "4", "5"});
+  // 500 records of 10 ms, one key.
+  CHECK(daemon.attempts().size() == 1);
+}
+
+TEST_CASE("options that cannot work are refused when the shard starts", "[processing][parallel]") {
+  const auto refusal = [](const kclxx::parallel_options& options) {
+    test_daemon daemon(kclxx::parallel([](const record&) {}, {}, options));
+    daemon.initialize();
+    return thrown_text(daemon);
+  };
+  CHECK(refusal({.lanes = 0}) == "parallel_options: lanes is 0");
+  CHECK(refusal({.window_records = 0}) == "parallel_options: window_records is 0");
+  CHECK(refusal({.stuck_after = -1ms}) == "parallel_options: stuck_after is negative");
+  CHECK(refusal({.drain_timeout = -1ms}) == "parallel_options: drain_timeout is negative");
+}
+
+TEST_CASE("observers see each attempt, and the window fill and empty", "[processing][parallel]") {
+  struct counting : kclxx::observer {
+    void on_record_attempted(const kclxx::event_source&,
+                             const kclxx::record_attempted& event) override {
+      attempts.push_back(event);
+    }
+    void on_window_changed(const kclxx::event_source&,
+                           const kclxx::window_changed& event) override {
+      windows.push_back(event);
+    }
+    std::vector<kclxx::record_attempted> attempts;
+    std::vector<kclxx::window_changed> windows;
+  };
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  int failures = 0;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one, const shard_context& shard) {
+                           shard.sleep_for(3ms);
+                           if (one.data() == "bad" && failures++ == 0) {
+                             throw std::runtime_error("no");
+                           }
+                         },
+                         {}, {.lanes = 1, .window_records = 2}),
+                     options);
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
+  daemon.advance(1s);
+  using outcome = kclxx::record_attempted::outcome;
+  REQUIRE(seen->attempts.size() == 4);
+  CHECK(seen->attempts[0] ==
+        kclxx::record_attempted{sequence_position("1"), 1, 3ms, outcome::succeeded, {}});
+  CHECK(seen->attempts[1] ==
+        kclxx::record_attempted{sequence_position("2"), 1, 3ms, outcome::failed, "no"});
+  CHECK(seen->attempts[3].position == sequence_position("2"));
+  CHECK(seen->attempts[3].attempt == 2);
+  REQUIRE(seen->windows.size() >= 2);
+  CHECK(seen->windows.front().records == 2);
+  CHECK(seen->windows.back().records == 0);
+  CHECK(seen->windows.back().watermark == sequence_position("3"));
+}

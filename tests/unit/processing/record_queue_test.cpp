@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is ready, and what is complete: the window of parallel(), without threads.
+#include "processing/record_queue.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/processing/owned_batch.hpp"
+
+namespace {
+
+using kclxx::order;
+using kclxx::sequence_position;
+using kclxx::processing::arrival;
+using kclxx::processing::record_queue;
+using kclxx::test::owned_batch;
+using namespace std::chrono_literals;
+
+const record_queue::time_point now{};
+
+owned_batch::keys_and_data of_keys(const std::vector<std::string>& keys) {
+  owned_batch::keys_and_data result;
+  for (const std::string& key : keys) result.emplace_back(key, "data");
+  return result;
+}
+
+/// Batches with sequence numbers from 1 on.
+struct queue_with_records : record_queue {
+  using record_queue::record_queue;
+  std::size_t add(const std::vector<std::string>& keys) {
+    const owned_batch batch(of_keys(keys), next);
+    next += keys.size();
+    return admit(batch.get(), 0, now);
+  }
+  std::vector<arrival> take_all() {
+    std::vector<arrival> result;
+    while (const auto one = take()) result.push_back(*one);
+    return result;
+  }
+  std::uint64_t next = 1;
+};
+
+}  // namespace
+
+TEST_CASE("the watermark is before the oldest record that is not complete", "[processing]") {
+  queue_with_records queue(order::none, 100, 1000);
+  CHECK(queue.window().position() == std::nullopt);
+  queue.add({"a", "b"});
+  queue.add({"c", "d"});
+  CHECK(queue.take_all() == std::vector<arrival>{0, 1, 2, 3});
+  queue.complete(1);
+  CHECK(queue.window().position() == std::nullopt);
+  CHECK(queue.window().highest_complete() == sequence_position("2"));
+  queue.complete(0);
+  CHECK(queue.window().position() == sequence_position("2"));
+  queue.complete(3);
+  CHECK(queue.window().position() == sequence_position("2"));
+  CHECK(queue.window().highest_complete() == sequence_position("4"));
+  CHECK(queue.window().incomplete() == 1);
+  queue.complete(2);
+  CHECK(queue.window().position() == sequence_position("4"));
+  CHECK(queue.window().is_empty());
+  CHECK(queue.window().bytes() == 0);
+}
+
+TEST_CASE("records of a key are ready one after the other, other keys meanwhile", "[processing]") {
+  queue_with_records queue(order::key, 100, 1000);
+  queue.add({"a", "b", "a", "a", "b"});
+  CHECK(queue.take_all() == std::vector<arrival>{0, 1});
+  queue.complete(1);
+  CHECK(queue.take_all() == std::vector<arrival>{4});
+  queue.complete(0);
+  CHECK(queue.take_all() == std::vector<arrival>{2});
+  queue.complete(2);
+  queue.add({"a"});
+  CHECK(queue.take_all() == std::vector<arrival>{3});
+  queue.complete(3);
+  CHECK(queue.take_all() == std::vector<arrival>{5});
+}
+
+TEST_CASE("a failed record keeps its key waiting until it is due, and no other", "[processing]") {
+  queue_with_records queue(order::key, 100, 1000);
+  queue.add({"a", "a", "b"});
+  CHECK(queue.take() == arrival{0});
+  queue.retry_at(0, now + 200ms);
+  CHECK(queue.take_all() == std::vector<arrival>{2});
+  queue.make_due_ready(now + 199ms);
+  CHECK(queue.ready() == 0);
+  CHECK(queue.next_due() == now + 200ms);
+  queue.make_due_ready(now + 200ms);
+  CHECK(queue.take_all() == std::vector<arrival>{0});
+  CHECK(queue.next_due() == std::nullopt);
+}
+
+TEST_CASE("a window takes no more records than its limits", "[processing]") {
+  queue_with_records queue(order::none, 3, 1000);
+  const owned_batch batch(of_keys({"a", "b", "c", "d"}), 1);
+  CHECK(queue.admit(batch.get(), 0, now) == 3);
+  CHECK_FALSE(queue.wants_more());
+  CHECK(queue.admit(batch.get(), 3, now) == 0);
+  CHECK(queue.take_all().size() == 3);
+  queue.complete(1);  // the window begins at the oldest that is not complete
+  CHECK(queue.admit(batch.get(), 3, now) == 0);
+  queue.complete(0);
+  CHECK(queue.wants_more());
+  CHECK(queue.admit(batch.get(), 3, now) == 1);
+}
+
+TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {
+  record_queue queue(order::none, 10, 5);
+  const owned_batch batch({{"a", "12"}, {"b", "1234567890"}, {"c", "12"}}, 1);
+  CHECK(queue.admit(batch.get(), 0, now) == 1);
+  CHECK(queue.admit(batch.get(), 1, now) == 0);
+  queue.complete(*queue.take());
+  CHECK(queue.admit(batch.get(), 1, now) == 1);
+  CHECK(queue.admit(batch.get(), 2, now) == 0);
+  queue.complete(*queue.take());
+  CHECK(queue.admit(batch.get(), 2, now) == 1);
+}
+
+TEST_CASE("the window's data is that of the batches which have a record that is not complete",
+          "[processing]") {
+  record_queue queue(order::none, 10, 100);
+  owned_batch first({{"a", "12"}, {"b", "345"}}, 1);
+  auto [batch, memory] = first.take();
+  queue.admit(batch, 0, now);
+  batch = {};
+  CHECK(queue.window().bytes() == 5);
+  queue.complete(0);
+  CHECK(queue.window().bytes() == 5);
+  CHECK(queue.window().incomplete_bytes() == 3);
+  CHECK_FALSE(memory.expired());
+  queue.complete(1);
+  CHECK(queue.window().bytes() == 0);
+  CHECK(memory.expired());
+}
+
+TEST_CASE("an empty batch changes nothing", "[processing]") {
+  record_queue queue(order::key, 10, 100);
+  CHECK(queue.admit({}, 0, now) == 0);
+  CHECK(queue.window().is_empty());
+  CHECK(queue.take() == std::nullopt);
+}
+
+TEST_CASE("records without a partition key are one key", "[processing]") {
+  record_queue queue(order::key, 10, 100);
+  kclxx::record::fields fields;
+  fields.sequence_number = "1";
+  const std::vector<kclxx::record> records(2, kclxx::record(fields));
+  queue.admit({records, nullptr}, 0, now);
+  CHECK(queue.take() == arrival{0});
+  CHECK(queue.take() == std::nullopt);
+  queue.complete(0);
+  CHECK(queue.take() == arrival{1});
+}
+
+TEST_CASE("a cleared queue counts nothing, keeps nothing, and can be used again", "[processing]") {
+  queue_with_records queue(order::key, 100, 1000);
+  queue.add({"a", "a", "b", "c"});
+  queue.complete(*queue.take());
+  queue.retry_at(*queue.take(), now);
+  queue.clear();
+  CHECK(queue.window().is_empty());
+  CHECK(queue.window().incomplete() == 0);
+  CHECK(queue.window().bytes() == 0);
+  CHECK(queue.window().incomplete_bytes() == 0);
+  CHECK(queue.ready() == 0);
+  CHECK(queue.next_due() == std::nullopt);
+  CHECK(queue.window().position() == sequence_position("1"));
+  queue.add({"a"});
+  CHECK(queue.take() == arrival{4});
+}
+
+namespace {
+
+/// The same as the queue, in the obvious way.
+class slow_model {
+ public:
+  explicit slow_model(order in) : order_(in) {}
+  void add(const std::string& key) { keys_.push_back(key); }
+  [[nodiscard]] std::optional<arrival> oldest_ready() const {
+    std::set<std::string> blocked;
+    for (arrival which = 0; which < keys_.size(); ++which) {
+      if (complete_.contains(which)) continue;
+      const std::string& key = keys_[which];
+      const bool is_first = order_ == order::none || blocked.insert(key).second;
+      if (is_first && !taken_.contains(which)) return which;
+    }
+    return std::nullopt;
+  }
+  void take(arrival which) { taken_.insert(which); }
+  void put_back(arrival which) { taken_.erase(which); }
+  void complete(arrival which) { complete_.insert(which); }
+  [[nodiscard]] arrival watermark() const {
+    arrival which = 0;
+    while (complete_.contains(which)) ++which;
+    return which;
+  }
+  [[nodiscard]] arrival size() const { return keys_.size(); }
+
+ private:
+  order order_;
+  std::vector<std::string> keys_;
+  std::set<arrival> taken_;
+  std::set<arrival> complete_;
+};
+
+}  // namespace
+
+TEST_CASE("the queue does what a slow model of it does, in random order with failures",
+          "[processing]") {
+  const auto seed = GENERATE(range(1U, 41U));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&random](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  const order in = seed % 2 == 0 ? order::key : order::none;
+  const std::size_t window = 1 + below(200);
+  const std::size_t keys = 1 + below(60);
+  record_queue queue(in, window, 1'000'000);
+  slow_model model(in);
+  std::vector<arrival> taken;
+  record_queue::time_point time{};
+  std::uint64_t next = 1;
+  for (int step = 0; step < 1500; ++step) {
+    switch (below(4)) {
+      case 0: {
+        std::vector<std::string> batch(below(30));
+        for (auto& key : batch) key = std::to_string(below(keys));
+        const owned_batch owned(of_keys(batch), next);
+        const std::size_t count = queue.admit(owned.get(), 0, time);
+        REQUIRE(count == std::min(batch.size(), window - (model.size() - model.watermark())));
+        for (std::size_t i = 0; i < count; ++i) model.add(batch[i]);
+        next += count;
+        break;
+      }
+      case 1: {
+        const auto one = queue.take();
+        REQUIRE(one == model.oldest_ready());
+        if (!one) break;
+        model.take(*one);
+        taken.push_back(*one);
+        break;
+      }
+      default: {
+        if (taken.empty()) break;
+        const std::size_t at = below(taken.size());
+        const arrival which = taken[at];
+        taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(at));
+        if (below(4) == 0) {
+          time += 1ms;
+          queue.retry_at(which, time);
+          queue.make_due_ready(time);
+          model.put_back(which);
+        } else {
+          queue.complete(which);
+          model.complete(which);
+        }
+      }
+    }
+    REQUIRE(queue.window().watermark() == model.watermark());
+    REQUIRE(queue.window().size() == model.size() - model.watermark());
+    const auto position = queue.window().position();
+    REQUIRE((position ? position->sequence_number() : "0") == std::to_string(model.watermark()));
+  }
+}
