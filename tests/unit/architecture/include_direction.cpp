@@ -44,6 +44,11 @@ const std::vector<layer>& layers() {
   static const std::vector<layer> all{
       // Opt-in headers show the library that they are for.
       {"include/kclxx/prometheus.hpp", {}, {"kclxx/", "prometheus/"}, {}},
+      // Who includes it uses Boost.Asio.
+      {"include/kclxx/asio.hpp",
+       {},
+       {"kclxx/", "boost/asio/", "boost/system/", "boost/version.hpp"},
+       {}},
       {"include/kclxx/", {}, {"kclxx/"}, {}},
       {"src/prometheus/", {}, {"kclxx/", "prometheus/"}, {}},
       {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx/asio.hpp: coroutines as handlers, and checkpoints with completion tokens, on real threads.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <kclxx/asio.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/served_records.hpp"
+#include "unit/runtime/served_shard.hpp"
+
+namespace {
+
+namespace asio = boost::asio;
+using kclxx::record;
+using kclxx::shard_context;
+using kclxx::test::answer_until;
+using kclxx::test::holds_within;
+using kclxx::test::keyed_records;
+using kclxx::test::number_of;
+using kclxx::test::processed_records;
+using kclxx::test::prompt;
+using kclxx::test::served_shard;
+using namespace std::chrono_literals;
+
+asio::awaitable<void> sleep(std::chrono::milliseconds time) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, time);
+  co_await timer.async_wait(asio::use_awaitable);
+}
+
+void process_3000(served_shard& shard) {
+  shard.initialize("shard-1");
+  for (std::uint64_t first = 1; first <= 3000; first += 200) {
+    shard.send(keyed_records(200, first, 61));
+    answer_until(shard, "processRecords");
+  }
+  shard.send(R"({"action":"shardEnded"})");
+  CHECK(answer_until(shard, "shardEnded"));
+}
+
+}  // namespace
+
+TEST_CASE("coroutines process records side by side, those of a key in order, on one thread",
+          "[processing][asio]") {
+  processed_records done;
+  std::atomic<int> failures = 0;
+  std::atomic<int> running = 0;
+  std::atomic<int> most_running = 0;
+  std::set<std::thread::id> threads;  // of one thread, if the test passes
+  served_shard shard(kclxx::asio::parallel(
+                         [&](record event, const shard_context&) -> asio::awaitable<void> {
+                           threads.insert(std::this_thread::get_id());
+                           most_running = std::max<int>(most_running, ++running);
+                           co_await sleep(number_of(event) % 2 * 1ms);
+                           --running;
+                           if (number_of(event) % 50 == 0 && failures++ % 2 == 0) {
+                             throw std::runtime_error("no");
+                           }
+                           done.add(event);
+                         },
+                         {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 2ms},
+                         {.concurrency = 40, .window_records = 500}),
+                     prompt());
+  process_3000(shard);
+  CHECK(done.count() == 3000);
+  CHECK(done.is_in_order());
+  CHECK(most_running > 10);
+  CHECK(most_running <= 40);
+  CHECK(threads.size() == 1);
+}
+
+TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
+  processed_records done;
+  asio::thread_pool pool(4);
+  {
+    served_shard shard(kclxx::asio::parallel(
+                           [&](const record& event) -> asio::awaitable<void> {
+                             co_await sleep(1ms);
+                             done.add(event);
+                           },
+                           {}, {}, pool.get_executor()),
+                       prompt());
+    process_3000(shard);
+  }
+  pool.join();
+  CHECK(done.count() == 3000);
+  CHECK(done.is_in_order());
+}
+
+TEST_CASE("a shard can have a handler of its own, made for its executor", "[processing][asio]") {
+  std::atomic<int> sum = 0;
+  {
+    served_shard shard(kclxx::asio::parallel(
+                           [&](const shard_context& context, asio::any_io_executor executor) {
+                             CHECK(context.shard_id() == "shard-1");
+                             auto timer = std::make_shared<asio::steady_timer>(executor);
+                             return [&sum, timer](record event) -> asio::awaitable<void> {
+                               timer->expires_after(1ms);
+                               co_await timer->async_wait(asio::use_awaitable);
+                               sum += static_cast<int>(number_of(event));
+                             };
+                           },
+                           {}, {.concurrency = 1}),
+                       prompt());
+    shard.initialize("shard-1");
+    shard.send(keyed_records(10, 1, 3));
+    shard.expect_status("processRecords");
+    shard.send(R"({"action":"shardEnded"})");
+    CHECK(answer_until(shard, "shardEnded"));
+  }
+  CHECK(sum == 55);
+}
+
+TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
+  const bool is_own_context = GENERATE(true, false);
+  std::atomic<int> running = 0;
+  std::atomic<int> cancelled = 0;
+  const auto handler = [&](record) -> asio::awaitable<void> {
+    ++running;
+    try {
+      co_await sleep(1h);
+    } catch (const boost::system::system_error& error) {
+      if (error.code() == asio::error::operation_aborted) ++cancelled;
+      throw;
+    }
+  };
+  asio::thread_pool pool(2);
+  {
+    served_shard shard(is_own_context ? kclxx::asio::parallel(handler)
+                                      : kclxx::asio::parallel(handler, {}, {}, pool.get_executor()),
+                       prompt());
+    shard.initialize("shard-1");
+    shard.send(keyed_records(100, 1, 100));
+    shard.expect_status("processRecords");
+    REQUIRE(holds_within(20s, [&] { return running == 64; }));
+    shard.send(R"({"action":"leaseLost"})");
+    shard.expect_status("leaseLost");
+    CHECK(holds_within(20s, [&] { return cancelled == 64; }));
+    shard.close();
+    CHECK(shard.status() == kclxx::exit_status::ok);
+    CHECK(shard.logged().empty());
+  }
+  CHECK(running == 64);
+}
+
+TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]") {
+  served_shard shard(kclxx::asio::parallel(
+                         [](record) -> asio::awaitable<void> {
+                           co_await sleep(1ms);
+                           throw std::runtime_error("the table is gone");
+                         },
+                         {.attempts = 1}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  shard.expect_status("processRecords");
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(kclxx::test::logged(shard, "a timer failed: the table is gone"));
+}
+
+namespace {
+
+/// Its callback requests a checkpoint with a completion token.
+kclxx::testing::daemon checkpointing(
+    const std::function<void(const kclxx::checkpointer&, const kclxx::record_batch&)>& request) {
+  auto options = prompt();
+  options.mode = kclxx::checkpoint_mode::manual;
+  options.checkpoint_interval = 0ms;
+  return kclxx::testing::daemon(
+      [request](kclxx::record_batch batch, const kclxx::checkpointer& with) {
+        request(with, batch);
+      },
+      options);
+}
+
+}  // namespace
+
+TEST_CASE("async_checkpoint resumes a coroutine on its executor", "[processing][asio]") {
+  asio::io_context context;
+  std::string outcome;
+  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
+    asio::co_spawn(
+        context,
+        [&outcome, with, batch]() -> asio::awaitable<void> {
+          try {
+            co_await kclxx::asio::async_checkpoint(with, batch, asio::use_awaitable);
+            outcome = "persisted";
+          } catch (const boost::system::system_error& error) {
+            outcome = std::error_code(error.code()) == kclxx::checkpoint_condition::lease_gone
+                          ? "lease gone"
+                          : error.what();
+          }
+        },
+        [](const std::exception_ptr&) {});
+    context.poll();
+    context.restart();
+  });
+  daemon.initialize().deliver({"a"});
+  CHECK(outcome.empty());
+  context.poll();
+  CHECK(outcome == "persisted");
+  CHECK(daemon.persisted() == kclxx::sequence_position("1"));
+  daemon.lose_lease_silently();
+  context.restart();
+  daemon.deliver({"b"});
+  context.restart();
+  context.poll();
+  CHECK(outcome == "lease gone");
+}
+
+TEST_CASE("async_checkpoint with a future, and with a callback that has an executor",
+          "[processing][asio]") {
+  asio::io_context context;
+  std::future<void> future;
+  bool is_called = false;
+  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
+    future = kclxx::asio::async_checkpoint(with, batch, asio::use_future);
+    kclxx::asio::async_checkpoint(
+        with, {},
+        asio::bind_executor(context, [&](boost::system::error_code ec) { is_called = !ec; }));
+  });
+  daemon.initialize().deliver({"a"});
+  CHECK(future.wait_for(20s) == std::future_status::ready);
+  CHECK_FALSE(is_called);
+  CHECK(context.run_for(20s) > 0);  // it had work until the handler was posted
+  CHECK(is_called);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kclxx/record.hpp>
+
+#include "unit/runtime/served_shard.hpp"
+
+namespace kclxx::test {
+
+/// Records with the sequence numbers from `first` on, over so many partition keys.
+inline std::string keyed_records(std::size_t count, std::uint64_t first, std::size_t keys) {
+  std::string line = R"({"action":"processRecords","records":[)";
+  for (std::uint64_t number = first; number < first + count; ++number) {
+    if (number > first) line += ",";
+    line += R"({"action":"record","data":"eA==","partitionKey":"key-)" +
+            std::to_string(number * 7 % keys) + R"(","sequenceNumber":")" + std::to_string(number) +
+            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0})";
+  }
+  return line + R"(],"millisBehindLatest":0})";
+}
+
+inline std::uint64_t number_of(const record& one) {
+  return std::stoull(std::string(one.sequence_number()));
+}
+
+/// Which records were processed, seen from all threads.
+class processed_records {
+ public:
+  void add(const record& one) {
+    const std::lock_guard lock(mutex_);
+    auto& of_key = of_key_[std::string(one.partition_key().value())];
+    is_in_order_ = is_in_order_ && (of_key.empty() || of_key.back() < number_of(one));
+    of_key.push_back(number_of(one));
+    ++count_;
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  [[nodiscard]] bool is_in_order() const {
+    const std::lock_guard lock(mutex_);
+    return is_in_order_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::vector<std::uint64_t>> of_key_;
+  std::size_t count_ = 0;
+  bool is_in_order_ = true;
+};
+
+/// Answers checkpoints up to the status of `action`. True when the shard's end was checkpointed.
+inline bool answer_until(served_shard& shard, const std::string& action) {
+  bool has_ended = false;
+  for (;;) {
+    const std::string line = shard.next_line();
+    if (line.find("\"responseFor\":\"" + action + "\"") != std::string::npos) return has_ended;
+    if (line.find(R"("action":"checkpoint")") == std::string::npos) {
+      throw std::runtime_error("neither status nor checkpoint: " + line);
+    }
+    has_ended = line.find(R"("sequenceNumber":null)") != std::string::npos;
+    shard.send(line);
+  }
+}
+
+inline run_options prompt() {
+  run_options options;
+  options.checkpoint_interval = std::chrono::milliseconds(1);
+  return options;
+}
+
+inline bool logged(const served_shard& shard, const std::string& text) {
+  const auto all = shard.logged();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
+}
+
+template <class Condition>
+bool holds_within(std::chrono::milliseconds limit, Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace kclxx::test
