@@ -254,7 +254,9 @@ void dispatcher::call(const work& one) {
     thrown = std::current_exception();
   }
   const auto now = service_->now();
-  if (service_->is_observed()) observe_attempt(*one.what, one.attempt, now - one.began, thrown);
+  if (service_->is_observed()) {
+    service_->observe(attempt_event(*one.what, one.attempt, now - one.began, thrown));
+  }
   if (thrown) return decide(one, thrown);
   failures_.on_success();
   follow_up then;
@@ -341,19 +343,11 @@ void dispatcher::decide(const work& one, const std::exception_ptr& thrown) {
   carry_out(then);
 }
 
-void dispatcher::observe_attempt(const record& what, int number, std::chrono::nanoseconds duration,
-                                 const std::exception_ptr& thrown) {
-  using outcome = record_attempted::outcome;
-  service_->observe(record_attempted{what.position(), number, duration,
-                                     thrown ? outcome::failed : outcome::succeeded,
-                                     thrown ? message_of(thrown) : std::string()});
-}
-
 // --- Reports ---
 
 void dispatcher::complete(const ticket& one) {
   const auto now = service_->now();
-  std::optional<std::pair<handlers_in_progress::attempt, sequence_position>> observed;
+  std::optional<record_attempted> observed;
   follow_up then;
   {
     const std::lock_guard lock(mutex_);
@@ -361,7 +355,8 @@ void dispatcher::complete(const ticket& one) {
     if (found == nullptr || found->has_ended || has_ended_ || stop_.stop_requested()) return;
     const auto attempt = *found;
     if (service_->is_observed()) {
-      observed.emplace(attempt, queue_.window().at(attempt.which).position());
+      observed = attempt_event(queue_.window().at(attempt.which), attempt.number,
+                               now - attempt.began, nullptr);
     }
     remove(one, then);
     complete(attempt.which);
@@ -369,12 +364,7 @@ void dispatcher::complete(const ticket& one) {
   }
   failures_.on_success();
   carry_out(then);
-  if (!observed) return;
-  service_->observe(record_attempted{observed->second,
-                                     observed->first.number,
-                                     now - observed->first.began,
-                                     record_attempted::outcome::succeeded,
-                                     {}});
+  if (observed) service_->observe(std::move(*observed));
 }
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
@@ -393,8 +383,7 @@ void dispatcher::fail(const ticket& one, std::exception_ptr why) {
     failed.began = found->began;
     failed.failed = why;
     if (service_->is_observed()) {
-      observed = {failed.what->position(), failed.attempt, now - failed.began,
-                  record_attempted::outcome::failed, message_of(why)};
+      observed = attempt_event(*failed.what, failed.attempt, now - failed.began, why);
     }
     failed_.push_back(std::move(failed));
     post_lanes();

@@ -120,8 +120,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void call(const work& one);
   void handler_threw(const work& one, const std::exception_ptr& thrown);
   void decide(const work& one, const std::exception_ptr& thrown);
-  void observe_attempt(const record& what, int number, std::chrono::nanoseconds duration,
-                       const std::exception_ptr& thrown);
 
   // The callbacks' thread.
   template <class Body>

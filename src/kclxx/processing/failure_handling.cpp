@@ -69,6 +69,13 @@ bool is_lease_gone(const std::exception_ptr& thrown) {
   }
 }
 
+record_attempted attempt_event(const record& what, int attempt, std::chrono::nanoseconds duration,
+                               const std::exception_ptr& thrown) {
+  using outcome = record_attempted::outcome;
+  return {what.position(), attempt, duration, thrown ? outcome::failed : outcome::succeeded,
+          thrown ? message_of(thrown) : std::string()};
+}
+
 milliseconds longest_backoff(const failure_policy& policy, int failures) {
   constexpr milliseconds day = std::chrono::hours(24);
   const milliseconds initial = std::min(policy.initial_backoff, day);
@@ -205,14 +212,6 @@ milliseconds failure_handling::backoff(const record& failed, int failures) const
       failed.sequence_number(), hash(shard_.shard_id(), failed.sub_sequence_number() << 32U |
                                                             static_cast<std::uint64_t>(failures)));
   return longest - milliseconds(random % (half + 1));
-}
-
-void failure_handling::report(const record& first, int attempt, std::chrono::nanoseconds duration,
-                              const std::exception_ptr& thrown) const {
-  using outcome = record_attempted::outcome;
-  shard_.service()->observe(record_attempted{first.position(), attempt, duration,
-                                             thrown ? outcome::failed : outcome::succeeded,
-                                             thrown ? message_of(thrown) : std::string()});
 }
 
 void failure_handling::log(log_level level, const record& failed, const std::string& text) const {

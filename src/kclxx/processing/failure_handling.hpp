@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include <kclxx/observer.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/shard_context.hpp>
@@ -34,6 +35,10 @@ struct failed_attempts {
   int parking_failures = 0;
   std::string first_error{};
 };
+
+/// The event of an attempt, which threw or did not.
+record_attempted attempt_event(const record& what, int attempt, std::chrono::nanoseconds duration,
+                               const std::exception_ptr& thrown);
 
 /// What becomes of a record that failed.
 struct failure_decision {
@@ -75,7 +80,8 @@ class failure_handling {
     } catch (...) {
       thrown = std::current_exception();
     }
-    report(first, attempts.count + 1, shard_.now() - began, thrown);
+    shard_.service()->observe(
+        attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
     if (thrown) std::rethrow_exception(thrown);
   }
 
@@ -102,8 +108,6 @@ class failure_handling {
   [[nodiscard]] failure_decision retry_parking(const record& failed, failed_attempts& attempts,
                                                const std::string& error);
   [[nodiscard]] std::chrono::milliseconds backoff(const record& failed, int failures) const;
-  void report(const record& first, int attempt, std::chrono::nanoseconds duration,
-              const std::exception_ptr& thrown) const;
   void log(log_level level, const record& failed, const std::string& text) const;
 
   /// At most once a minute: what repeats while nothing gets on. `last` is when it was logged.

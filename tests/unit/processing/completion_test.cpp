@@ -15,7 +15,7 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
-#include "unit/processing/memory_lot.hpp"
+#include "unit/processing/processing_support.hpp"
 
 namespace {
 
@@ -23,10 +23,11 @@ using kclxx::completion;
 using kclxx::exhausted;
 using kclxx::order;
 using kclxx::sequence_position;
+using kclxx::test::prompt;
+using kclxx::test::strings;
 using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
 using positions = std::vector<sequence_position>;
-using strings = std::vector<std::string>;
 
 /// A processor whose records are reported by the test.
 struct reported_by_test {
@@ -40,11 +41,6 @@ struct reported_by_test {
     return kclxx::parallel([this](completion one) { held.push_back(std::move(one)); },
                            std::move(policy), options);
   }
-  static kclxx::run_options prompt() {
-    kclxx::run_options options;
-    options.checkpoint_interval = 0ms;
-    return options;
-  }
   strings held_data() const {
     strings result;
     for (const auto& one : held) result.emplace_back(one.record().data());
@@ -55,11 +51,7 @@ struct reported_by_test {
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
     return one;
   }
-  bool logged(const std::string& text) const {
-    return std::any_of(daemon.log().begin(), daemon.log().end(), [&](const auto& entry) {
-      return entry.text.find(text) != std::string::npos;
-    });
-  }
+  bool logged(const std::string& text) const { return kclxx::test::logged(daemon, text); }
   kclxx::window_state state() const { return monitor.states().at(0); }
 
   kclxx::parallel_options options;
@@ -183,7 +175,7 @@ TEST_CASE("what a handler throws is the failure, although its completion is drop
                            throw std::runtime_error("no connection");
                          },
                          {.attempts = 1}),
-                     reported_by_test::prompt());
+                     prompt());
   daemon.initialize().deliver({"1"});
   CHECK(calls == 1);
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
@@ -197,7 +189,7 @@ TEST_CASE("a handler that throws after it has reported the record as complete is
                        one.complete();
                        throw std::runtime_error("late");
                      }),
-                     reported_by_test::prompt());
+                     prompt());
   daemon.initialize().deliver({"1"}).deliver({});
   CHECK(daemon.persisted() == sequence_position("1"));
   CHECK(daemon.log().at(0).text.find(
@@ -331,7 +323,7 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
     std::vector<kclxx::handlers_stuck> events;
   };
   const auto seen = std::make_shared<stuck_observer>();
-  auto options = reported_by_test::prompt();
+  auto options = prompt();
   options.observers = {seen};
   std::vector<completion> held;
   test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }),

@@ -19,7 +19,7 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
-#include "unit/processing/memory_lot.hpp"
+#include "unit/processing/processing_support.hpp"
 
 namespace {
 
@@ -28,16 +28,12 @@ using kclxx::order;
 using kclxx::record;
 using kclxx::sequence_position;
 using kclxx::shard_context;
+using kclxx::test::logged;
+using kclxx::test::prompt;
+using kclxx::test::strings;
 using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
 using positions = std::vector<sequence_position>;
-using strings = std::vector<std::string>;
-
-kclxx::run_options prompt() {
-  kclxx::run_options options;
-  options.checkpoint_interval = 0ms;
-  return options;
-}
 
 /// A batch of (key, data); deliver_records gives the sequence numbers 1, 2, ...
 using keys_and_data = std::vector<std::pair<std::string, std::string>>;
@@ -48,11 +44,6 @@ void deliver(test_daemon& daemon, const keys_and_data& records) {
     fields[i].data = records[i].second;
   }
   daemon.deliver_records(fields);
-}
-
-bool logged(const test_daemon& from, const std::string& text) {
-  return std::any_of(from.log().begin(), from.log().end(),
-                     [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
 }
 
 std::string thrown_text(const test_daemon& daemon) {
