@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS kclxx kclxx_testing EXPORT kclxxTargets FILE_SET HEADERS)
 if(KCLXX_BUILD_CLI)
-  install(TARGETS kclxx_cli)
+  install(TARGETS kclxx_cli kclxx_share)
   install(DIRECTORY properties/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kclxx/properties)
 endif()
 if(KCLXX_BUILD_PROMETHEUS)

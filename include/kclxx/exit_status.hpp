@@ -13,6 +13,7 @@ enum class exit_status : int {
   shard_end_failed = 14,  ///< the end of the shard could not be checkpointed
   start_failed = 15,      ///< the process could not be set up, or `run` was called twice
   resource_failure = 16,  ///< memory, or another resource, was exhausted while it ran
+  resident_gone = 17,     ///< kclxx-share: the process that served the shard ended before it
 };
 
 }  // namespace kclxx

@@ -18,6 +18,9 @@ namespace kclxx {
 /// SIGTERM, SIGHUP, SIGQUIT and SIGPIPE do nothing, since the daemon decides when a child ends,
 /// unless stdin is a terminal or the program has set handlers of its own; that stays so afterwards,
 /// too. May be called once in a process; `serve` may be called many times.
+///
+/// In a process that kclxx-share has started it serves all shards of the daemon, until the daemon
+/// ends: see docs/sharing.md.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process exits
 /// at most run_options::grace_time plus one second after the end of the input: if a callback

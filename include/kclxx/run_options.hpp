@@ -23,6 +23,12 @@ enum class checkpoint_mode {
   manual,
 };
 
+/// Whether one process may serve several shards: see docs/sharing.md.
+enum class sharing_mode {
+  allowed,  ///< with kclxx-share; the factory's functions then run on several threads
+  never,    ///< kclxx-share executes the program for each shard
+};
+
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`.
 struct retry_options {
@@ -75,6 +81,9 @@ struct run_options {
   /// How long a callback may continue after the daemon is gone, and the processor's destructor
   /// after the end of the dialogue (at least half a second).
   std::chrono::milliseconds grace_time{10000};
+
+  /// For programs in which shards would disturb each other.
+  sharing_mode sharing = sharing_mode::allowed;
 
   // Where messages go.
   /// Which are written, how and where.

@@ -14,8 +14,9 @@ namespace kclxx {
 /// A connection to the daemon for one shard, and the names that `run` takes from the environment.
 /// Thread safety: none.
 struct transport {
-  int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
-  int output;  ///< a descriptor for the child's lines
+  int input;    ///< a descriptor with the daemon's lines: a pipe, a socket, a file
+  int output;   ///< a descriptor for the child's lines
+  int log = 2;  ///< a descriptor for log lines, where run_options::log is empty
   std::optional<std::string> stream_name{};
   std::optional<std::string> application_name{};
   std::optional<std::string> worker_id{};

@@ -26,6 +26,13 @@ using namespace std::chrono_literals;
 
 void say(const std::string& text) { std::cerr << text + "\n"; }
 
+/// A line in the file that JOURNAL names, if it does: what several shards of a process did.
+void note(const std::string& text) {
+  const char* const file = std::getenv("JOURNAL");
+  if (file == nullptr) return;
+  std::ofstream(file, std::ios::app) << std::to_string(::getpid()) + " " + text + "\n";
+}
+
 /// What the own log function waits for.
 std::mutex log_mutex;
 
@@ -38,7 +45,10 @@ class obedient : public kclxx::record_processor {
   }
 
   void initialize(const kclxx::shard_context&) override {
-    say("shard " + context_.shard_id() + " of " + context_.stream_name().value_or("?"));
+    const std::string shard =
+        "shard " + context_.shard_id() + " of " + context_.stream_name().value_or("?");
+    say(shard);
+    note(shard);
     if (const char* what = std::getenv("IN_INITIALIZE")) obey(what, context_.get_checkpointer());
   }
   void process_records(kclxx::record_batch batch,
@@ -77,8 +87,20 @@ class obedient : public kclxx::record_processor {
       }
     } else if (what == "fork") {
       if (::fork() == 0) say("in the copy");
+    } else if (what == "fork and stay") {
+      // Its stdout and stderr would hold up the daemon, as those of any program.
+      if (::fork() == 0) {
+        ::close(1);
+        ::close(2);
+        ::sleep(10);
+        ::_exit(0);
+      }
     } else if (what == "limit the memory") {
       limit_memory();
+    } else if (what == "meet") {
+      meet();
+    } else if (what == "abort") {
+      std::abort();
     } else if (what == "throw") {
       throw std::runtime_error("as told");
     } else if (what == "throw 42") {
@@ -86,8 +108,10 @@ class obedient : public kclxx::record_processor {
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
     } else if (what == "wait for stop") {
+      note("waits");
       while (!context_.stop_token().stop_requested()) std::this_thread::sleep_for(1ms);
       say("stopped");
+      note("stopped");
     } else if (what == "sleep until stopped") {
       const bool slept = context_.sleep_for(1h);
       say(slept ? "slept" : "woken by the stop token");
@@ -244,6 +268,17 @@ class obedient : public kclxx::record_processor {
     checkpointer.async_checkpoint(kclxx::sequence_position("1000"));
   }
 
+  // Returns once another shard of the process is here too.
+  static void meet() {
+    static std::atomic<int> arrived = 0;
+    const int target = (arrived++ / 2 + 1) * 2;
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (arrived < target) {
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nobody came");
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
   // What is in use, and 16 MB.
   static void limit_memory() {
     std::ifstream status("/proc/self/statm");
@@ -295,12 +330,14 @@ int main(int argc, char** argv) {
     if (argument == "hanging_log") {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
     }
+    if (argument == "never_share") options.sharing = kclxx::sharing_mode::never;
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
     if (argument == "longest_times") {
       options.checkpoint_interval = options.shutdown_retry_limit = options.grace_time =
           std::chrono::milliseconds::max();
     }
   }
+  note("start");
   std::printf("printed before run, not flushed");
   return kclxx::run<obedient>(options);
 }

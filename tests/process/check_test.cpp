@@ -100,6 +100,10 @@ TEST_CASE("a child of kclxx passes every check, and none is skipped", "[check]")
   must_pass_every_check({kclxx_child, "fast_retry"}, "throw", "cout");
 }
 
+TEST_CASE("a child of kclxx passes every check in a process that all rules share", "[check]") {
+  must_pass_every_check({KCLXX_SHARE, kclxx_child, "fast_retry"}, "throw", "cout");
+}
+
 TEST_CASE("a child that breaks a rule fails that rule's check", "[check]") {
   const words rules = all_rules();
   REQUIRE(rules.size() > 60);

@@ -241,7 +241,7 @@ TEST_CASE("a batch that is kept in automatic mode is warned of once", "[process]
   CHECK(count(daemon.stderr_so_far(), "use checkpoint_mode::manual") == 1);
 }
 
-TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process]") {
+TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][own-process]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
   SECTION("on the callbacks' thread") {
@@ -287,7 +287,8 @@ TEST_CASE("the longest durations mean never, and do not overflow", "[process]") 
   }
 }
 
-TEST_CASE("a checkpointer in a static object can be used while the process exits", "[process]") {
+TEST_CASE("a checkpointer in a static object can be used while the process exits",
+          "[process][own-process]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
   daemon.records({"checkpoint in a static object"}, 5);
@@ -359,7 +360,8 @@ TEST_CASE("the null checkpoint at a shard's end is retried, and no status follow
   }
 }
 
-TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back", "[process][P6]") {
+TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
+          "[process][own-process][P6]") {
   scripted_daemon daemon({child, "at_once"});
   start(daemon);
   daemon.records({"small"});

@@ -258,7 +258,7 @@ TEST_CASE("an empty batch is a call like any other", "[process][P18]") {
 }
 
 TEST_CASE("the names that the launcher exports reach the processor, others are not known",
-          "[process][P34]") {
+          "[process][own-process][P34]") {
   scripted_daemon told({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
   start(told);
   told.await_stderr("shard shardId-000000000007 of orders");

@@ -177,7 +177,8 @@ TEST_CASE("an input that cannot be read ends the process with one line", "[proce
 }
 
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer needs more address space than there is
-TEST_CASE("without memory for a line the process leaves, and whatever waits fails", "[process]") {
+TEST_CASE("without memory for a line the process leaves, and whatever waits fails",
+          "[process][own-process]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
   std::string expected;

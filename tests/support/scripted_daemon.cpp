@@ -2,6 +2,7 @@
 #include "support/scripted_daemon.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +58,8 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   const pipe_ends out = make_pipe();
   const pipe_ends err = make_pipe();
   std::vector<std::string> words = command;
+  if (const char* launcher = std::getenv("KCLXX_TEST_LAUNCHER"))
+    words.insert(words.begin(), launcher);
   std::vector<std::string> variables = options.environment;
   for (char** variable = environ; *variable != nullptr; ++variable)
     variables.emplace_back(*variable);
@@ -211,11 +214,28 @@ int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-void scripted_daemon::drain_stderr() {
+/// True at its end.
+bool scripted_daemon::drain_stderr() {
   char bytes[4096];
-  for (ssize_t n = 0; (n = ::read(error_, bytes, sizeof bytes)) > 0;) {
+  ssize_t n = 0;
+  while ((n = ::read(error_, bytes, sizeof bytes)) > 0) {
     stderr_.append(bytes, static_cast<std::size_t>(n));
   }
+  return n == 0;
+}
+
+void scripted_daemon::await_end_of_stderr() {
+  const auto deadline = clock::now() + answer_limit;
+  while (!drain_stderr()) {
+    if (clock::now() > deadline) fail("stderr is held open");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+void scripted_daemon::kill() {
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
 }
 
 std::string scripted_daemon::stderr_so_far() {

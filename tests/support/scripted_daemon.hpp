@@ -18,7 +18,8 @@ class dialogue_error : public std::runtime_error {
 };
 
 /// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
-/// it. Each wait has a time limit; a child that is left is killed, by its id.
+/// it. Each wait has a time limit; a child that is left is killed, by its id. With
+/// KCLXX_TEST_LAUNCHER in the environment, that program is started with the command as arguments.
 class scripted_daemon {
  public:
   struct start_options {
@@ -66,6 +67,10 @@ class scripted_daemon {
   /// What the child has written to stderr so far; waits until it has `text`.
   std::string await_stderr(std::string_view text);
   [[nodiscard]] std::string stderr_so_far();
+  /// Reads stderr until nobody has it open.
+  void await_end_of_stderr();
+  /// kill -9, of the child alone.
+  void kill();
   [[nodiscard]] std::size_t resident_kib() const;
   /// How often the child's threads have waited so far.
   [[nodiscard]] std::size_t wake_ups() const;
@@ -73,7 +78,7 @@ class scripted_daemon {
  private:
   bool fill(std::chrono::milliseconds limit);
   [[noreturn]] void fail(const std::string& what);
-  void drain_stderr();
+  bool drain_stderr();
 
   pid_t pid_ = -1;
   int input_ = -1;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/stdio_guard.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+
+#include "io/private_descriptors.hpp"
 
 namespace kclxx::io {
 
@@ -22,25 +22,7 @@ void redirect(int from, int to, const char* step) {
   if (::dup2(from, to) == -1) fail(step);
 }
 
-// What a forked child has to close; written once, before there is a callback that could fork.
-std::atomic<int> private_input = -1;
-std::atomic<int> private_output = -1;
-std::atomic<unsigned> forks = 0;
-
-void leave_the_dialogue() noexcept {
-  ++forks;
-  ::close(private_input);
-  ::close(private_output);
-  private_input = private_output = -1;
-}
-
 }  // namespace
-
-unsigned fork_count() noexcept {
-  static const int watched = ::pthread_atfork(nullptr, nullptr, leave_the_dialogue);
-  static_cast<void>(watched);
-  return forks.load(std::memory_order_relaxed);
-}
 
 bool is_file(int fd) noexcept {
   struct stat status {};
@@ -65,28 +47,35 @@ stdio_guard::stdio_guard() {
   redirect(null, STDIN_FILENO, "stdin cannot be led to /dev/null");
   if (null != STDERR_FILENO) ::close(null);
   redirect(STDERR_FILENO, STDOUT_FILENO, "stdout cannot be led to stderr");
-  // With a buffer of its own: glibc flushes what is in the old one, and would not notice newlines
-  // in a stream that was printed to before.
-  static char buffer[BUFSIZ];
-  std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
-
-  private_input = input_;
-  private_output = output_;
-  static_cast<void>(fork_count());
+  buffer_stdout_by_line();
+  keep_private(input_);
+  keep_private(output_);
   input_is_terminal_ = ::isatty(input_) == 1;
   input_is_file_ = is_file(input_);
+  enlarge_pipe(input_);
+}
+
+stdio_guard::~stdio_guard() {
+  forget_private(input_);
+  forget_private(output_);
+  ::close(input_);
+  ::close(output_);
+}
+
+void enlarge_pipe(int fd) noexcept {
 #if defined(F_SETPIPE_SZ)
   // Fewer and larger reads of a large batch. Not more: 1 MiB was measured to bring nothing beyond
   // this, while a user's pipes may have 64 MiB in all, and when that is used up every new pipe of
   // the user, the daemon's too, has 8 KiB.
-  ::fcntl(input_, F_SETPIPE_SZ, 1 << 18);
+  ::fcntl(fd, F_SETPIPE_SZ, 1 << 18);
 #endif
 }
 
-stdio_guard::~stdio_guard() {
-  private_input = private_output = -1;  // the numbers may be another file's soon
-  ::close(input_);
-  ::close(output_);
+void buffer_stdout_by_line() noexcept {
+  // With a buffer of its own: glibc flushes what is in the old one, and would not notice newlines
+  // in a stream that was printed to before.
+  static char buffer[BUFSIZ];
+  std::setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
 }
 
 }  // namespace kclxx::io

@@ -37,8 +37,10 @@ class stdio_guard {
 /// whose end does not mean that a daemon is gone. False for a terminal.
 [[nodiscard]] bool is_file(int fd) noexcept;
 
-/// How often this process and those that it was forked from were forked without exec since the
-/// first call: user code that returns after a fork returns twice.
-[[nodiscard]] unsigned fork_count() noexcept;
+/// Room for a larger part of a batch; nothing when it is no pipe, or the user has no more room.
+void enlarge_pipe(int fd) noexcept;
+
+/// As stdio_guard leaves stdout: with a buffer of its own, written at each end of a line.
+void buffer_stdout_by_line() noexcept;
 
 }  // namespace kclxx::io

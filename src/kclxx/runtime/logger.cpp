@@ -2,7 +2,6 @@
 #include "runtime/logger.hpp"
 
 #include <string>
-#include <unistd.h>
 
 #include "io/line_writer.hpp"
 
@@ -24,13 +23,13 @@ const char* name(log_level level) {
 
 }  // namespace
 
-void log_to_stderr(const log_entry& entry) noexcept {
+void log_to(int descriptor, const log_entry& entry) noexcept {
   try {
     std::string line = "kclxx";
     if (!entry.shard_id.empty()) line.append(" ").append(entry.shard_id);
     line.append(name(entry.level)).append(entry.text).append("\n");
-    // A closed stderr must not end the shard.
-    static_cast<void>(io::write_all(STDERR_FILENO, line));
+    // A closed descriptor must not end the shard.
+    static_cast<void>(io::write_all(descriptor, line));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
   }
 }

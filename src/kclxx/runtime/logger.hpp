@@ -5,10 +5,10 @@
 
 namespace kclxx::runtime {
 
-/// Writes a message to stderr as one line ("kclxx shardId-000000000003 warning: ..."), unbuffered,
-/// so that std::_Exit loses nothing.
+/// Writes a message to a descriptor as one line ("kclxx shardId-000000000003 warning: ..."),
+/// unbuffered, so that std::_Exit loses nothing.
 ///
 /// Thread safety: any thread; lines are not mixed.
-void log_to_stderr(const log_entry& entry) noexcept;
+void log_to(int descriptor, const log_entry& entry) noexcept;
 
 }  // namespace kclxx::runtime

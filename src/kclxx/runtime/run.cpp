@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 #include <kclxx/run.hpp>
@@ -15,6 +16,7 @@
 #include "io/stdio_guard.hpp"
 #include "runtime/logger.hpp"
 #include "runtime/shard_runtime.hpp"
+#include "sharing/resident.hpp"
 
 namespace kclxx {
 
@@ -32,7 +34,11 @@ void log(const run_options& options, log_level level, const std::string& text) {
     if (options.log) return options.log(entry);
   } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
   }
-  runtime::log_to_stderr(entry);
+  runtime::log_to(STDERR_FILENO, entry);
+}
+
+void log_failure(const run_options& options, const std::exception& error) {
+  log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
 }
 
 exit_status serve(runtime::shard_runtime::configuration with, processor_factory make_processor,
@@ -42,9 +48,61 @@ exit_status serve(runtime::shard_runtime::configuration with, processor_factory 
                                                                 std::move(make_processor), options);
     return shard->serve();
   } catch (const std::exception& error) {
-    log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
+    log_failure(options, error);
     return exit_status::start_failed;
   }
+}
+
+/// A shard that kclxx-share has handed over.
+class handed_session final : public sharing::shard_session {
+ public:
+  handed_session(const sharing::handed_shard& shard, const processor_factory& make_processor,
+                 const run_options& options)
+      : runtime_(std::make_shared<runtime::shard_runtime>(configuration(shard), make_processor,
+                                                          options)),
+        options_(options) {}
+
+  exit_status serve() override {
+    try {
+      return runtime_->serve();
+    } catch (const std::exception& error) {
+      log_failure(options_, error);
+      return exit_status::start_failed;
+    }
+  }
+  void end_input() override { runtime_->end_input(); }
+
+ private:
+  static runtime::shard_runtime::configuration configuration(const sharing::handed_shard& shard) {
+    shard_context::fields names;
+    names.stream_name = shard.variable("KCLXX_STREAM_NAME");
+    names.application_name = shard.variable("KCLXX_APPLICATION_NAME");
+    names.worker_id = shard.variable("KCLXX_WORKER_ID");
+    io::enlarge_pipe(shard.input.get());
+    return {shard.input.get(), shard.output.get(),
+            shard.error.get(), io::is_file(shard.input.get()),
+            std::move(names),  nullptr};
+  }
+
+  std::shared_ptr<runtime::shard_runtime> runtime_;
+  const run_options& options_;
+};
+
+/// As the process of all shards that its launchers hand over.
+exit_status serve_shards(sharing::resident_start start, const processor_factory& make_processor,
+                         const run_options& options) {
+  if (options.sharing == sharing_mode::never) {
+    sharing::refuse_shards(start, "run_options::sharing is never");
+    return exit_status::ok;
+  }
+  io::outlive_signals();
+  const exit_status status =
+      sharing::serve_shards(std::move(start), [&](const sharing::handed_shard& shard) {
+        return std::make_unique<handed_session>(shard, make_processor, options);
+      });
+  // A thread that was abandoned uses what the end of main destroys.
+  if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
+  return status;
 }
 
 }  // namespace
@@ -55,8 +113,9 @@ exit_status serve(const transport& over, processor_factory make_processor,
   names.stream_name = over.stream_name;
   names.application_name = over.application_name;
   names.worker_id = over.worker_id;
-  return serve({over.input, over.output, io::is_file(over.input), std::move(names), nullptr},
-               std::move(make_processor), options);
+  return serve(
+      {over.input, over.output, over.log, io::is_file(over.input), std::move(names), nullptr},
+      std::move(make_processor), options);
 }
 
 int run(processor_factory make_processor, const run_options& options) {
@@ -64,6 +123,9 @@ int run(processor_factory make_processor, const run_options& options) {
   std::optional<io::stdio_guard> stdio;
   try {
     if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
+    if (auto start = sharing::started_as_resident()) {
+      return static_cast<int>(serve_shards(std::move(*start), make_processor, options));
+    }
     stdio.emplace();
     if (stdio->input_is_terminal()) {
       log(options, log_level::info, "stdin is a terminal: type a daemon's lines; Ctrl-D ends it");
@@ -71,7 +133,7 @@ int run(processor_factory make_processor, const run_options& options) {
       io::outlive_signals();
     }
   } catch (const std::exception& error) {
-    log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
+    log_failure(options, error);
     return static_cast<int>(exit_status::start_failed);
   }
   shard_context::fields names;
@@ -79,8 +141,8 @@ int run(processor_factory make_processor, const run_options& options) {
   names.application_name = environment("KCLXX_APPLICATION_NAME");
   names.worker_id = environment("KCLXX_WORKER_ID");
   return static_cast<int>(
-      serve({stdio->input(), stdio->output(), stdio->input_is_file(), std::move(names),
-             [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
+      serve({stdio->input(), stdio->output(), STDERR_FILENO, stdio->input_is_file(),
+             std::move(names), [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
             std::move(make_processor), options));
 }
 

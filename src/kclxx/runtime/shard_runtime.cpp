@@ -100,6 +100,11 @@ exit_status shard_runtime::serve() {
   return status;
 }
 
+void shard_runtime::end_input() {
+  on_end_of_input(false, 0);
+  leave_if_stuck();
+}
+
 void shard_runtime::left(exit_status) {
   call_.reset();
   timers_.end();
@@ -126,12 +131,14 @@ void shard_runtime::leave_stuck(const char* why) {
   if (why != nullptr) post_log({log_level::error, shard, why});
   lock.unlock();
   if (!tasks_.drain(clock::now() + last_logs)) {
-    log_to_stderr({log_level::error, shard,
-                   "a log function or a checkpoint handler did not return within the grace time"});
+    log_to(with_.log,
+           {log_level::error, shard,
+            "a log function or a checkpoint handler did not return within the grace time"});
   }
   if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
   tasks_.abandon();
   lock.lock();
+  with_.log = STDERR_FILENO;  // the others' owner closes them
   is_stuck_ = true;
   is_done_.notify_all();
 }
@@ -142,7 +149,7 @@ void shard_runtime::fail(const std::string& why) noexcept {
     driver_.on_failure(exit_status::resource_failure, why);
   } catch (...) {
     try {
-      log_to_stderr({log_level::error, {}, why});
+      log_to(with_.log, {log_level::error, {}, why});
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the line either
     }
     if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
@@ -157,17 +164,17 @@ void shard_runtime::write_log(log_level level, std::string text) {
 }
 
 void shard_runtime::post_log(const log_entry& entry) {
-  if (!log_function_) return log_to_stderr(entry);
+  if (!log_function_) return log_to(with_.log, entry);
   try {
-    tasks_.post([write = log_function_, entry] {
+    tasks_.post([write = log_function_, entry, log = with_.log] {
       try {
         write(entry);
       } catch (...) {
-        log_to_stderr(entry);
+        log_to(log, entry);
       }
     });
   } catch (const std::exception&) {  // no thread, no memory
-    log_to_stderr(entry);
+    log_to(with_.log, entry);
   }
 }
 
@@ -413,9 +420,10 @@ void shard_runtime::run_timer(std::unique_lock<std::mutex>& lock,
 /// User code that forked without exec has returned in the copy, where this is the only thread.
 void shard_runtime::leave_if_forked() const {
   if (io::fork_count() == fork_count_) return;
-  log_to_stderr({log_level::error, shard_id_,
-                 "a forked copy of the process returned from user code and leaves; end it there "
-                 "with exec or _exit"});
+  log_to(STDERR_FILENO,
+         {log_level::error, shard_id_,
+          "a forked copy of the process returned from user code and leaves; end it there "
+          "with exec or _exit"});
   std::_Exit(static_cast<int>(exit_status::daemon_gone));
 }
 

@@ -23,8 +23,8 @@
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "io/input_poll.hpp"
+#include "io/private_descriptors.hpp"
 #include "io/reactor.hpp"
-#include "io/stdio_guard.hpp"
 #include "runtime/line_input.hpp"
 #include "runtime/task_thread.hpp"
 
@@ -53,6 +53,7 @@ class shard_runtime final : public shard_service,
   struct configuration {
     int input;
     int output;
+    int log;  // for lines, where there is no run_options::log
     bool input_is_file;
     shard_context::fields names;  // of stream, application and worker
     /// What a session does that cannot end since user code does not return. Empty: serve() returns
@@ -67,6 +68,8 @@ class shard_runtime final : public shard_service,
   /// Runs the session to its end; callbacks run on this thread when there is a leave_process, else
   /// on one of their own. Call it once.
   exit_status serve();
+  /// As if the input had ended, though it may be open. Any thread, until serve() has returned.
+  void end_input();
 
   // shard_service
   void submit(const std::optional<sequence_position>& position,

@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <unistd.h>
-#include <utility>
+#include "io/descriptor.hpp"
 
 namespace kclxx::tool {
 
-/// Owns a file descriptor; -1 is none.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~descriptor() { close(); }
-
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  /// Gives it up without closing it.
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-  [[nodiscard]] bool is_open() const noexcept { return fd_ != -1; }
-  /// False: errno has what of the writing failed after all.
-  bool close() noexcept { return !is_open() || ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_ = -1;
-};
+using io::descriptor;
 
 }  // namespace kclxx::tool

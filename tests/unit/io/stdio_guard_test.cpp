@@ -9,6 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "io/private_descriptors.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
 

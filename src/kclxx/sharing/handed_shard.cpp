@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/handed_shard.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace kclxx::sharing {
+
+namespace {
+
+constexpr std::size_t descriptor_count = 3;
+
+/// All that came, also when it is more than what is wanted: they are open here by now.
+std::vector<io::descriptor> descriptors_in(msghdr& message) {
+  std::vector<io::descriptor> all;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(one) + i * sizeof(int), sizeof fd);
+      all.emplace_back(fd);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> variables_in(std::string_view text) {
+  std::vector<std::string> all;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find('\0'));
+    all.emplace_back(one);
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+  }
+  return all;
+}
+
+bool send(int connection, const reply_message& reply) noexcept {
+  ssize_t sent = -1;
+  do {
+    sent = ::send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent == -1 && errno == EINTR);
+  return sent != -1;
+}
+
+reply_message reply_of(message_kind kind) noexcept {
+  reply_message reply;
+  reply.header.kind = kind;
+  return reply;
+}
+
+}  // namespace
+
+std::optional<std::string> handed_shard::variable(std::string_view name) const {
+  for (const std::string& one : variables) {
+    if (one.size() > name.size() + 1 && one.starts_with(name) && one[name.size()] == '=') {
+      return one.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
+                                                           const process_identity& daemon) {
+  std::string packet(sizeof(shard_message) + max_variables, '\0');
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(descriptor_count * sizeof(int))> control{};
+  iovec piece{packet.data(), packet.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t size = -1;
+  do {
+    size = ::recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (size == -1 && errno == EINTR);
+  if (size <= 0) return nothing{};
+  packet.resize(static_cast<std::size_t>(size));
+  auto descriptors = descriptors_in(message);
+
+  message_header header;
+  if (packet.size() < sizeof header) return nothing{};
+  std::memcpy(&header, packet.data(), sizeof header);
+  static const message_header expected;
+  if (!std::equal(std::begin(header.magic), std::end(header.magic), expected.magic)) {
+    return nothing{};
+  }
+  if (header.version != hand_over_version) {
+    return refusal{"kclxx-share has version " + std::to_string(header.version) +
+                   " of the hand-over, and the program has version " +
+                   std::to_string(hand_over_version)};
+  }
+  shard_message shard;
+  if (header.kind != message_kind::shard || packet.size() < sizeof shard) return nothing{};
+  std::memcpy(&shard, packet.data(), sizeof shard);
+  if (shard.daemon != daemon) return refusal{"it serves another daemon"};
+  if (descriptors.size() != descriptor_count || (message.msg_flags & MSG_CTRUNC) != 0) {
+    return refusal{"it has no room for three more descriptors (ulimit -n)"};
+  }
+  return handed_shard{std::move(descriptors[0]), std::move(descriptors[1]),
+                      std::move(descriptors[2]),
+                      variables_in(std::string_view(packet).substr(sizeof shard))};
+}
+
+bool is_own_peer(int connection) noexcept {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         peer.uid == ::geteuid();
+}
+
+bool send_accepted(int connection) noexcept {
+  reply_message reply = reply_of(message_kind::accepted);
+  reply.process = ::getpid();
+  return send(connection, reply);
+}
+
+bool send_refused(int connection, const std::string& reason) noexcept {
+  reply_message reply = reply_of(message_kind::refused);
+  reason.copy(reply.reason, sizeof reply.reason - 1);
+  return send(connection, reply);
+}
+
+bool send_ended(int connection, int status) noexcept {
+  reply_message reply = reply_of(message_kind::ended);
+  reply.status = status;
+  return send(connection, reply);
+}
+
+}  // namespace kclxx::sharing

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/resident.hpp"
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+
+#include "base/overloaded.hpp"
+#include "io/private_descriptors.hpp"
+#include "io/signals.hpp"
+#include "sharing/process_output.hpp"
+
+namespace kclxx::sharing {
+
+namespace asio = boost::asio;
+using asio::posix::stream_descriptor;
+
+namespace {
+
+constexpr const char* no_descriptors = "it has no more descriptors (ulimit -n)";
+
+/// Open as long as it lives, and closed in a copy of the process.
+class private_descriptor {
+ public:
+  explicit private_descriptor(io::descriptor&& fd) : fd_(std::move(fd)) {
+    io::keep_private(fd_.get());
+  }
+  private_descriptor(const private_descriptor&) = delete;
+  private_descriptor& operator=(const private_descriptor&) = delete;
+  ~private_descriptor() { close(); }
+
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  void close() noexcept {
+    if (fd_.is_open()) io::forget_private(fd_.get());
+    fd_.close();
+  }
+
+ private:
+  io::descriptor fd_;
+};
+
+/// A launcher, and the session of its shard once it has handed it over.
+struct connection {
+  connection(io::descriptor&& fd, asio::io_context& context)
+      : socket(std::move(fd)), watch(context, socket.get()) {}
+
+  private_descriptor socket;
+  stream_descriptor watch;
+  std::optional<handed_shard> shard;
+  int error = -1;  // the shard's
+  std::unique_ptr<shard_session> session;
+  std::thread thread;
+  bool is_dropped = false;
+};
+using connection_ptr = std::shared_ptr<connection>;
+
+/// The event loop: on it, all but the sessions.
+class resident {
+ public:
+  resident(resident_start start, const session_maker& make_session)
+      : start_(std::move(start)),
+        make_session_(make_session),
+        spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+        daemon_(context_, watch(start_.daemon).release()),
+        listening_(context_, start_.listening.get()) {
+    io::keep_private(start_.listening.get());
+    io::keep_private(start_.folder.get());
+    first_ = add(std::move(start_.connection));
+  }
+  ~resident() {
+    listening_.release();
+    io::forget_private(start_.listening.get());
+    io::forget_private(start_.folder.get());
+  }
+  resident(const resident&) = delete;
+  resident& operator=(const resident&) = delete;
+
+  exit_status run() {
+    accept();
+    daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
+    context_.run();
+    remove_socket(start_);
+    return is_stuck_ ? exit_status::callback_stuck : exit_status::ok;
+  }
+
+ private:
+  void accept() {
+    listening_.async_wait(stream_descriptor::wait_read, [this](auto error) {
+      if (error || is_daemon_gone_) return;
+      accept_one();
+      accept();
+    });
+  }
+
+  void accept_one() {
+    io::descriptor accepted(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!accepted.is_open() && (errno == EMFILE || errno == ENFILE)) {
+      // Its launcher executes the program itself; left alone, it would wait and keep this awake.
+      spare_.close();
+      accepted = io::descriptor(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      send_refused(accepted.get(), no_descriptors);
+      accepted.close();
+      spare_ = io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    } else if (accepted.is_open() && is_own_peer(accepted.get())) {
+      add(std::move(accepted));
+    }
+  }
+
+  connection_ptr add(io::descriptor&& fd) {
+    auto added = std::make_shared<connection>(std::move(fd), context_);
+    connections_.insert(added);
+    wait(added);
+    return added;
+  }
+
+  void wait(const connection_ptr& at) {
+    at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) {
+      if (at->is_dropped) return;
+      if (at->session) {
+        // A launcher has nothing more to say: it is gone, and with it who reads its stderr.
+        output_.remove(at->error);
+        at->session->end_input();
+      } else {
+        receive(at);
+      }
+    });
+  }
+
+  void receive(const connection_ptr& at) {
+    auto message = received(*at);
+    std::visit(overloaded{
+                   [&](handed_shard& shard) { start(at, std::move(shard)); },
+                   [&](const refusal& why) { refuse(at, why.reason); },
+                   [&](const nothing&) { drop(at); },
+               },
+               message);
+  }
+
+  std::variant<handed_shard, refusal, nothing> received(const connection& at) const {
+    try {
+      return receive_shard(at.socket.get(), start_.daemon);
+    } catch (const std::exception& error) {
+      return refusal{error.what()};
+    }
+  }
+
+  void start(const connection_ptr& at, handed_shard&& shard) {
+    try {
+      at->shard.emplace(std::move(shard));
+      for (const io::descriptor* fd : descriptors_of(*at)) io::keep_private(fd->get());
+      at->error = at->shard->error.get();
+      output_.add(at->error);
+      at->session = make_session_(*at->shard);
+      at->thread = std::thread([this, at] { serve(at); });
+    } catch (const std::exception& error) {
+      at->session.reset();
+      close_shard(*at);
+      return refuse(at, error.what());
+    }
+    if (first_ == at) first_.reset();
+    wait(at);
+  }
+
+  /// On the session's thread.
+  void serve(const connection_ptr& at) {
+    // The launcher keeps its descriptors until it knows that they are not needed any more.
+    exit_status status = exit_status::daemon_gone;
+    if (send_accepted(at->socket.get())) status = at->session->serve();
+    close_shard(*at);
+    send_ended(at->socket.get(), static_cast<int>(status));
+    asio::post(context_, [this, at, status] {
+      is_stuck_ = is_stuck_ || status == exit_status::callback_stuck;
+      at->thread.join();
+      drop(at);
+    });
+  }
+
+  static std::array<io::descriptor*, 3> descriptors_of(connection& of) {
+    return {&of.shard->input, &of.shard->output, &of.shard->error};
+  }
+
+  void close_shard(connection& of) {
+    output_.remove(of.error);
+    for (io::descriptor* fd : descriptors_of(of)) {
+      io::forget_private(fd->get());
+      fd->close();
+    }
+  }
+
+  void refuse(const connection_ptr& at, const std::string& reason) {
+    send_refused(at->socket.get(), reason);
+    drop(at);
+  }
+
+  void drop(const connection_ptr& at) {
+    if (first_ == at) {
+      first_.reset();
+      output_.no_shard_comes();
+    }
+    at->is_dropped = true;
+    at->watch.release();
+    at->socket.close();
+    at->session.reset();
+    connections_.erase(at);
+    if (is_daemon_gone_ && connections_.empty()) context_.stop();
+  }
+
+  /// The pipes have ended by that, unless another process has them open.
+  void on_daemon_gone() {
+    is_daemon_gone_ = true;
+    for (const connection_ptr& at : std::vector(connections_.begin(), connections_.end())) {
+      if (at->session) {
+        at->session->end_input();
+      } else {
+        drop(at);
+      }
+    }
+    if (connections_.empty()) context_.stop();
+  }
+
+  resident_start start_;
+  const session_maker& make_session_;
+  asio::io_context context_{1};
+  process_output output_;
+  io::descriptor spare_;
+  stream_descriptor daemon_;
+  stream_descriptor listening_;
+  std::unordered_set<connection_ptr> connections_;
+  connection_ptr first_;  // the launcher that started this process, until it hands its shard over
+  bool is_daemon_gone_ = false;
+  bool is_stuck_ = false;
+};
+
+}  // namespace
+
+exit_status serve_shards(resident_start start, const session_maker& make_session) {
+  return resident(std::move(start), make_session).run();
+}
+
+void refuse_shards(const resident_start& start, const std::string& reason) noexcept {
+  remove_socket(start);
+  pollfd look{start.connection.get(), POLLIN, 0};
+  ::poll(&look, 1, -1);
+  send_refused(start.connection.get(), reason);
+}
+
+}  // namespace kclxx::sharing

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/identity.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/descriptor.hpp"
+
+namespace kclxx::share {
+
+namespace {
+
+bool is_program(const char* path) {
+  struct stat status {};
+  return ::stat(path, &status) == 0 && S_ISREG(status.st_mode) && ::access(path, X_OK) == 0;
+}
+
+/// FNV-1a: names are told apart, nobody is kept out by it.
+class hash {
+ public:
+  void add(const void* bytes, std::size_t size) {
+    const auto* at = static_cast<const unsigned char*>(bytes);
+    for (std::size_t i = 0; i < size; ++i) value_ = (value_ ^ at[i]) * 0x100000001b3U;
+  }
+  void add(const char* text) { add(text, std::strlen(text) + 1); }
+  void add(std::uint64_t number) { add(&number, sizeof number); }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+void add_file(hash& to, const char* path) {
+  struct stat status {};
+  if (::stat(path, &status) == -1) return;
+  to.add(status.st_dev);
+  to.add(status.st_ino);
+}
+
+/// The start of a process, or 0.
+std::uint64_t start_of(std::uint64_t id) {
+  char text[1024];
+  std::snprintf(text, sizeof text, "/proc/%llu/stat", static_cast<unsigned long long>(id));
+  const io::descriptor file(::open(text, O_RDONLY | O_CLOEXEC));
+  const ssize_t size = ::read(file.get(), text, sizeof text - 1);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  // The second field is a name in parentheses, which may contain anything; this is field 22.
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+}
+
+}  // namespace
+
+bool find_program(char** arguments, program& found) {
+  found.arguments = arguments;
+  const std::string_view name = arguments[0];
+  if (name.empty() || name.size() >= sizeof found.path) return false;
+  if (name.find('/') != std::string_view::npos) {
+    std::memcpy(found.path, name.data(), name.size() + 1);
+    return is_program(found.path);
+  }
+  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads
+  std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
+  for (;;) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    const int size = std::snprintf(found.path, sizeof found.path, "%.*s/%s",
+                                   folder.empty() ? 1 : static_cast<int>(folder.size()),
+                                   folder.empty() ? "." : folder.data(), name.data());
+    if (size > 0 && static_cast<std::size_t>(size) < sizeof found.path && is_program(found.path)) {
+      return true;
+    }
+    if (folder.size() == folders.size()) return false;
+    folders.remove_prefix(folder.size() + 1);
+  }
+}
+
+void become(const program& what, char** environment) {
+  ::execve(what.path, what.arguments, environment);
+  if (errno != ENOEXEC) return;
+  std::size_t count = 0;
+  while (what.arguments[count] != nullptr) ++count;
+  auto** with_shell = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
+  if (with_shell == nullptr) return;
+  static char shell[] = "/bin/sh";
+  static program with_path = what;
+  with_shell[0] = shell;
+  with_shell[1] = with_path.path;
+  for (std::size_t i = 1; i < count; ++i) with_shell[i + 1] = what.arguments[i];
+  ::execve(shell, with_shell, environment);
+}
+
+bool find_daemon(sharing::process_identity& daemon) {
+  daemon.id = static_cast<std::uint64_t>(::getppid());
+  daemon.start = daemon.id == 0 ? 0 : start_of(daemon.id);
+  return daemon.start != 0 && static_cast<std::uint64_t>(::getppid()) == daemon.id;
+}
+
+bool is_running(const sharing::process_identity& process) {
+  return start_of(process.id) == process.start;
+}
+
+std::uint64_t hash_of(const program& what, char** environment) {
+  hash all;
+  all.add(what.path);
+  struct stat file {};
+  if (::stat(what.path, &file) == 0) {
+    all.add(file.st_dev);
+    all.add(file.st_ino);
+    all.add(static_cast<std::uint64_t>(file.st_size));
+    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
+    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
+  }
+  for (char** one = what.arguments; *one != nullptr; ++one) all.add(*one);
+  add_file(all, ".");
+  // Containers may share a folder, and each has a process 1.
+  add_file(all, "/proc/self/ns/pid");
+  // In any order.
+  std::uint64_t variables = 0;
+  for (char** one = environment; *one != nullptr; ++one) {
+    if (is_shard_variable(*one)) continue;
+    hash variable;
+    variable.add(*one);
+    variables += variable.value();
+  }
+  all.add(variables);
+  return all.value();
+}
+
+bool is_shard_variable(const char* variable) {
+  return std::strncmp(variable, sharing::shard_variables, sizeof sharing::shard_variables - 1) == 0;
+}
+
+}  // namespace kclxx::share

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <utility>
+
+#include "io/descriptor.hpp"
+#include "share/identity.hpp"
+#include "share/meeting_place.hpp"
+
+namespace kclxx::share {
+
+/// The process of the program that serves all shards, as the launcher of one sees it.
+class resident {
+ public:
+  /// One that another launcher has started.
+  explicit resident(io::descriptor&& connection) : connection_(std::move(connection)) {}
+  /// Starts the program, to listen there. Errors: `why`.
+  resident(const program& what, const sharing::process_identity& daemon, const meeting_place& place,
+           const meeting_place::found& socket, char** environment, failure& why);
+
+  enum class answer {
+    accepted,
+    refused,  // with `why`
+    none,     // it is gone, and has touched nothing
+  };
+  /// Offers the descriptors 0, 1 and 2, and waits for the answer. While the program starts, that
+  /// may take long.
+  answer offer_shard(const sharing::process_identity& daemon, char** environment, failure& why);
+
+  /// Waits until the shard has ended. Returns the status to leave with; -1: the resident is gone.
+  [[nodiscard]] int wait_for_end() const;
+
+  /// One that has gone may still be on its way: until it has closed its socket, for a second.
+  void wait_for_exit() const;
+
+ private:
+  io::descriptor connection_;
+  pid_t process_ = -1;  // if it is known
+};
+
+}  // namespace kclxx::share

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each case runs in a forked copy: descriptors 1 and 2 belong to the process.
+#include "sharing/process_output.hpp"
+
+#include <array>
+#include <cstdio>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/forked.hpp"
+
+namespace kclxx::sharing {
+
+namespace {
+
+/// The stderr of a shard.
+class error_pipe {
+ public:
+  error_pipe() {
+    if (::pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) == -1) throw std::runtime_error("pipe2");
+  }
+  [[nodiscard]] int write_end() const { return ends_[1]; }
+  std::string text() {
+    std::array<char, 256> bytes{};
+    const ssize_t n = ::read(ends_[0], bytes.data(), bytes.size());
+    return {bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  }
+  /// Whether nobody has the write end any more.
+  bool has_ended() {
+    ::close(ends_[1]);
+    char byte = 0;
+    return ::read(ends_[0], &byte, 1) == 0;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TEST_CASE("prints go to the starter's stderr first, then to the oldest shard's", "[sharing]") {
+  const auto result = test::in_forked_copy([] {
+    process_output output;
+    print("start\n");
+    error_pipe first;
+    error_pipe second;
+    output.add(first.write_end());
+    output.add(second.write_end());
+    print("one\n");
+    bool holds = first.text() == "one\n";
+    output.remove(first.write_end());
+    print("two\n");
+    holds = holds && second.text() == "two\n" && first.has_ended();
+    output.remove(second.write_end());
+    print("lost\n");
+    holds = holds && second.has_ended();
+    return holds ? 0 : 1;
+  });
+  CHECK(result.status == 0);
+  CHECK(result.out + result.err == "start\n");
+}
+
+TEST_CASE("the shard that is not the oldest may end first", "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          process_output output;
+          error_pipe first;
+          error_pipe second;
+          output.add(first.write_end());
+          output.add(second.write_end());
+          output.remove(second.write_end());
+          output.remove(second.write_end());
+          print("one\n");
+          return first.text() == "one\n" && second.has_ended() ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("the rest of a line goes where its beginning went", "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          process_output output;
+          error_pipe first;
+          output.add(first.write_end());
+          std::fputs("no newline", stdout);
+          output.remove(first.write_end());
+          return first.text() == "no newline" ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("a starter that is gone is not held open", "[sharing]") {
+  const auto result = test::in_forked_copy([] {
+    error_pipe starter;
+    ::dup2(starter.write_end(), STDERR_FILENO);
+    ::dup2(starter.write_end(), STDOUT_FILENO);
+    process_output output;
+    output.no_shard_comes();
+    print("lost\n");
+    return starter.has_ended() ? 0 : 1;
+  });
+  CHECK(result.status == 0);
+}
+
+}  // namespace kclxx::sharing
