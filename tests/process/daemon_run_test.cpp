@@ -60,6 +60,16 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
   CHECK(contains(run.out, "logging\n<?xml"));
 }
 
+TEST_CASE("run --share puts kclxx-share, which lies beside the tool, in front of the program",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto run = box.kclxx({"daemon", "run", "--share", "a.properties", "--jars", "jars"});
+  CHECK(run.status == 0);
+  CHECK(contains(run.out, "properties\nexecutableName=" KCLXX_SHARE "\\ /bin/true\n"));
+  CHECK_FALSE(contains(run.err, "problem"));
+}
+
 TEST_CASE("a worker id is made when there is none, for the daemon and its children",
           "[daemon][run]") {
   const sandbox box;

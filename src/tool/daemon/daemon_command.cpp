@@ -45,6 +45,9 @@ void add_launch_options(CLI::App& command, daemon_options& options) {
                   "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
                   "java.util.logging file")
       ->type_name("FILE");
+  command.add_flag(
+      "--share", options.is_shared,
+      "One process of the program for all shards: kclxx-share in front of executableName");
   auto* const jars =
       command.add_option("--jars", options.jars, "The folder with the daemon's jars")
           ->type_name("DIR");

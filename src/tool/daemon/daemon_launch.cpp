@@ -82,6 +82,28 @@ tool::launch_settings settings_for(const daemon_options& options) {
   return settings;
 }
 
+/// kclxx-share, which is installed beside this program.
+std::string find_launcher() {
+  const std::string here =
+      std::filesystem::read_symlink("/proc/self/exe").replace_filename("kclxx-share").string();
+  const std::string launcher = look_at_program(here) == executable_state::ok
+                                   ? here
+                                   : find_program("kclxx-share").value_or("");
+  if (launcher.empty()) cannot_set_up("kclxx-share is neither beside this program nor in PATH");
+  const std::string path = std::filesystem::absolute(launcher).string();
+  if (path.find(' ') != std::string::npos) {
+    cannot_set_up(path + " has a blank, at which the daemon splits executableName");
+  }
+  return path;
+}
+
+/// What the daemon is to read.
+tool::properties effective_properties(const daemon_options& options) {
+  tool::properties all = read_properties(options);
+  if (options.is_shared) tool::share_children(all, find_launcher());
+  return all;
+}
+
 /// A file in memory that only this process, and what it becomes, can reach: it is gone with the
 /// process, however that ends.
 std::string file_in_memory(const char* name, std::string_view text) {
@@ -139,7 +161,7 @@ tool::host this_host() {
 }
 
 void run_daemon(const daemon_options& options) {
-  tool::properties all = read_properties(options);
+  tool::properties all = effective_properties(options);
   tool::launch_settings settings = settings_for(options);
   mention_diagnostics(options, all);
   tool::settle_worker_id(all, options.which(), new_worker_id());
@@ -154,7 +176,7 @@ void run_daemon(const daemon_options& options) {
 }
 
 void print_daemon_command(const daemon_options& options) {
-  tool::properties all = read_properties(options);
+  tool::properties all = effective_properties(options);
   tool::launch_settings settings = settings_for(options);
   tool::settle_worker_id(all, options.which(), new_worker_id());
   std::vector<tool::inline_file> files{{3, tool::write_properties(all)}};

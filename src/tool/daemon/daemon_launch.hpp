@@ -17,7 +17,8 @@ struct daemon_options {
   std::string jars;   ///< empty: those in the cache
   std::string cache;  ///< empty: the user's
   std::string heap;
-  std::string logging;  ///< empty: the one that comes with the tool
+  std::string logging;     ///< empty: the one that comes with the tool
+  bool is_shared = false;  ///< one process of the program for all shards
   std::vector<std::string> java_options;
 
   [[nodiscard]] tool::kcl_version which() const { return static_cast<tool::kcl_version>(kcl); }

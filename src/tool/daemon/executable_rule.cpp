@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// executableName: split at blanks, with no quoting, no shell, no variables.
+// executableName: split at blanks, with no quoting, no shell, no variables. After kclxx-share comes
+// the program.
 #include <string>
 
 #include "tool/daemon/diagnostics.hpp"
@@ -25,21 +26,42 @@ std::string relative_note(const std::string& program) {
   return " A relative path starts at the daemon's working directory; this check took its own.";
 }
 
+/// Without its first word.
+std::string rest_of(const std::string& command) {
+  const auto end = command.find(' ');
+  const auto next = command.find_first_not_of(' ', end);
+  return next == std::string::npos ? "" : command.substr(next);
+}
+
+bool is_launcher(const std::string& program) {
+  return program == "kclxx-share" || program.ends_with("/kclxx-share");
+}
+
 }  // namespace
 
 void check_executable(const properties& all, const executable_look& look,
                       std::vector<diagnostic>& to) {
   const property* const place = find(all, "executableName");
   if (place == nullptr) return;
-  const std::string program = place->value.substr(0, place->value.find(' '));
+  std::string command = place->value;
+  std::string program = command.substr(0, command.find(' '));
   if (program.empty()) return;  // an empty value is reported as missing
   const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
     to.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
+  if (is_launcher(program) && look(program) == executable_state::ok) {
+    command = rest_of(command);
+    if (command.starts_with("-- ")) command = rest_of(command);
+    program = command.substr(0, command.find(' '));
+    if (program.empty()) {
+      return say("names kclxx-share and no program", no_child,
+                 "Write the program and its arguments after it.");
+    }
+  }
   const executable_state state = look(program);
   if (state == executable_state::ok) return;
-  if (const std::string meant = path_with_blanks(place->value, look); !meant.empty()) {
+  if (const std::string meant = path_with_blanks(command, look); !meant.empty()) {
     say("names \"" + meant + "\", which has a blank",
         "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",
         "Use a path without blanks; a symbolic link will do.");

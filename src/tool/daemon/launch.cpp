@@ -28,6 +28,15 @@ std::string settle_worker_id(properties& all, kcl_version which, const std::stri
   return id;
 }
 
+void share_children(properties& all, const std::string& launcher) {
+  for (property& one : all) {
+    if (one.key != "executableName") continue;
+    const std::string program = one.value.substr(0, one.value.find(' '));
+    if (program == "kclxx-share" || program.ends_with("/kclxx-share")) continue;
+    one.value.insert(0, launcher + " ");
+  }
+}
+
 std::string stream_name(const properties& all, kcl_version which) {
   const std::string arn = which == kcl_version::kcl1 ? "" : value_of(all, "streamArn", which);
   const auto slash = arn.find('/');

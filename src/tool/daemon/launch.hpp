@@ -33,6 +33,9 @@ std::string settle_worker_id(properties& all, kcl_version which, const std::stri
 /// The stream's name; with KCL 2.x and 3.x an ARN comes first. Empty: there is none.
 std::string stream_name(const properties& all, kcl_version which);
 
+/// Puts the launcher in front of the program, unless one is there.
+void share_children(properties& all, const std::string& launcher);
+
 /// `all` is what the file will contain, with its worker id settled. The environment is what run()
 /// shows to a processor (shard_context).
 launch compose(const launch_settings& settings, const properties& all);

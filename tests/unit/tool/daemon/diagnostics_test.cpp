@@ -147,6 +147,24 @@ TEST_CASE("the executable is looked for as the daemon would start it", "[diagnos
   CHECK(contains(what("$HOME/child"), "quotes, ~ or $"));
 }
 
+TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
+  const auto what = [](const std::string& command) {
+    const auto with_launcher = [](const std::string& program) {
+      return program == "kclxx-share" || program == "/opt/kclxx-share" ? executable_state::ok
+                                                                       : look(program);
+    };
+    std::vector<diagnostic> found;
+    check_executable(parse_properties("executableName=" + command), with_launcher, found);
+    return found.empty() ? std::string() : found.front().what;
+  };
+  CHECK(what("kclxx-share /bin/child").empty());
+  CHECK(what("/opt/kclxx-share -- /bin/child 1 2").empty());
+  CHECK(contains(what("kclxx-share /bin/absent 1"), "\"/bin/absent\", which is not there"));
+  CHECK(contains(what("kclxx-share  /my programs/child 1"), "\"/my programs/child\""));
+  CHECK(contains(what("kclxx-share"), "names kclxx-share and no program"));
+  CHECK(contains(what("/absent/kclxx-share /bin/child"), "\"/absent/kclxx-share\", which is not"));
+}
+
 TEST_CASE("a key that is there twice is mentioned where it does not count", "[diagnostics]") {
   const auto found = checked("maxRecords=1\n" + sound.at(kcl_version::kcl3) + "maxRecords=2\n");
   REQUIRE(found.size() == 1);

@@ -68,6 +68,15 @@ TEST_CASE("with 2.x and 3.x the stream of the ARN comes first", "[launch]") {
   CHECK(stream_name(all, kcl_version::kcl3) == "mine");
 }
 
+TEST_CASE("to share children the launcher is put in front of the program, once", "[launch]") {
+  auto all = parse_properties("executableName=./child 1 2\nworkerId=me");
+  for (const char* launcher : {"/usr/bin/kclxx-share", "/other/kclxx-share"}) {
+    share_children(all, launcher);
+    CHECK(all.front().value == "/usr/bin/kclxx-share ./child 1 2");
+    CHECK(all.back().value == "me");
+  }
+}
+
 TEST_CASE("the daemon and its children get the same worker id", "[launch]") {
   auto none = parse_properties("applicationName=app\nworkerId=");
   CHECK(settle_worker_id(none, kcl_version::kcl3, "made") == "made");
