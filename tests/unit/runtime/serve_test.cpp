@@ -254,6 +254,60 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
         }) >= 1);
 }
 
+TEST_CASE("a processor that is fenced is called no more, and the session continues",
+          "[serve][P65][P67]") {
+  struct calls {
+    std::atomic<int> timers = 0, batches = 0, lease_lost = 0;
+  } seen;
+  class fenced : public record_processor {
+   public:
+    fenced(const shard_context& context, bool by_timer, calls& seen) : seen_(seen) {
+      context.every(1ms, [&seen, by_timer] {
+        ++seen.timers;
+        if (by_timer) throw fenced_error("epoch 7, not 6");
+      });
+    }
+    void process_records(record_batch batch, const checkpointer& with) override {
+      ++seen_.batches;
+      // On the thread of the handlers, while this or another callback may run.
+      with.async_checkpoint(batch, [](std::error_code) { throw fenced_error("epoch 7, not 6"); });
+    }
+    void lease_lost() override { ++seen_.lease_lost; }
+
+   private:
+    calls& seen_;
+  };
+  const bool by_timer = GENERATE(true, false);
+  served_shard shard(
+      [&](const shard_context& context) {
+        return std::make_unique<fenced>(context, by_timer, seen);
+      },
+      manual_and_at_once());
+  shard.initialize("shard-0");
+  if (!by_timer) {
+    shard.records({"a"}, 1);
+    shard.answer_until_status();
+  }
+  CHECK(comes_true([&] { return !shard.logged().empty(); }));
+  const int timers = seen.timers;
+  for (std::uint64_t number = 2; number < 100; ++number) {
+    shard.records({"b"}, number);
+    shard.expect_status("processRecords");
+  }
+  shard.send(R"({"action":"leaseLost"})");
+  shard.expect_status("leaseLost");
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(seen.batches == (by_timer ? 0 : 1));
+  CHECK(seen.timers <= timers + 1);  // one may have been running
+  CHECK(seen.lease_lost == 1);
+  const auto logged = shard.logged();
+  REQUIRE(logged.size() == 1);
+  CHECK(logged.front().level == log_level::warning);
+  CHECK(logged.front().text.find(by_timer ? "a timer ended early: epoch 7, not 6: fenced"
+                                          : "a checkpoint handler ended early: epoch 7") == 0);
+}
+
 TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {
   std::promise<checkpointer> lent;
   std::optional<checkpointer> from;
