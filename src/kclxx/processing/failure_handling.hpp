@@ -22,7 +22,7 @@ namespace kclxx::processing {
 /// What an exception says, for logs and parked lines.
 std::string message_of(const std::exception_ptr& thrown);
 
-/// Whether it is the checkpoint_error of a lost lease.
+/// Whether it is the checkpoint_error of a lost lease, or a fenced_error.
 bool is_lease_gone(const std::exception_ptr& thrown);
 
 /// The wait after so many failures, without jitter. A backoff of more than a day counts as a day.
