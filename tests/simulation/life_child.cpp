@@ -309,6 +309,7 @@ void life::left(exit_status status) {
         return input_ended_ || daemon_gone_ || was_line_damaged_;
       case exit_status::start_failed:
       case exit_status::resource_failure:
+      case exit_status::resident_gone:
         return false;
       case exit_status::ok:
       case exit_status::shard_end_failed:
