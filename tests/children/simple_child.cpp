@@ -70,6 +70,8 @@ bool obey(const std::string& what) {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {
     ::sleep(1000);
+  } else if (what == "takes 200 ms") {
+    ::usleep(200'000);
   } else if (what == "print without end") {
     while (std::cout << "y\n") {
     }
@@ -98,6 +100,8 @@ int main(int argc, char** argv) {
     const std::size_t colon = word.find(':');
     if (word.starts_with("exit:")) {
       exit_status = std::stoi(word.substr(5));
+    } else if (word == "starts late") {
+      ::sleep(3);
     } else if (word == "late") {
       at_end = null_checkpoint;
     } else if (colon == std::string::npos) {

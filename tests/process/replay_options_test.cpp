@@ -116,11 +116,36 @@ TEST_CASE("a command line that cannot be understood is a usage error", "[replay]
 
 TEST_CASE("with --json, the summary has the same as the text", "[replay]") {
   replayed tool;
-  const auto all = tool.run({"--json", tool.dialogue(2)}, {"checkpoint", "2:print"});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains(R"("status": 1)") && Contains(R"("records": 6)") &&
-                          Contains(R"("sequenceNumber": "112")") &&
-                          Contains(R"("child": "this is no JSON")"));
+  const std::string file = tool.file("both.jsonl", with_both_sides({"", "ThrottlingException"}));
+  const words child{"checkpoint", "2:print", "exit:4"};
+  const auto text = tool.run({"--expect", file}, child);
+  CHECK(text.status == 3);
+  CHECK_THAT(text.out, Contains("shardId-000000000007  " + file + "\n"));
+  CHECK_THAT(text.out, Contains("records       6 in 2 batches, 22 B of data in 782 B of lines\n"));
+  CHECK_THAT(text.out, Contains("checkpoints   3 asked, 3 answered, 1 failed\n"));
+  CHECK_THAT(text.out, Contains("resumes       after 112/0\n"));
+  const auto report =
+      nlohmann::ordered_json::parse(tool.run({"--json", "--expect", file}, child).out);
+  nlohmann::ordered_json shard = report["shards"][0];
+  CHECK(report["shards"].size() == 1);
+  // Times differ from run to run.
+  for (const auto& of : {report["total"], shard}) {
+    const auto& callbacks = of["callback_microseconds"];
+    CHECK(callbacks["p50"] > 0);
+    CHECK(callbacks["p50"] <= callbacks["p99"]);
+    CHECK(callbacks["p99"] <= callbacks["max"]);
+    CHECK(of["seconds"].get<double>() * 1e6 >= callbacks["max"].get<double>());
+  }
+  for (const char* time : {"seconds", "callback_microseconds"}) shard.erase(time);
+  const std::string breach = "the daemon skips this line: not JSON";
+  CHECK(
+      shard.dump() ==
+      R"({"file":")" + file + R"(","status":3,"shard":"shardId-000000000007","records":6,)" +
+          R"("batches":2,"data_bytes":22,"line_bytes":782,"checkpoints":)" +
+          R"({"asked":3,"answered":3,"failed":1},"resume":{"sequenceNumber":"112",)" +
+          R"("subSequenceNumber":0},"notes":[],"breaches":{"count":1,"first":[{"line":9,"what":")" +
+          breach + R"(","child":"this is no JSON"}]},"differences":{"count":1,"first":[]},)" +
+          R"("child_failed":{},"bad_transcript":null})");
 }
 
 TEST_CASE("a child that prints without end has not answered within the time limit", "[replay]") {
@@ -136,6 +161,18 @@ TEST_CASE("a time that is not a number is refused", "[replay]") {
     CAPTURE(seconds);
     CHECK(tool.run({"--timeout", seconds, tool.dialogue(1)}, {}).status == 2);
   }
+}
+
+TEST_CASE("time and rates begin with the answer to initialize, and callbacks have theirs",
+          "[replay]") {
+  replayed tool;
+  const auto all = tool.run({"--json", tool.dialogue(3)}, {"starts late", "2:takes 200 ms"});
+  CHECK(all.status == 0);
+  const auto total = nlohmann::json::parse(all.out)["total"];
+  CHECK(total["callback_microseconds"]["max"] >= 200e3);
+  CHECK(total["callback_microseconds"]["p50"] < 200e3);
+  CHECK(total["seconds"] >= 0.2);
+  CHECK(total["seconds"] < 3);  // the child takes 3 s to start
 }
 
 TEST_CASE("the time of a slow source is not the child's", "[replay]") {

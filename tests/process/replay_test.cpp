@@ -107,7 +107,8 @@ TEST_CASE("a child that answers without having read its line breaks the dialogue
   const std::string file = tool.file(
       "large.jsonl", initialize + "\n" + tool.batch(1) + "\n" + large + "\n" + lease_lost + "\n");
   const auto all = tool.run({file}, {"1:close input"});
-  CHECK(all.status != 0);
+  CHECK(all.status == 3);
+  CHECK_THAT(all.out, Contains("child failed  " + file + ":3: "));
 }
 
 TEST_CASE("20 MB go out while 20 MB come in", "[replay]") {
