@@ -56,6 +56,10 @@ class checkpoint_handler {
   std::unique_ptr<callable> function_;
 };
 
+/// A simulated process has ended, as in the test kit after crash(): a service throws this out of
+/// each call that user code still makes. Not a std::exception. What catches everything rethrows it.
+struct process_ended {};
+
 /// Threads that run functions. Destroying it drops the functions that have not begun, and waits
 /// for those that run.
 /// Thread safety: `post` may be called from any thread.

@@ -16,9 +16,6 @@ namespace kclxx::testing {
 
 namespace {
 
-/// Ends a callback whose process has left. Not a std::exception: no handler of the user's means it.
-struct process_has_left {};
-
 /// What a stop_callback asks for is too late; an exception there would end the test's process.
 thread_local bool is_stop_thread = false;
 
@@ -91,6 +88,8 @@ void child::write_log(log_level level, std::string text) {
   tasks_.push_back([this, entry] {
     try {
       log_function_(entry);
+    } catch (const process_ended&) {
+      throw;
     } catch (...) {  // NOLINT(bugprone-empty-catch): as in production, where stderr has the line
     }
   });
@@ -102,6 +101,8 @@ void child::run_handler(checkpoint_handler handler, std::error_code result) {
   tasks_.push_back([this, shared, result] {
     try {
       (*shared)(result);
+    } catch (const process_ended&) {
+      throw;
     } catch (...) {
       thrown_ = std::current_exception();
       driver_.on_user_code_threw("a checkpoint handler", thrown_);
@@ -124,6 +125,8 @@ void child::call_observers(const event_source& source, const shard_event& event)
   for (const auto& each : observers_) {
     try {
       each->on_event(source, event);
+    } catch (const process_ended&) {
+      throw;
     } catch (...) {
       if (!std::exchange(has_observer_thrown_, true)) {
         driver_.on_log(log_level::warning, driver::observer_threw(std::current_exception()));
@@ -199,7 +202,10 @@ void child::run_tasks() {
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();
     const bool was_in_task = std::exchange(is_in_task_, true);  // a task that waits runs others
-    task();
+    try {
+      task();
+    } catch (const process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the task
+    }
     is_in_task_ = was_in_task;
   }
 }
@@ -214,6 +220,7 @@ void child::run_callback() {
   const auto result =
       driver_.run_callback(std::move(what), checkpointer(shared_from_this()), fields);
   end_user_code();
+  if (is_killed_) return;
   if (status() == exit_status::callback_stuck) return keep_undestroyed(driver_.processor());
   if (result.thrown && !result.is_lease_gone) thrown_ = result.thrown;
   driver_.on_callback_done(result);
@@ -224,7 +231,7 @@ void child::run_timer(const driver::shard_timers::function& timer) {
   std::exception_ptr thrown;
   try {
     (*timer)();
-  } catch (const process_has_left&) {  // NOLINT(bugprone-empty-catch): it has ended the timer
+  } catch (const process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the timer
   } catch (...) {
     thrown = thrown_ = std::current_exception();
   }
@@ -239,7 +246,8 @@ void child::end_user_code() {
 }
 
 void child::leave_callback_of_the_dead() const {
-  if (is_in_user_code_ && status() == exit_status::callback_stuck) throw process_has_left();
+  if (is_in_user_code_ && status() == exit_status::callback_stuck) throw process_ended();
+  if (is_running_user_code() && is_killed_) throw process_ended();
 }
 
 void child::kill() {
@@ -305,8 +313,8 @@ std::error_code child::wait(const std::optional<sequence_position>& position,
                             const std::optional<time_point>& deadline) {
   if (is_stop_thread) return errc::daemon_gone;
   usage_->require_owner("checkpoint()");
-  if (is_killed_) return errc::daemon_gone;
   leave_callback_of_the_dead();
+  if (is_killed_) return errc::daemon_gone;
   if (is_in_timer_ && !is_in_task_) return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
@@ -347,14 +355,15 @@ void child::refuse_endless_wait(session::waiter_id id,
 void child::submit(const std::optional<sequence_position>& position, checkpoint_handler handler) {
   if (is_stop_thread) return;
   usage_->require_owner("async_checkpoint()");
-  if (is_killed_) return;
   leave_callback_of_the_dead();
+  if (is_killed_) return;
   driver_.on_submit(position, std::move(handler), is_callback());
   settle();
 }
 
 bool child::sleep_until(time_point deadline) {
   usage_->require_owner("sleep_until()");
+  leave_callback_of_the_dead();
   while (!is_killed_ && !stop_.stop_requested() && clock_->now() < deadline) {
     const auto timer = next_session_timer();
     move_to(timer ? std::min(*timer, deadline) : deadline);
@@ -364,6 +373,7 @@ bool child::sleep_until(time_point deadline) {
 
 void child::wait_until_notified(time_point deadline) {
   usage_->require_owner("wait_until_notified()");
+  leave_callback_of_the_dead();
   run_tasks();
   while (!is_notified_ && !stop_requested() && clock_->now() < deadline) {
     const auto timer = next_session_timer();
@@ -404,6 +414,7 @@ std::unique_ptr<thread_pool> child::make_thread_pool(std::size_t) {
 
 void child::log(log_level level, const std::string& text) {
   usage_->require_owner("log()");
+  leave_callback_of_the_dead();
   if (!is_killed_) driver_.on_log(level, text);
 }
 
@@ -411,6 +422,7 @@ child::timer_id child::start_timer(std::chrono::milliseconds delay,
                                    std::chrono::milliseconds period,
                                    std::function<void()> function) {
   usage_->require_owner("a timer");
+  leave_callback_of_the_dead();
   return timers_.start(clock_->now() + delay, period, std::move(function));
 }
 

@@ -65,6 +65,9 @@ class child final : public shard_service,
   /// none.
   bool run_user_code();
   [[nodiscard]] bool is_in_callback() const noexcept { return is_in_user_code_; }
+  [[nodiscard]] bool is_running_user_code() const noexcept {
+    return is_in_user_code_ || is_in_task_;
+  }
 
   /// When time alone makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
@@ -74,7 +77,8 @@ class child final : public shard_service,
   [[nodiscard]] bool awaits_completion() const noexcept {
     return driver_.awaits_completion() && !timers_.next_due();
   }
-  /// Ends a callback whose process has left: in production it ends with the process.
+  /// Ends user code whose process has left or was killed: in production it ends with the process.
+  /// Errors: process_ended.
   void leave_callback_of_the_dead() const;
 
   /// From here on nothing is called, written or logged. For a process that has left, its processor

@@ -280,12 +280,17 @@ void daemon::simulation::advance(milliseconds time) {
 }
 
 void daemon::simulation::crash() {
-  verb("crash", [&] {
+  usage_->require_owner("crash");
+  const auto kill = [this] {
     if (child_->is_killed()) throw std::logic_error("crash: the child crashed already");
     if (child_->status()) throw std::logic_error("crash: " + how_it_left());
     seen_.note("child", "is killed");
     child_->kill();
-  });
+  };
+  if (!child_->is_running_user_code()) return verb("crash", kill);
+  child_->leave_callback_of_the_dead();
+  kill();
+  child_->leave_callback_of_the_dead();
 }
 
 void daemon::simulation::resume() {

@@ -93,7 +93,10 @@ class daemon {
   /// Virtual time passes. Inside a callback: that callback takes this long.
   daemon& advance(milliseconds time);
 
-  /// The child is killed, as by kill -9: no callback is called and nothing is destroyed.
+  /// The child is killed, as by kill -9: no callback is called and nothing is destroyed. Inside
+  /// user code, as between a commit and its checkpoint, that code ends here, by an exception that
+  /// is no std::exception (process_ended); so local objects are destroyed, unlike in a killed
+  /// process.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
   /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
