@@ -9,8 +9,21 @@ void fault_schedule::begin_shard(std::string_view id) {
   const auto for_fault = [&](const char* name) {
     return bernoulli(what_.seed, std::string(id) + "/" + name);
   };
-  draws_.emplace(
-      shard_draws{for_fault("throttle"), for_fault("dependency"), for_fault("unknown-action")});
+  if (draws_) return;  // a successor's go on
+  draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
+                             for_fault("unknown-action"), for_fault("kill")});
+}
+
+void fault_schedule::begin_successor() noexcept {
+  what_.kill_at.reset();
+  batches_ = records_ = 0;
+  asked_for_unknown_ = false;
+  after_line_ = after_line::nothing;
+}
+
+void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
+  records_ += records;
+  if (is_whole_batch) ++batches_;
 }
 
 // Whether the trigger is in a batch of so many records, when that comes next.
@@ -47,6 +60,10 @@ fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
   kill_was_met_ |= taken == after_line::kill;
   end_of_input_was_met_ |= taken == after_line::end_of_input;
   return taken;
+}
+
+bool fault_schedule::kills_before_checkpoint() noexcept {
+  return draws_ && draws_->kill.draw(what_.kill);
 }
 
 std::optional<std::string> fault_schedule::checkpoint_failure() {

@@ -20,6 +20,10 @@ class fault_schedule {
 
   /// The bernoulli are the shard's own. Before this nothing that they decide goes wrong.
   void begin_shard(std::string_view id);
+  /// The same shard from its beginning on, with the series as they are. kill-at was met.
+  void begin_successor() noexcept;
+  /// Records that the successor does not get again, as a whole batch or as the first of one.
+  void skip(std::uint64_t records, bool is_whole_batch) noexcept;
 
   // Before a batch of so many records is sent, in this order. Each may be asked again.
   /// The daemon asks the child to shut down instead, and the dialogue ends.
@@ -34,6 +38,8 @@ class fault_schedule {
   /// What happens as soon as the batch's line is written; the second time it is nothing.
   [[nodiscard]] after_line take_what_follows_line() noexcept;
 
+  /// The child is killed in place of its next checkpoint's being persisted.
+  [[nodiscard]] bool kills_before_checkpoint() noexcept;
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();
 
@@ -44,7 +50,7 @@ class fault_schedule {
 
  private:
   struct shard_draws {
-    bernoulli throttle, dependency, unknown_action;
+    bernoulli throttle, dependency, unknown_action, kill;
   };
 
   [[nodiscard]] bool is_next(const std::optional<trigger>& where,

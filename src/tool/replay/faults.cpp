@@ -57,12 +57,15 @@ void set(faults& to, std::string_view name, std::string_view value) {
     to.end_of_input_at = parse_trigger(name, value);
   } else if (name == "kill-at") {
     to.kill_at = parse_trigger(name, value);
+  } else if (name == "kill") {
+    to.kill = probability(name, value);
+    if (to.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
   } else if (name == "seed") {
     if (!read_number(value, to.seed)) fail(name, value, "a number from 0 on");
   } else {
     throw std::invalid_argument("there is no fault '" + std::string(name) +
                                 "'; there are throttle, dependency, unknown-action, shutdown-at, "
-                                "lease-lost-at, end-of-input-at, kill-at, and seed");
+                                "lease-lost-at, end-of-input-at, kill-at, kill, and seed");
   }
 }
 

@@ -28,10 +28,16 @@ struct faults {
   std::optional<trigger> lease_lost_at{};
   std::optional<trigger> end_of_input_at{};
   std::optional<trigger> kill_at{};
+  double kill = 0;  ///< below 1
   std::uint64_t seed = 1;
 
   bool operator==(const faults&) const = default;
 };
+
+/// Whether a successor may have to continue, for which the transcript is read again.
+[[nodiscard]] inline bool kills(const faults& what) noexcept {
+  return what.kill_at.has_value() || what.kill > 0;
+}
 
 /// Reads "throttle=0.1,kill-at=12,shutdown-at=record:5000,seed=7".
 /// Errors: std::invalid_argument, which names what is wrong.

@@ -37,6 +37,7 @@ struct replay_arguments {
   unsigned parallel = 8;
   bool prints_json = false;
   std::string report;
+  std::string effects;
 };
 
 /// Plays all files, so many at a time.
@@ -118,22 +119,96 @@ void replay_of_files::watch() {
   }
 }
 
+/// Before anything is played.
+void require_files_to_read_again(const replay_arguments& what) {
+  for (const std::string& file : what.files) {
+    std::error_code ignored;
+    if (file != "-" && (!std::filesystem::exists(file, ignored) ||
+                        std::filesystem::is_regular_file(file, ignored))) {
+      continue;
+    }
+    throw command_error(exit_status::usage,
+                        file + " cannot be read twice, which kill-at, kill and --effects need");
+  }
+}
+
+void require_comparable_effects(const replay_arguments& what,
+                                const std::vector<std::string>& child) {
+  const auto has_place = [](const std::string& word) {
+    return word.find(effect_directories::placeholder) != std::string::npos;
+  };
+  if (what.how.inject == replay::faults{}) {
+    throw command_error(exit_status::usage,
+                        "--effects compares with a run without faults: --faults is missing");
+  }
+  if (!has_place(what.effects) || std::none_of(child.begin(), child.end(), has_place)) {
+    throw command_error(exit_status::usage,
+                        "--effects needs {dir} in its FILE and in the child's command: a directory "
+                        "that each of the two runs has of its own");
+  }
+}
+
+void validate(const replay_arguments& what, const std::vector<std::string>& child) {
+  if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
+    throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
+  }
+  const bool kills = replay::kills(what.how.inject);
+  if (kills || !what.effects.empty()) require_files_to_read_again(what);
+  if (!what.effects.empty()) require_comparable_effects(what, child);
+  if (kills && what.how.expected == replay::expectation::answers) {
+    throw command_error(exit_status::usage,
+                        "--expect excludes kill-at and kill: no recording has the answers of a "
+                        "successor; --expect-final compares where it came to");
+  }
+}
+
+replay_result play_in(const replay_arguments& what, const std::vector<std::string>& child,
+                      const std::filesystem::path& directory) {
+  std::vector<std::string> command = child;
+  for (std::string& word : command) {
+    word = effect_directories::replaced(std::move(word), directory);
+  }
+  return replay_of_files(what, command).run();
+}
+
+/// Without faults, and then with them.
+replay_result play_twice(const replay_arguments& what, const std::vector<std::string>& child) {
+  effect_directories directories;
+  replay_arguments without_faults = what;
+  without_faults.how.inject = {};
+  const replay_result reference = play_in(without_faults, child, directories.without_faults());
+  if (reference.status() != exit_status::ok) {
+    print_text(std::cerr, reference);
+    throw command_error(reference.status(), "the run without faults failed");
+  }
+  const auto effects_in = [&](const std::filesystem::path& directory) {
+    return read_effects(effect_directories::replaced(what.effects, directory));
+  };
+  const effect_lines expected = effects_in(directories.without_faults());
+  replay_result result = play_in(what, child, directories.with_faults());
+  result.effects = compare_effects(expected, effects_in(directories.with_faults()));
+  if (!result.effects->is_same()) result.effects->kept_in = directories.keep();
+  return result;
+}
+
+replay_result play(const replay_arguments& what, const std::vector<std::string>& child) {
+  return what.effects.empty() ? replay_of_files(what, child).run() : play_twice(what, child);
+}
+
 int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   try {
     if (!what.faults.empty()) what.how.inject = replay::parse_faults(what.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
-  if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
-    throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
-  }
+  validate(what, child);
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
     what.how.keeps_timeline = true;
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
-  const replay_result result = replay_of_files(what, child).run();
+  const replay_result result = play(what, child);
   if (report) {
     print_report(report->stream(), result);
     report->commit();
@@ -179,7 +254,10 @@ void add_options(CLI::App& command, replay_arguments& to) {
                   "shutdown-at=N: shutdownRequested in place of batch N;\n"
                   "lease-lost-at=N: the lease is lost while batch N is processed;\n"
                   "end-of-input-at=N: the daemon dies when batch N is written;\n"
-                  "kill-at=N: the child is killed when batch N is written;\n"
+                  "kill-at=N: the child is killed when batch N is written, and a successor\n"
+                  "continues after what was persisted;\n"
+                  "kill=P: the same, with this probability, when the child asks for a checkpoint,\n"
+                  "which is then not persisted;\n"
                   "seed=S (1): the same seed injects the same faults.\n"
                   "N may also be record:R, the batch that has record R")
       ->type_name("FAULTS");
@@ -199,6 +277,13 @@ void add_options(CLI::App& command, replay_arguments& to) {
       ->capture_default_str();
   command.add_option("--report", to.report, "Write a page with plots of each shard over time")
       ->type_name("FILE.html");
+  command
+      .add_option(
+          "--effects", to.effects,
+          "Play without faults, then with them, and compare the lines that the child left in\n"
+          "this file or directory. {dir}, in FILE and in the child's command, stands for an\n"
+          "empty directory, another one for each run")
+      ->type_name("FILE");
   command.add_flag("--json", to.prints_json, "Print the summary as JSON");
 }
 
@@ -212,7 +297,8 @@ void add_replay_command(CLI::App& app, invocation& run) {
        "Exit status: 0 no fault, 1 a breach or a difference, 3 the child failed, 4 bad transcript.",
        "kclxx replay captured/*.jsonl -- ./word_count counts\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
-       "counts"},
+       "counts\n"
+       "  kclxx replay --faults kill=0.2 --effects {dir} shard0.jsonl -- ./word_count {dir}"},
       child_use::required, run);
   auto arguments = std::make_shared<replay_arguments>();
   add_options(command, *arguments);

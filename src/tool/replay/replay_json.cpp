@@ -30,6 +30,7 @@ json object_of(const replay::totals& counts, std::chrono::nanoseconds took) {
        {{"asked", counts.checkpoints_asked},
         {"answered", counts.checkpoints_answered},
         {"failed", counts.checkpoints_failed}}},
+      {"successors", counts.successors},
   };
 }
 
@@ -71,14 +72,22 @@ json object_of(const replayed_shard& shard) {
   return result;
 }
 
+json object_of(const effect_comparison& effects) {
+  return {{"same", effects.same},
+          {"lost", {{"count", effects.lost_count}, {"first", effects.lost}}},
+          {"extra", {{"count", effects.extra_count}, {"first", effects.extra}}},
+          {"kept_in", effects.kept_in.empty() ? json(nullptr) : json(effects.kept_in)}};
+}
+
 }  // namespace
 
 void print_json(std::ostream& out, const replay_result& result) {
   json shards = json::array();
   for (const replayed_shard& shard : result.shards) shards.push_back(object_of(shard));
-  const json all{{"status", static_cast<int>(result.status())},
-                 {"total", object_of(result.total(), result.took())},
-                 {"shards", shards}};
+  json all{{"status", static_cast<int>(result.status())},
+           {"total", object_of(result.total(), result.took())},
+           {"shards", shards}};
+  if (result.effects) all["effects"] = object_of(*result.effects);
   // What a child wrote need not be UTF-8.
   out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
 }

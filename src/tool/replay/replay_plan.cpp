@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "daemon_model/lines.hpp"
+#include "tool/replay/rest_of_batch.hpp"
+
 namespace kclxx::replay {
 
 namespace dm = daemon_model;
@@ -36,6 +39,26 @@ action_kind kind_of(line_kind what) {
 }  // namespace
 
 replay_plan::replay_plan(const options& how) : how_(how), faults_(how.inject) {}
+
+replay_plan::replay_plan(const options& how, legacy from)
+    : how_(how),
+      faults_(std::move(from.faults)),
+      verdict_(std::move(from.so_far)),
+      resumes_after_(std::move(from.persisted)),
+      is_before_rest_(true),
+      began_(from.began) {
+  faults_.begin_successor();
+  ++verdict_.result().counts.successors;
+}
+
+bool replay_plan::has_successor() const noexcept {
+  return was_killed_ && lease_ && lease_->checkpoint() != sequence_position("SHARD_END");
+}
+
+std::optional<legacy> replay_plan::take_legacy() {
+  if (phase_ != phase::over || !has_successor()) return std::nullopt;
+  return legacy{std::move(verdict_.result()), std::move(faults_), lease_->checkpoint(), *began_};
+}
 
 replay_plan::want replay_plan::wants() const noexcept {
   switch (phase_) {
@@ -93,12 +116,40 @@ void replay_plan::take_daemon_line(const transcript::summarized_entry& from, tim
   action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
   next.content = content;
   next.size = entry.line.size() + 1;
+  if (is_before_rest_ && !leave_out_persisted(entry.line, next)) return;
   if (how_.recorded_pace && !entry.at) {
     return on_damage(entry.line_number, "the line has no time, so there is no recorded pace", now,
                      out);
   }
   ahead_ = std::move(next);
   proceed(now, out);
+}
+
+// As the daemon does for a successor: initialize has the position, and a batch begins after it.
+bool replay_plan::leave_out_persisted(std::string_view line, action& next) {
+  if (next.content.kind == line_kind::initialize && !consumer_) {
+    next.content.position = resumes_after_;
+    next.own = dm::initialize_line(next.content.shard_id.value_or(""), resumes_after_);
+    next.size = next.own->size() + 1;
+    return true;
+  }
+  const bool is_batch = next.content.kind == line_kind::process_records;
+  const bool is_persisted = !next.content.position || *next.content.position <= *resumes_after_;
+  if ((is_batch && is_persisted) || next.content.kind == line_kind::unknown_action) {
+    if (is_batch) faults_.skip(next.content.records, true);
+    if (recorded_) recorded_->begin(next.what, next.content.position);
+    return false;
+  }
+  is_before_rest_ = false;
+  if (!is_batch) return true;
+  if (auto rest = rest_of_batch(line, *resumes_after_)) {
+    faults_.skip(next.content.records - rest->records, false);
+    next.content.records = rest->records;
+    next.content.data_bytes = rest->data_bytes;
+    next.own = std::move(rest->line);
+    next.size = next.own->size() + 1;
+  }
+  return true;
 }
 
 void replay_plan::on_end_of_transcript(time now, effects& out) {
@@ -159,7 +210,7 @@ replay_plan::action replay_plan::injected(action_kind what, std::string name, bo
 void replay_plan::begin_shard(const action& first, time now) {
   const std::string id = first.content.shard_id.value_or("");
   verdict_.result().shard = id;
-  began_ = now;
+  if (!began_) began_ = now;
   first_at_ = first.at.value_or(std::chrono::microseconds(0));
   lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
   lease_->set_fault([this](const sequence_position&) {
@@ -231,6 +282,7 @@ void replay_plan::meet_faults_after_line(time now, effects& out) {
     case fault_schedule::after_line::nothing:
       break;
     case fault_schedule::after_line::kill:
+      was_killed_ = true;
       verdict_.on_deliberate_end();
       kill(now, out);
       break;

@@ -34,6 +34,14 @@ struct kill_child {};
 using effect = std::variant<write_entry, write_line, close_input, kill_child>;
 using effects = std::vector<effect>;
 
+/// What the child of a shard leaves to its successor when a fault has killed it.
+struct legacy {
+  summary so_far;
+  fault_schedule faults;
+  sequence_position persisted;
+  std::chrono::steady_clock::time_point began;
+};
+
 /// Plays one shard's transcript against one child, as the daemon would: the plan, as a state
 /// machine over the model of the daemon. The on_ functions report what the transcript holds and
 /// what the child does, and append what is to be done.
@@ -58,6 +66,8 @@ class replay_plan {
   };
 
   explicit replay_plan(const options& how);
+  /// The transcript comes from its beginning again. What was persisted is not sent.
+  replay_plan(const options& how, legacy from);
   replay_plan(const replay_plan&) = delete;
   replay_plan& operator=(const replay_plan&) = delete;
 
@@ -85,6 +95,8 @@ class replay_plan {
   void on_exit(int status, int signal);
 
   [[nodiscard]] const summary& result() const noexcept { return verdict_.result(); }
+  /// After on_exit: what a successor needs, if there is to be one. Leaves result() empty then.
+  [[nodiscard]] std::optional<legacy> take_legacy();
 
  private:
   /// One action of the daemon.
@@ -101,6 +113,8 @@ class replay_plan {
 
   // The transcript's side: replay_plan.cpp
   void take_daemon_line(const transcript::summarized_entry& next, time now, effects& out);
+  /// False when all of it was persisted before.
+  [[nodiscard]] bool leave_out_persisted(std::string_view line, action& next);
   void proceed(time now, effects& out);
   [[nodiscard]] std::optional<action> next_action();
   [[nodiscard]] action injected(protocol::action_kind what, std::string name, bool is_last) const;
@@ -121,6 +135,7 @@ class replay_plan {
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
   [[nodiscard]] bool is_looked_ahead() const noexcept { return ahead_ || transcript_ended_; }
+  [[nodiscard]] bool has_successor() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
 
   options how_;
@@ -131,6 +146,9 @@ class replay_plan {
   std::optional<recording> recorded_;
   std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
   std::optional<transcript::entry> recorded_exit_;
+  std::optional<sequence_position> resumes_after_;  // of a successor
+  bool is_before_rest_ = false;                     // nothing that was not persisted has come
+  bool was_killed_ = false;                         // by a fault
 
   enum class phase { playing, closing, waiting_for_exit, over } phase_ = phase::playing;
   std::optional<action> ahead_;  // read, not yet started

@@ -72,6 +72,11 @@ void replay_plan::take_child_line(std::string_view line, time now, effects& out)
     const dm::child_message message = dm::parse_child_message(line);
     if (const auto* asked = std::get_if<dm::child_checkpoint>(&message)) {
       ++verdict_.result().counts.checkpoints_asked;
+      if (faults_.kills_before_checkpoint()) {
+        was_killed_ = true;
+        verdict_.on_deliberate_end();
+        return kill(now, out);
+      }
       if (how_.answers == answers_from::recorded && !current_.own) {
         recorded_failure_ = recorded_->take_failure(*asked);
       }
@@ -213,6 +218,7 @@ void replay_plan::on_exit(int status, int signal) {
   phase_ = phase::over;
   verdict_.on_exit(status, signal);
   summary& result = verdict_.result();
+  if (has_successor()) return;
   for (std::string& note : faults_.unmet()) result.notes.push_back(std::move(note));
   if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
   result.resume = lease_->checkpoint();

@@ -32,7 +32,7 @@ exit_status status_of(const replayed_shard& shard) noexcept {
 }
 
 exit_status replay_result::status() const noexcept {
-  exit_status worst = exit_status::ok;
+  exit_status worst = effects && !effects->is_same() ? exit_status::breach : exit_status::ok;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
 }

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tool/exit_status.hpp"
+#include "tool/replay/effect_files.hpp"
 #include "tool/replay/summary.hpp"
 
 namespace kclxx::tool {
@@ -21,6 +23,7 @@ struct replayed_shard {
 
 struct replay_result {
   std::vector<replayed_shard> shards;
+  std::optional<effect_comparison> effects;
 
   [[nodiscard]] replay::totals total() const noexcept;
   /// From the first status of all shards to the last.

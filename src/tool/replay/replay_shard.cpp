@@ -43,9 +43,9 @@ class shard_run {
   /// `stop` ends the reading of the transcript.
   shard_run(transcript::reader& from, std::stop_source stop,
             const std::vector<std::string>& command, const replay::options& how,
-            shard_progress& progress)
+            std::optional<replay::legacy> legacy, shard_progress& progress)
       : stop_(std::move(stop)),
-        plan_(how),
+        plan_(legacy ? replay::replay_plan(how, *std::move(legacy)) : replay::replay_plan(how)),
         dialogue_(command),
         progress_(progress),
         transcript_(from, [this] { dialogue_.wake(); }) {}
@@ -53,7 +53,8 @@ class shard_run {
   shard_run(const shard_run&) = delete;
   shard_run& operator=(const shard_run&) = delete;
 
-  replay::summary run();
+  void run();
+  [[nodiscard]] replay::replay_plan& plan() noexcept { return plan_; }
 
  private:
   void step(replay::replay_plan::want what);
@@ -73,14 +74,13 @@ class shard_run {
   bool output_ended_ = false;
 };
 
-replay::summary shard_run::run() {
+void shard_run::run() {
   using want = replay::replay_plan::want;
   for (want next = plan_.wants(); next != want::nothing; next = plan_.wants()) {
     step(next);
     carry_out();
     progress_.records.store(plan_.result().counts.records, std::memory_order_relaxed);
   }
-  return plan_.result();
 }
 
 void shard_run::step(replay::replay_plan::want what) {
@@ -171,18 +171,21 @@ void shard_run::carry_out() {
   effects_.clear();
 }
 
-}  // namespace
+replay::summary damaged(std::size_t line_number, std::string what) {
+  replay::summary nothing;
+  nothing.damage = replay::diagnostic{line_number, std::move(what), {}};
+  return nothing;
+}
 
-replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
-                             const replay::options& how, shard_progress& progress) {
+/// Plays the transcript against one child, the first or a successor. What that leaves goes to
+/// `legacy`.
+replay::summary play_to_child(const std::string& file, const std::vector<std::string>& command,
+                              const replay::options& how, std::optional<replay::legacy>& legacy,
+                              shard_progress& progress) {
   std::stop_source stop;
   const std::stop_callback on_cancelled(cancellation_token(), [&] { stop.request_stop(); });
+  progress.read_bytes.store(0, std::memory_order_relaxed);
   watched_file source(file, stop.get_token(), progress);
-  const auto damaged = [](std::size_t line_number, std::string what) {
-    replay::summary nothing;
-    nothing.damage = replay::diagnostic{line_number, std::move(what), {}};
-    return nothing;
-  };
   std::optional<transcript::reader> reader;
   try {
     reader.emplace(source, file);
@@ -198,7 +201,21 @@ replay::summary replay_shard(const std::string& file, const std::vector<std::str
       reader->head()->command.empty()) {
     return damaged(1, "it was made without a child, so there is nothing to compare with");
   }
-  return shard_run(*reader, stop, command, how, progress).run();
+  shard_run one(*reader, stop, command, how, std::exchange(legacy, std::nullopt), progress);
+  one.run();
+  legacy = one.plan().take_legacy();
+  return one.plan().result();
+}
+
+}  // namespace
+
+replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
+                             const replay::options& how, shard_progress& progress) {
+  std::optional<replay::legacy> legacy;
+  for (;;) {
+    auto result = play_to_child(file, command, how, legacy, progress);
+    if (!legacy) return result;
+  }
 }
 
 }  // namespace kclxx::tool

@@ -62,6 +62,7 @@ void print_counts(std::ostream& out, const replay::totals& counts, nanoseconds t
   print_row(out, "checkpoints",
             grouped(counts.checkpoints_asked) + " asked, " + grouped(counts.checkpoints_answered) +
                 " answered, " + grouped(counts.checkpoints_failed) + " failed");
+  if (counts.successors > 0) print_row(out, "successors", grouped(counts.successors));
 }
 
 void print_diagnostic(std::ostream& out, std::string_view kind, const std::string& file,
@@ -96,12 +97,29 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
   if (what.damage) print_diagnostic(out, "transcript", shard.file, *what.damage);
 }
 
+void print_lines(std::ostream& out, std::string_view kind, std::uint64_t count,
+                 const std::vector<std::string>& first) {
+  for (const std::string& line : first) print_row(out, kind, printable(line));
+  if (count > first.size())
+    print_row(out, kind, "... and " + grouped(count - first.size()) + " more");
+}
+
+void print_effects(std::ostream& out, const effect_comparison& effects) {
+  out << "effects, compared with those of a run without faults\n";
+  print_row(out, "lines",
+            grouped(effects.same) + " the same, " + grouped(effects.lost_count) + " lost, " +
+                grouped(effects.extra_count) + " extra");
+  print_lines(out, "lost", effects.lost_count, effects.lost);
+  print_lines(out, "extra", effects.extra_count, effects.extra);
+  if (!effects.kept_in.empty()) print_row(out, "kept in", effects.kept_in);
+}
+
 std::string_view verdict(exit_status status) {
   switch (status) {
     case exit_status::ok:
       return "ok";
     case exit_status::breach:
-      return "the child broke the protocol, or differs from the recording";
+      return "the child broke the protocol, or differs from the recording or in its effects";
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:
@@ -121,6 +139,7 @@ void print_text(std::ostream& out, const replay_result& result) {
     out << "total  " << result.shards.size() << " shards\n";
     print_counts(out, result.total(), result.took());
   }
+  if (result.effects) print_effects(out, *result.effects);
   out << verdict(result.status()) << "\n";
 }
 

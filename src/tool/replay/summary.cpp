@@ -22,6 +22,7 @@ void totals::add(const totals& other) noexcept {
   checkpoints_asked += other.checkpoints_asked;
   checkpoints_answered += other.checkpoints_answered;
   checkpoints_failed += other.checkpoints_failed;
+  successors += other.successors;
   callbacks.add(other.callbacks);
 }
 

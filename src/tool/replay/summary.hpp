@@ -47,6 +47,7 @@ struct totals {
   std::uint64_t checkpoints_asked = 0;
   std::uint64_t checkpoints_answered = 0;  ///< in any way
   std::uint64_t checkpoints_failed = 0;
+  std::uint64_t successors = 0;  ///< children that continued after a kill
   /// From the last byte of a batch's line to its status.
   latency_histogram callbacks;
 

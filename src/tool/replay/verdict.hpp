@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tool/replay/summary.hpp"
 #include "tool/transcript/entry.hpp"
@@ -17,6 +18,9 @@ namespace kclxx::replay {
 /// Pure. Thread safety: none.
 class verdict {
  public:
+  /// Continues with what the shard's earlier children have left.
+  explicit verdict(summary so_far = {}) : summary_(std::move(so_far)) {}
+
   [[nodiscard]] summary& result() noexcept { return summary_; }
   [[nodiscard]] const summary& result() const noexcept { return summary_; }
 

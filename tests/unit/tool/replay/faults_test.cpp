@@ -31,13 +31,14 @@ std::vector<bool> throws_of(bernoulli trial, double probability) {
 TEST_CASE("faults are read from one text", "[replay][faults]") {
   const faults all = parse_faults(
       "throttle=0.25,dependency=1,unknown-action=0,shutdown-at=3,lease-lost-at=record:500,"
-      "end-of-input-at=7,kill-at=record:1,seed=18446744073709551615");
+      "end-of-input-at=7,kill-at=record:1,kill=0.5,seed=18446744073709551615");
   CHECK(all.throttle == 0.25);
   CHECK(all.dependency == 1);
   CHECK(all.shutdown_at == trigger{trigger::unit::batch, 3});
   CHECK(all.lease_lost_at == trigger{trigger::unit::record, 500});
   CHECK(all.end_of_input_at == trigger{trigger::unit::batch, 7});
   CHECK(all.kill_at == trigger{trigger::unit::record, 1});
+  CHECK(all.kill == 0.5);
   CHECK(all.seed == 18446744073709551615U);
 }
 
@@ -45,6 +46,9 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
   CHECK(why_not("throttle=1.5") == "the fault throttle=1.5 needs a probability from 0 to 1");
   CHECK(why_not("throttle=nan") == "the fault throttle=nan needs a probability from 0 to 1");
   CHECK(why_not("dependency=0.1x").starts_with("the fault dependency=0.1x needs"));
+  CHECK(why_not("kill=1") ==
+        "the fault kill=1 needs a probability below 1, or no life would ever end");
+  CHECK(why_not("kill=-0.1") == "the fault kill=-0.1 needs a probability from 0 to 1");
   CHECK(why_not("kill-at=0").starts_with("the fault kill-at=0 needs the number of a batch"));
   CHECK(why_not("kill-at=record:").starts_with("the fault kill-at=record: needs"));
   CHECK(why_not("kill-at=-3").starts_with("the fault kill-at=-3 needs"));

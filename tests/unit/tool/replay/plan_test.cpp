@@ -40,6 +40,7 @@ std::string batch(std::uint64_t first) { return kclxx::test::records_line({"a", 
 class dialogue {
  public:
   explicit dialogue(const options& how = {}) : plan(how) {}
+  dialogue(const options& how, legacy from) : plan(how, std::move(from)) {}
 
   steps daemon(const std::string& line, std::chrono::microseconds at = 0us) {
     return entry_of(entry_kind::daemon_line, line, at);
@@ -292,4 +293,73 @@ TEST_CASE("a transcript without a line of the daemon has nothing to play, and is
   REQUIRE(d.plan.result().damage);
   CHECK(d.plan.result().damage->what == "there is no dialogue in it: no line of the daemon");
   CHECK(d.plan.result().notes.empty());
+}
+
+TEST_CASE("a successor begins after what was persisted, in the middle of a batch, too",
+          "[replay][plan][successor]") {
+  options how;
+  how.inject.kill_at = trigger{trigger::unit::batch, 2};
+  dialogue first(how);
+  first.start_batch();
+  first.daemon(batch(20));
+  CHECK(first.child(R"({"action":"checkpoint","sequenceNumber":"10","subSequenceNumber":0})")
+            .size() == 1);
+  CHECK(first.child(status_for("processRecords")) == steps{"entry"});
+  CHECK(first.sent() == steps{"kill"});
+  CHECK(first.plan.wants() == want::child_exit);
+  first.plan.on_exit(0, 9);
+  CHECK(first.plan.wants() == want::nothing);
+  CHECK(first.plan.result().failure == std::nullopt);
+  auto left = first.plan.take_legacy();
+  REQUIRE(left);
+
+  dialogue next(how, *std::move(left));
+  CHECK(
+      next.daemon(initialize) ==
+      steps{
+          R"({"action":"initialize","shardId":"s","sequenceNumber":"10","subSequenceNumber":0})"});
+  next.sent();
+  next.daemon(batch(10));
+  CHECK(next.child(status_for("initialize")) == steps{kclxx::test::records_line({"b"}, 11)});
+  next.sent();
+  next.daemon(batch(20));
+  CHECK(next.child(status_for("processRecords")) == steps{"entry"});
+  CHECK(next.sent().empty());  // kill-at was met
+  next.end();
+  CHECK(next.child(status_for("processRecords")) == steps{"close"});
+  next.end_of_output();
+  next.plan.on_exit(0, 0);
+  CHECK_FALSE(next.plan.take_legacy());
+  const summary& result = next.plan.result();
+  CHECK(result.counts.records == 5);
+  CHECK(result.counts.batches == 3);
+  CHECK(result.counts.successors == 1);
+  CHECK(result.notes.empty());
+  CHECK(result.breaches.count() == 0);
+}
+
+TEST_CASE("a successor does not get a batch that was persisted", "[replay][plan][successor]") {
+  dialogue next({}, legacy{{}, fault_schedule({}), kclxx::sequence_position("11"), {}});
+  next.daemon(initialize);
+  next.sent();
+  CHECK(next.daemon(batch(10)).empty());
+  CHECK(next.plan.wants() == want::entry);
+  next.daemon(batch(20));
+  CHECK(next.child(status_for("initialize")) == steps{"entry"});
+}
+
+TEST_CASE("a child may be killed in place of its checkpoint's being persisted",
+          "[replay][plan][successor]") {
+  options how;
+  how.inject.kill = 0.999999;
+  dialogue d(how);
+  d.start_batch();
+  d.end();
+  CHECK(d.child(null_checkpoint) == steps{"kill"});
+  d.plan.on_exit(0, 9);
+  const auto left = d.plan.take_legacy();
+  REQUIRE(left);
+  CHECK(left->persisted == kclxx::sequence_position("TRIM_HORIZON"));
+  CHECK(left->so_far.counts.checkpoints_asked == 1);
+  CHECK(left->so_far.counts.checkpoints_answered == 0);
 }

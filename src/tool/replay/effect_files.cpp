@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/effect_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "tool/command.hpp"
+
+namespace kclxx::tool {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void read_lines(const fs::path& file, const std::string& before, effect_lines& to) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw command_error(exit_status::setup_failed, file.string() + " cannot be opened");
+  for (std::string line; std::getline(in, line);) ++to[before + line];
+}
+
+/// Adds what `from` has more often than `other`.
+void add_surplus(const effect_lines& from, const effect_lines& other, std::uint64_t& count,
+                 std::vector<std::string>& first) {
+  for (const auto& [line, times] : from) {
+    const auto found = other.find(line);
+    const std::uint64_t there = found == other.end() ? 0 : found->second;
+    for (std::uint64_t i = there; i < times; ++i) {
+      ++count;
+      if (first.size() < effect_comparison::most_kept) first.push_back(line);
+    }
+  }
+}
+
+}  // namespace
+
+effect_lines read_effects(const fs::path& from) {
+  effect_lines lines;
+  if (!fs::is_directory(from)) {
+    read_lines(from, "", lines);
+    return lines;
+  }
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
+    if (!entry.is_regular_file()) continue;
+    read_lines(entry.path(), entry.path().lexically_relative(from).string() + ": ", lines);
+  }
+  return lines;
+}
+
+effect_comparison compare_effects(const effect_lines& without_faults,
+                                  const effect_lines& with_faults) {
+  effect_comparison result;
+  add_surplus(without_faults, with_faults, result.lost_count, result.lost);
+  add_surplus(with_faults, without_faults, result.extra_count, result.extra);
+  for (const auto& [line, times] : with_faults) result.same += times;
+  result.same -= result.extra_count;
+  return result;
+}
+
+effect_directories::effect_directories() {
+  std::string name = (fs::temp_directory_path() / "kclxx-effects-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
+  }
+  root_ = name;
+  fs::create_directory(without_faults());
+  fs::create_directory(with_faults());
+}
+
+effect_directories::~effect_directories() {
+  std::error_code ignored;
+  if (!is_kept_) fs::remove_all(root_, ignored);
+}
+
+std::string effect_directories::keep() {
+  is_kept_ = true;
+  return root_.string();
+}
+
+std::string effect_directories::replaced(std::string text, const fs::path& directory) {
+  const std::string name = directory.string();
+  for (std::size_t at = text.find(placeholder); at != std::string::npos;
+       at = text.find(placeholder, at + name.size())) {
+    text.replace(at, placeholder.size(), name);
+  }
+  return text;
+}
+
+}  // namespace kclxx::tool

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx replay: a killed child's successor, and what both leave (--effects). The child is in
+// Python.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "process/replayed.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+using kclxx::test::Contains;
+using nlohmann::json;
+
+namespace {
+
+/// What is left when such a child is killed, compared with what is left otherwise.
+replay_run effects_of(const std::string& how, const std::string& faults, const words& files,
+                      const words& more = {}) {
+  words command{KCLXX_TOOL, "replay", "--faults", faults, "--effects", "{dir}"};
+  command.insert(command.end(), more.begin(), more.end());
+  command.insert(command.end(), files.begin(), files.end());
+  const words child{"--", KCLXX_PYTHON, KCLXX_TABLE_CHILD, how, "{dir}/table"};
+  command.insert(command.end(), child.begin(), child.end());
+  kclxx::tool::child_process tool(command);
+  tool.input.close();
+  replay_run all;
+  all.out = read_all(tool.output.get());
+  all.status = tool.wait().status;
+  return all;
+}
+
+/// What `kept in` names exists, and is removed.
+void remove_kept(const std::string& out) {
+  const std::size_t at = out.find("kept in       ");
+  REQUIRE(at != std::string::npos);
+  const std::size_t begin = out.find('/', at);
+  const std::filesystem::path kept = out.substr(begin, out.find('\n', begin) - begin);
+  CHECK(std::filesystem::exists(kept / "without-faults/table"));
+  CHECK(std::filesystem::exists(kept / "with-faults/table"));
+  std::filesystem::remove_all(kept);
+}
+
+}  // namespace
+
+TEST_CASE("what is exactly once stays so, wherever the child is killed", "[replay][effects]") {
+  replayed tool;
+  const std::string file = tool.dialogue(8, shard_ended);
+  const std::string faults = GENERATE("kill-at=1", "kill-at=5", "kill-at=record:24",
+                                      "kill=0.6,seed=3", "kill=0.5,kill-at=4,throttle=0.2");
+  const auto all = effects_of("exactly-once", faults, {file});
+  CAPTURE(faults, all.out);
+  CHECK(all.status == 0);
+  CHECK_THAT(all.out, Contains("\n  successors    "));
+  CHECK_THAT(all.out, Contains("effects, compared with those of a run without faults\n"
+                               "  lines         25 the same, 0 lost, 0 extra\nok\n"));
+  CHECK_THAT(all.out, Contains("resumes       after SHARD_END/0"));
+}
+
+TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
+  replayed tool;
+  const std::string file = tool.dialogue(4, shard_ended);
+  const auto all = effects_of("at-least-once", "kill=0.3,seed=4", {file}, {"--json"});
+  CAPTURE(all.out);
+  CHECK(all.status == 1);
+  const json report = json::parse(all.out);
+  const json& effects = report["effects"];
+  CHECK(report["total"]["successors"] == 5);
+  CHECK(effects["lost"] == json({{"count", 0}, {"first", json::array()}}));
+  CHECK(effects["same"] == 13);
+  // Four times a batch came again; the fifth kill was at the end of the shard.
+  CHECK(effects["extra"]["count"] == 12);
+  CHECK(effects["extra"]["first"].size() == 12);
+  for (const auto& line : effects["extra"]["first"]) {
+    CHECK(line.get<std::string>().starts_with("table: 1"));
+  }
+  remove_kept("kept in       " + effects["kept_in"].get<std::string>() + "\n");
+}
+
+TEST_CASE("what was checkpointed before it was written is lost", "[replay][effects]") {
+  replayed tool;
+  // The second checkpoint kills the child; the first batch was checkpointed and not yet written.
+  const auto all = effects_of("buffered", "kill=0.3,seed=9", {tool.dialogue(4, shard_ended)});
+  CAPTURE(all.out);
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains("  lines         10 the same, 3 lost, 0 extra\n"
+                               "  lost          table: 100 one\n"
+                               "  lost          table: 101 two\n"
+                               "  lost          table: 102 three\n"
+                               "  kept in       "));
+  CHECK_THAT(all.out, Contains("or in its effects\n"));
+  remove_kept(all.out);
+}
+
+TEST_CASE("effects that cannot be compared are refused with the reason", "[replay][effects]") {
+  replayed place;
+  const std::string file = place.dialogue(2);
+  const auto refused = [&](const words& arguments, const words& child = {"{dir}"}) {
+    words command{KCLXX_TOOL, "replay"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), {"--", KCLXX_SIMPLE_CHILD});
+    command.insert(command.end(), child.begin(), child.end());
+    kclxx::tool::child_process tool(command, kclxx::tool::child_process::error_output::piped);
+    tool.input.close();
+    const std::string error = read_all(tool.error.get());
+    return std::to_string(tool.wait().status) + " " + error;
+  };
+  CHECK_THAT(refused({"--effects", "{dir}/x", file}),
+             Contains("2 ") && Contains("--faults is missing"));
+  CHECK_THAT(refused({"--faults", "kill-at=1", "--effects", "x", file}),
+             Contains("2 ") && Contains("needs {dir}"));
+  CHECK_THAT(refused({"--faults", "kill-at=1", "--effects", "{dir}/x", file}, {"checkpoint"}),
+             Contains("2 ") && Contains("needs {dir}"));
+  CHECK_THAT(refused({"--faults", "kill-at=1", "-"}, {}),
+             Contains("2 ") && Contains("- cannot be read twice"));
+  CHECK_THAT(refused({"--faults", "kill=0.1", "--expect", file}, {}),
+             Contains("2 ") && Contains("--expect excludes"));
+  CHECK_THAT(refused({"--faults", "kill=1", file}, {}), Contains("2 ") && Contains("below 1"));
+  // No such file after a run without faults that went well; and one that did not.
+  CHECK_THAT(refused({"--faults", "kill-at=1", "--effects", "{dir}/x", file}, {"5:{dir}"}),
+             Contains("5 ") && Contains("/without-faults/x cannot be opened"));
+  CHECK_THAT(
+      refused({"--faults", "kill-at=1", "--effects", "{dir}/x", file}, {"5:{dir}", "exit:4"}),
+      Contains("3 ") && Contains("the run without faults failed"));
+}
