@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+import figures as document
 BUILD = ROOT / "build/bench/benchmarks"
 DRIVER = str(BUILD / "driver/side_by_side_driver")
 WITHOUT_TIME = str(BUILD / "cost/libwithout_time.so")
 BASELINE = ROOT / "benchmarks/cost/baseline.json"
 TOLERANCE = 0.02
+FIGURES = ("instructions", "allocations", "system calls")
 ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"}
 
 
@@ -181,14 +184,17 @@ def machine():
             "valgrind": first_line("valgrind", "--version")}
 
 
+def name_of(what):
+    return f"a batch of {what}" if len(what) == 1 else what
+
+
 def table(measured):
     lines = [f"{'':14}{'':26}{'instructions':>14}{'allocations':>13}{'system calls':>14}"]
     for client, of_client in measured.items():
         for what, figures in of_client.items():
-            name = f"a batch of {what}" if len(what) == 1 else what
-            cells = (figures.get(figure) for figure in ("instructions", "allocations", "system calls"))
+            cells = (figures.get(figure) for figure in FIGURES)
             text = "".join(f"{'' if cell is None else f'{cell:,}':>{width}}" for cell, width in zip(cells, (14, 13, 14)))
-            lines.append(f"{client:14}{name:26}{text}".rstrip())
+            lines.append(f"{client:14}{name_of(what):26}{text}".rstrip())
     return "\n".join(lines)
 
 
@@ -215,6 +221,7 @@ def compare(measured):
 def main():
     parser = argparse.ArgumentParser(prog="cost", add_help=False, allow_abbrev=False)
     parser.add_argument("--update-baseline", action="store_true")
+    parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.repeat < 1:
@@ -229,6 +236,11 @@ def main():
                   f"({100 * (most / least - 1):.4f} %)")
         same = len(rows(measured)) - len(spread(runs))
         print(f"cost: {same} of {len(rows(measured))} counts are the same in {chosen.repeat} runs")
+    if chosen.write_docs:
+        document.write("scripts/cost", document.table(
+            ("", "instructions", "allocations", "system calls"),
+            [(f"{client}: {name_of(what)}", *(figures.get(key) for key in FIGURES))
+             for client, of_client in measured.items() for what, figures in of_client.items()]))
     if chosen.update_baseline:
         BASELINE.write_text(json.dumps({"machine": machine(), "counts": measured}, indent=2) + "\n")
         print("cost: written: benchmarks/cost/baseline.json")

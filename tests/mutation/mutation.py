@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/mutation, once the tests are built: each mutant is compiled, linked into the tests and run."""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+import figures
+BUILD = ROOT / "build/dev"
+EQUIVALENT = ROOT / "tests/mutation/equivalent"
+RESULTS = ROOT / "build/mutation.json"
+GOAL = 0.95
+
+SIMULATION = ["--runs", "20000", "--seed", "1", "--jobs", "1"]
+# In each layer the tests that have to notice, the cheapest first.
+TESTS = {"session": {"session_test": [], "simulation": SIMULATION, "driver_test": [], "testing_test": []},
+         "driver": {"driver_test": [], "simulation": SIMULATION, "testing_test": [], "runtime_test": []},
+         "processing": {"processing_test": []}}
+
+
+class Failed(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    mutant: mutants.Mutant
+    verdict: str  # a test's name, "timeout of" one, "does not compile", "same code" or "survived"
+
+    @property
+    def counts(self):
+        return self.verdict not in ("does not compile", "same code")
+
+
+def sources(layer):
+    return sorted((ROOT / "src/kclxx" / layer).glob("*.cpp"))
+
+
+def layers():
+    return [layer for layer in TESTS if sources(layer)]
+
+
+def compile_command(source):
+    """The compiler's words for the layer's own object, without the object and the source."""
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        words = shlex.split(entry["command"])
+        if entry["file"] == str(source) and f"/kclxx_{source.parent.name}.dir/" in entry["command"]:
+            words = [word for word in words if not word.endswith("ccache")]
+            at = words.index("-o")
+            del words[at:at + 2]
+            words.remove("-c")
+            words.remove(str(source))
+            return [*words, "-g0", "-c"]
+    raise Failed(f"{source.name} is not compiled in build/dev; run cmake --preset dev")
+
+
+def link_command(test):
+    text = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", test], capture_output=True, text=True)
+    lines = [line for line in text.stdout.splitlines() if re.search(rf" -o tests/(simulation/)?{test} ", line)]
+    if not lines:
+        raise Failed(f"build/dev does not know how to link {test}: {text.stdout[-200:]}{text.stderr}")
+    command = lines[-1].removeprefix(": && ").split(" && ")[0]
+    return shlex.split(command)
+
+
+def with_object(words, source, made, program):
+    """The mutated object in place of the original; of a library's, before it."""
+    name = f"{source.parent.name}/{source.name}.o"
+    result = [str(made) if word.endswith(name) else word for word in words]
+    if str(made) not in result:
+        first = next(i for i, word in enumerate(result) if word.endswith(".o"))
+        result.insert(first, str(made))
+    result[result.index("-o") + 1] = str(program)
+    return result
+
+
+def run(words, limit, **options):
+    """The exit status; None when it took too long, and everything that it started is killed."""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True, **options) as process:
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+
+
+class Layer:
+    def __init__(self, name):
+        self.name, self.tests = name, TESTS[name]
+        self.compilers = {source: compile_command(source) for source in sources(name)}
+        self.links = {test: link_command(test) for test in self.tests}
+        self.originals, self.limits = {}, {}
+
+    def compile(self, source, text, folder):
+        """The object; None when it does not compile. The file has the same name, for the same symbols."""
+        copy = folder / source.name
+        copy.write_text(text)
+        made = folder / "mutant.o"
+        return made if run([*self.compilers[source], str(copy), "-o", str(made)], 300, cwd=BUILD) == 0 else None
+
+    def measure(self):
+        """The tests pass unchanged, in this form too; and how long they take."""
+        self.limits = {test: 600 for test in self.tests}
+        for source in self.compilers:
+            with tempfile.TemporaryDirectory() as folder:
+                made = self.compile(source, source.read_text(), Path(folder))
+                if made is None:
+                    raise Failed(f"{source.name} does not compile unchanged")
+                self.originals[source] = made.read_bytes()
+                if source == next(iter(self.compilers)):
+                    for test in self.tests:
+                        start = time.monotonic()
+                        if (verdict := self.verdict_of(test, source, made, Path(folder))) is not None:
+                            raise Failed(f"{test} fails without a mutant: {verdict}")
+                        # A mutant may be slow for no fault of its own, on a busy machine.
+                        self.limits[test] = 30 + 10 * (time.monotonic() - start)
+
+    def verdict_of(self, test, source, made, folder):
+        program = folder / test
+        if run(with_object(self.links[test], source, made, program), 300, cwd=BUILD) != 0:
+            return "does not compile"
+        status = run([str(program), *self.tests[test]], self.limits[test], cwd=BUILD)
+        program.unlink()
+        return None if status == 0 else f"timeout of {test}" if status is None else test
+
+    def try_out(self, mutant):
+        source = ROOT / "src" / mutant.file
+        with tempfile.TemporaryDirectory(prefix="kclxx-mutant-") as folder:
+            made = self.compile(source, mutants.mutated(source.read_text(), mutant), Path(folder))
+            if made is None:
+                return Outcome(mutant, "does not compile")
+            if made.read_bytes() == self.originals[source]:
+                return Outcome(mutant, "same code")
+            for test in self.tests:
+                if (verdict := self.verdict_of(test, source, made, Path(folder))) is not None:
+                    return Outcome(mutant, verdict)
+        return Outcome(mutant, "survived")
+
+
+def read_equivalent(text):
+    """{key: reason}. A line for the key, and one, indented, for the reason."""
+    found, key = {}, None
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith(" "):
+            if key is None:
+                raise Failed(f"tests/mutation/equivalent: a reason without a mutant: {line.strip()}")
+            found[key] = line.strip()
+            key = None
+        else:
+            if key is not None:
+                raise Failed(f"tests/mutation/equivalent: no reason for {key}")
+            key = line
+    if key is not None:
+        raise Failed(f"tests/mutation/equivalent: no reason for {key}")
+    return found
+
+
+def score(outcomes, equivalent):
+    """(killed, of those that could be)"""
+    counted = [one for one in outcomes if one.counts and one.mutant.key not in equivalent]
+    return sum(one.verdict != "survived" for one in counted), len(counted)
+
+
+HEADING = ("file", "mutants", "killed", "survived", "equivalent", "no change", "score")
+
+
+def rows(outcomes, equivalent):
+    """A line of the table for each file, and for all."""
+    by_file = {}
+    for one in outcomes:
+        by_file.setdefault(one.mutant.file.removeprefix("kclxx/"), []).append(one)
+    for name, those in [*sorted(by_file.items()), ("all", outcomes)]:
+        killed, counted = score(those, equivalent)
+        listed = sum(one.counts and one.mutant.key in equivalent for one in those)
+        rest = sum(not one.counts for one in those)
+        share = f"{100 * killed / counted:.1f} %" if counted else "-"
+        yield name, len(those), killed, counted - killed, listed, rest, share
+
+
+def report(outcomes, equivalent):
+    """Prints the table; the survivors that are not listed, and the listed ones that were killed."""
+    print("".join(f"{title:>{11 if i else 38}}" for i, title in enumerate(HEADING)))
+    for name, *numbers in rows(outcomes, equivalent):
+        print(f"{name:38}" + "".join(f"{number:>11}" for number in numbers))
+    print("killed by: " + ", ".join(f"{verdict} {number}" for verdict, number in Counter(
+        one.verdict for one in outcomes if one.counts and one.verdict != "survived").most_common()))
+    survivors = [one.mutant for one in outcomes if one.verdict == "survived" and one.mutant.key not in equivalent]
+    for mutant in survivors:
+        print(f"survived: {mutant.file}:{mutant.number}\n  - {mutant.before}\n  + {mutant.after}")
+    wrong = [one for one in outcomes if one.counts and one.verdict != "survived" and one.mutant.key in equivalent]
+    for one in wrong:
+        print(f"not equivalent, since {one.verdict} kills it: {one.mutant.key}")
+    return survivors, wrong
+
+
+def chosen_mutants(names, sample):
+    chosen = {}
+    for name in names:
+        every = [m for source in sources(name)
+                 for m in mutants.of(str(source.relative_to(ROOT / "src")), source.read_text())]
+        chosen[name] = sorted(every, key=lambda m: m.rank)[:sample] if sample else every
+    return chosen
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="mutation", add_help=False, allow_abbrev=False)
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--layer", default="")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--write-docs", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.sample and chosen.write_docs:
+        parser.error("--write-docs needs all mutants")
+    names = [name for name in chosen.layer.split(",") if name] or layers()
+    for name in names:
+        if name not in TESTS or not sources(name):
+            parser.error(f"there is no layer '{name}'; there are {', '.join(layers())}")
+    todo = chosen_mutants(names, chosen.sample)
+    if chosen.list:
+        for mutant in sum(todo.values(), []):
+            print(f"{mutant.file}:{mutant.number}: {mutant.before} => {mutant.after}")
+        return 0
+    equivalent = read_equivalent(EQUIVALENT.read_text())
+    outcomes = []
+    for name, those in todo.items():
+        layer = Layer(name)
+        layer.measure()
+        with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+            for one in pool.map(layer.try_out, those):
+                outcomes.append(one)
+                print(f"\r{len(outcomes)} of {sum(map(len, todo.values()))}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    survivors, wrong = report(outcomes, equivalent)
+    killed, counted = score(outcomes, equivalent)
+    RESULTS.write_text(json.dumps({"killed": killed, "counted": counted, "outcomes": [
+        {"file": one.mutant.file, "line": one.mutant.number, "before": one.mutant.before, "after": one.mutant.after,
+         "verdict": one.verdict} for one in outcomes]}, indent=1) + "\n")
+    if chosen.write_docs:
+        figures.write("scripts/mutation", f"At commit {figures.commit()}:\n\n" +
+                      figures.table(HEADING, rows(outcomes, equivalent)))
+    if wrong:
+        return 1
+    if chosen.sample:  # each of a few must be killed; all of them have a goal
+        return 1 if survivors else 0
+    return 0 if killed >= GOAL * counted else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as error:
+        sys.exit(f"mutation: {error}")
