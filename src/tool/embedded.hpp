@@ -32,6 +32,8 @@ struct folder {
 
 /// What npm needs to bring the packages of `kclxx local`.
 extern const folder local_packages;
+/// What folder_checksum gives for the packages that npm brings.
+extern const std::string_view local_packages_checksum;
 /// The program, for Node.js, that `kclxx local` becomes; it begins at local.js.
 extern const folder local_program;
 

@@ -131,6 +131,107 @@ TEST_CASE("each file must be the expected one, none may be missing, and no other
   CHECK(box.list(".cache/kclxx").empty());
 }
 
+TEST_CASE("jars that were changed since they were fetched are not used", "[daemon][fetch][run]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  box.program("bin/java", "exit 0\n");
+  box.write("a.properties", "executableName=/bin/true\n");
+  expect_jars(box);
+  REQUIRE(box.kclxx({"daemon", "fetch"}).status == 0);
+  CHECK(box.kclxx({"daemon", "run", "a.properties"}).status == 0);
+  expect_jars(box, "sed '/ commons-codec/s/^..../beef/'");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"daemon", "run", "a.properties"},
+        std::vector<std::string>{"daemon", "print-command", "a.properties"},
+        std::vector<std::string>{"daemon", "fetch"}}) {
+    const auto refused = box.kclxx(command);
+    CHECK(refused.status == 5);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "/.cache/kclxx/kcl3-"));
+    CHECK(contains(refused.err, " is not as it was fetched: commons-codec-"));
+    CHECK(contains(refused.err,
+                   " was changed; remove the folder, and fetch again: kclxx daemon fetch --kcl 3"));
+  }
+}
+
+TEST_CASE("of another version the checksums are recorded, and compared from then on",
+          "[daemon][fetch][run]") {
+  const sandbox box;
+  // There is no daemon of this version.
+  box.program("bin/mvn",
+              "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
+              "grep -q '<multilang.version>3.2.1<' $to/pom.xml && touch $to/half && exit 1\n" +
+                  maven);
+  box.program("bin/java", "exit 0\n");
+  box.write("a.properties", "executableName=/bin/true\n");
+  const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
+  CAPTURE(fetched.err);
+  REQUIRE(fetched.status == 0);
+  const std::string folder = one_line(fetched.out);
+  CHECK(folder.starts_with((box / ".cache/kclxx/kcl3-3.2.1-").string()));
+  CHECK(contains(fetched.err, "Maven does not bring a daemon 3.2.1; the tested one is next."));
+  CHECK(contains(fetched.err, "KCL 3.2.1 with the daemon 3.1.3 was not tested with kclxx"));
+  CHECK(contains(fetched.err, folder + "/SHA256SUMS and compared before each run"));
+  const std::string pom = box.read("pom.xml");
+  CHECK(contains(pom,
+                 "<artifactId>amazon-kinesis-client-pom</artifactId>\n"
+                 "    <version>3.2.1</version>"));
+  CHECK(contains(pom, "<core.version>3.2.1<"));
+  CHECK(contains(pom, "<multilang.version>3.1.3<"));
+  CHECK_FALSE(std::filesystem::exists(folder + "/half"));
+
+  const std::vector<std::string> run{"daemon", "run", "a.properties", "--kcl", "3.2.1"};
+  CHECK(box.kclxx(run).status == 0);
+  const std::filesystem::path jar = folder + "/amazon-kinesis-client-1.0.jar";
+  std::ofstream(jar) << "other";
+  const auto refused = box.kclxx(run);
+  CHECK(refused.status == 5);
+  CHECK(contains(refused.err,
+                 "amazon-kinesis-client-1.0.jar was changed; remove the folder, and "
+                 "fetch again: kclxx daemon fetch --kcl 3.2.1\n"));
+  // A copy, as in an image, is compared too.
+  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", folder}).status == 5);
+  std::filesystem::remove(folder + "/SHA256SUMS");
+  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", folder}).status == 0);
+}
+
+TEST_CASE("another version can be held against the checksums of an earlier fetch",
+          "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  const auto first = box.kclxx({"daemon", "fetch", "--kcl", "1.15.0", "--cache", "one"});
+  REQUIRE(first.status == 0);
+  CHECK(contains(box.read("pom.xml"), "<version>1.15.0</version>"));
+  const std::string sums = one_line(first.out) + "/SHA256SUMS";
+  const std::vector<std::string> again{"daemon",  "fetch", "--kcl",       "1.15.0",
+                                       "--cache", "two",   "--checksums", sums};
+  const auto same = box.kclxx(again);
+  CHECK(same.status == 0);
+  CHECK_FALSE(contains(same.err, "not tested"));
+  std::filesystem::remove_all(box / "two");
+  box.program("bin/mvn", maven + "echo more >> $to/amazon-kinesis-client-1.0.jar\n");
+  const auto other = box.kclxx(again);
+  CHECK(other.status == 5);
+  CHECK(contains(other.err,
+                 "kclxx daemon fetch: amazon-kinesis-client-1.0.jar does not have the "
+                 "expected SHA-256 checksum"));
+  CHECK(box.list("two").empty());
+}
+
+TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
+  const sandbox box;
+  for (const char* wrong : {"4", "0.1.2", "3.5", "3.5.1.2", "3.x.1", "", "3.5.1-rc"}) {
+    const auto refused = box.kclxx({"daemon", "fetch", "--kcl", wrong});
+    CHECK(refused.status == 2);
+    CHECK(contains(refused.err, "is neither 1, 2 or 3 nor a version like 3.2.0"));
+  }
+  // The tested one by its number.
+  box.program("bin/mvn", maven);
+  expect_jars(box);
+  const auto named = box.kclxx({"daemon", "fetch", "--kcl", "3.5.1"});
+  CHECK(named.out == box.kclxx({"daemon", "fetch", "--kcl", "3"}).out);
+}
+
 TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
   const sandbox box;
   const auto failed = box.kclxx({"daemon", "fetch"}, {"PATH=" + (box / "bin").string()});

@@ -40,8 +40,8 @@ class local_box : public sandbox {
   [[nodiscard]] forked_result kclxx_without(const std::string& missing,
                                             const std::vector<std::string>& arguments) const {
     std::filesystem::remove(*this / ("bin/" + missing));
-    for (const char* program : {"mkdir", "cp", "cat", "cmp"}) {
-      std::filesystem::create_symlink(std::string("/bin/") + program,
+    for (const char* program : {"mkdir", "cp", "cat", "cmp", "sed", "find", "sort", "xargs"}) {
+      std::filesystem::create_symlink(std::string("/usr/bin/") + program,
                                       *this / (std::string("bin/") + program));
     }
     return kclxx(arguments, {"PATH=" + (*this / "bin").string()});
@@ -106,6 +106,30 @@ TEST_CASE("offline, both take only what they have", "[local][fetch]") {
                  "kclxx local fetch: npm failed with status 3; see its last lines (offline: it "
                  "has only what is in its cache)\n"));
   CHECK(box.list(".cache/kclxx").size() == 1);  // the program, which needs nobody
+}
+
+TEST_CASE("packages that npm damaged, or somebody later, are not used", "[local][fetch]") {
+  const local_box box;
+  const std::string other = "[ $# != 0 ] || { cat >/dev/null; echo '00  -'; exit; }\n";
+  const auto refused_by = [&](const std::string& command) {
+    const auto refused = box.kclxx({"local", command});
+    CHECK(refused.status == 5);
+    CHECK(refused.out.empty());
+    return refused.err;
+  };
+  expect_jars(box, "cat", other);
+  CHECK(contains(refused_by("fetch"), "what npm brought does not have the expected SHA-256"));
+  CHECK(box.list(".cache/kclxx").size() == 1);  // the program
+  expect_jars(box);
+  REQUIRE(box.kclxx({"local", "fetch"}).status == 0);
+  REQUIRE(box.kclxx({"local", "start"}).status == 0);
+  expect_jars(box, "cat", other);
+  CHECK(contains(refused_by("start"), " is not as it was fetched; remove the folder"));
+  CHECK(contains(refused_by("fetch"), "/local-packages-"));
+  expect_jars(box, "sed '/ guava/d'");
+  CHECK(contains(refused_by("start"),
+                 " is not as it was fetched: guava-33.4.0-jre.jar is missing; remove the folder, "
+                 "and fetch again: kclxx local fetch\n"));
 }
 
 TEST_CASE("each program that is missing is named with its Debian package", "[local]") {

@@ -14,10 +14,16 @@ namespace kclxx::tool {
 
 namespace {
 
-CLI::Option* add_kcl_option(CLI::App& command, int& kcl) {
-  return command.add_option("--kcl", kcl, "The KCL's major version")
-      ->check(CLI::IsMember({1, 2, 3}))
-      ->capture_default_str();
+void add_kcl_option(CLI::App& command, kcl_choice& kcl) {
+  command
+      .add_option_function<std::string>(
+          "--kcl", [&kcl](const std::string& text) { kcl = *kcl_choice::parse(text); },
+          "The KCL: 1, 2 or 3 for the tested version, or a version like 3.2.0  [3]")
+      ->type_name("VERSION")
+      ->check([](const std::string& text) {
+        return kcl_choice::parse(text) ? ""
+                                       : text + " is neither 1, 2 or 3 nor a version like 3.2.0";
+      });
 }
 
 void add_file_option(CLI::App& command, std::string& file) {
@@ -62,7 +68,7 @@ std::string count_of(std::size_t number, const std::string& noun) {
 
 int list_diagnostics(const daemon_options& options, bool is_strict) {
   const auto all = read_properties(options);
-  const auto found = tool::check(all, options.which(), this_host());
+  const auto found = find_problems(options, all);
   std::size_t errors = 0;
   for (const tool::diagnostic& one : found) {
     const bool is_error = one.level == tool::severity::error;
@@ -86,23 +92,21 @@ void add_fetch(CLI::App& daemon, invocation& run) {
        "their folder. Does nothing else when the cache has them.",
        "kclxx daemon fetch --kcl 2"},
       child_use::none, run);
-  struct fetch_options {
-    int kcl = 3;
-    std::string cache;
-    bool is_offline = false;
-  };
-  auto options = std::make_shared<fetch_options>();
-  add_kcl_option(command, options->kcl);
+  auto request = std::make_shared<jar_request>();
+  add_kcl_option(command, request->kcl);
   command
-      .add_option("--cache", options->cache,
+      .add_option("--cache", request->cache,
                   "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
       ->type_name("DIR");
-  command.add_flag("--offline", options->is_offline, "Use only what Maven's local repository has");
-  command.callback([options] {
-    const std::filesystem::path cache =
-        options->cache.empty() ? default_cache() : std::filesystem::path(options->cache);
-    const auto which = static_cast<tool::kcl_version>(options->kcl);
-    std::cout << fetch_jars(cache, which, options->is_offline).string() << std::endl;
+  command
+      .add_option("--checksums", request->checksums,
+                  "The SHA256SUMS of another fetch, for a version that was not tested with kclxx:\n"
+                  "other jars are an error")
+      ->type_name("FILE");
+  command.add_flag("--offline", request->is_offline, "Use only what Maven's local repository has");
+  command.callback([request] {
+    if (request->cache.empty()) request->cache = default_cache();
+    std::cout << fetch_jars(*request).string() << std::endl;
   });
 }
 

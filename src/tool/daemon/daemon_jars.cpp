@@ -1,31 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/daemon_jars.hpp"
 
+#include <iostream>
 #include <string>
+#include <string_view>
+#include <system_error>
 
+#include "tool/command.hpp"
+#include "tool/daemon/jar_checksums.hpp"
 #include "tool/daemon/package_cache.hpp"
 #include "tool/daemon/package_programs.hpp"
+#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 
 namespace fs = std::filesystem;
 
-fs::path place_of_jars(const fs::path& cache, tool::kcl_version which) {
-  return fs::absolute(cache) / tool::jars_of(which).folder;
+namespace {
+
+std::string with_version(std::string_view pom, std::string_view tested, std::string_view wanted) {
+  const std::string from = ">" + std::string(tested) + "<";
+  std::string text(pom);
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) {
+    text.replace(at, from.size(), ">" + std::string(wanted) + "<");
+  }
+  return text;
 }
 
-bool has_jars(const fs::path& folder, tool::kcl_version which) {
-  return has_jar(folder, tool::main_jar(which));
+void empty_folder(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
 }
 
-fs::path fetch_jars(const fs::path& cache, tool::kcl_version which, bool is_offline) {
-  const fs::path place = place_of_jars(cache, which);
-  const auto fill = [&](const fs::path& folder) {
-    fetch_with_maven(folder, tool::jars_of(which),
-                     "the daemon of " + std::string(tool::name_of(which)), is_offline);
+/// A core of another version than the tested one, under the daemon of the same version if there is
+/// one: of the daemon fewer versions are published. Gives the daemon's version.
+std::string bring_other_version(const fs::path& folder, const jar_request& request) {
+  const kcl_choice& kcl = request.kcl;
+  const kcl_parts tested = tested_parts(kcl.which);
+  const std::string pom = with_version(jars_of(kcl.which).pom, tested.core, kcl.core);
+  const auto bring = [&](const std::string& version) {
+    const std::string what = "KCL " + kcl.core + " with the daemon " + version;
+    return run_maven(folder, with_version(pom, tested.daemon, version), what, request.is_offline);
   };
-  fetch_folder({place, [&](const fs::path& folder) { return has_jars(folder, which); }, fill});
+  int status = bring(kcl.core);
+  if (status == 0 || kcl.which == kcl_version::kcl1) {
+    expect_maven_success(status, request.is_offline);
+    return kcl.core;
+  }
+  std::cerr << "Maven does not bring a daemon " << kcl.core << "; the tested one is next."
+            << std::endl;
+  empty_folder(folder);
+  std::string daemon(tested.daemon);
+  expect_maven_success(bring(daemon), request.is_offline);
+  return daemon;
+}
+
+void fill_with_other_version(const fs::path& folder, const fs::path& place,
+                             const jar_request& request) {
+  const std::string daemon = bring_other_version(folder, request);
+  if (!has_jars(folder, request.kcl.which)) {
+    cannot_set_up("mvn did not bring the daemon's jar, and reported no error");
+  }
+  if (!request.checksums.empty()) return expect_jars(folder, text_of_file(request.checksums));
+  write_file(folder / checksum_file, checksums_of(folder));
+  std::cerr
+      << "KCL " << request.kcl.core << " with the daemon " << daemon
+      << " was not tested with kclxx, so no checksums were known. Those of what Maven brought "
+         "are recorded in "
+      << (place / checksum_file).string()
+      << " and compared before each run. To expect the same elsewhere: --checksums FILE"
+      << std::endl;
+}
+
+std::string fetch_command(const kcl_choice& kcl) {
+  return "kclxx daemon fetch --kcl " + kcl.text();
+}
+
+}  // namespace
+
+fs::path place_of_jars(const fs::path& cache, const kcl_choice& kcl) {
+  const std::string tested(jars_of(kcl.which).folder);  // "kcl3-0123456789ab"
+  const auto dash = tested.find('-');
+  return fs::absolute(cache) /
+         (kcl.core.empty() ? tested
+                           : tested.substr(0, dash) + "-" + kcl.core + tested.substr(dash));
+}
+
+bool has_jars(const fs::path& folder, kcl_version which) {
+  return has_jar(folder, main_jar(which));
+}
+
+fs::path fetch_jars(const jar_request& request) {
+  const kcl_choice& kcl = request.kcl;
+  fs::path place = place_of_jars(request.cache, kcl);
+  const auto fill = [&](const fs::path& folder) {
+    if (!kcl.core.empty()) return fill_with_other_version(folder, place, request);
+    fetch_with_maven(folder, jars_of(kcl.which), "the daemon of " + std::string(name_of(kcl.which)),
+                     request.is_offline);
+  };
+  const bool was_there = has_jars(place, kcl.which);
+  fetch_folder({place, [&](const fs::path& folder) { return has_jars(folder, kcl.which); }, fill});
+  if (was_there) verify_jars(place, kcl, true);
+  if (was_there && !request.checksums.empty()) {
+    expect_as_fetched(place, text_of_file(request.checksums), fetch_command(kcl));
+  }
   return place;
+}
+
+void verify_jars(const fs::path& folder, const kcl_choice& kcl, bool is_in_cache) {
+  const std::string fetch = fetch_command(kcl);
+  if (is_in_cache && kcl.core.empty()) {
+    return expect_as_fetched(folder, jars_of(kcl.which).checksums, fetch);
+  }
+  std::error_code error;
+  if (!is_in_cache && !fs::exists(folder / checksum_file, error)) return;
+  expect_as_fetched(folder, text_of_file((folder / checksum_file).string()), fetch);
 }
 
 }  // namespace kclxx::tool

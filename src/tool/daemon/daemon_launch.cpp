@@ -48,12 +48,13 @@ std::string new_worker_id() {
 std::string folder_of_jars(const daemon_options& options) {
   namespace fs = std::filesystem;
   const std::string name(tool::name_of(options.which()));
-  const std::string fetch = "kclxx daemon fetch --kcl " + std::to_string(options.kcl);
+  const std::string fetch = "kclxx daemon fetch --kcl " + options.kcl.text();
+  const bool is_in_cache = options.jars.empty();
   const fs::path folder =
-      !options.jars.empty()
+      !is_in_cache
           ? fs::absolute(options.jars)
           : place_of_jars(options.cache.empty() ? default_cache() : fs::path(options.cache),
-                          options.which());
+                          options.kcl);
   if (!has_jars(folder, options.which())) {
     cannot_set_up("the jars of " + name + " are not in " + folder.string() +
                   "; this fetches them: " + fetch);
@@ -62,6 +63,7 @@ std::string folder_of_jars(const daemon_options& options) {
     cannot_set_up(folder.string() +
                   " has a colon, which Java takes for the end of a class path's entry");
   }
+  verify_jars(folder, options.kcl, is_in_cache);
   return folder.string();
 }
 
@@ -120,12 +122,17 @@ std::string file_in_memory(const char* name, std::string_view text) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
+tool::host this_host() {
+  const char* const region = std::getenv("AWS_REGION");
+  return {look_at_program, region != nullptr && *region != '\0'};
+}
+
 void mention_diagnostics(const daemon_options& options, const tool::properties& all) {
-  const auto found = tool::check(all, options.which(), this_host());
+  const auto found = find_problems(options, all);
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
             << (found.size() == 1 ? " problem" : " problems")
-            << "; to list: kclxx daemon check --kcl " << options.kcl << " " << options.file
+            << "; to list: kclxx daemon check --kcl " << options.kcl.text() << " " << options.file
             << std::endl;
 }
 
@@ -141,23 +148,18 @@ void listen_to_sigterm() {
 }  // namespace
 
 tool::properties read_properties(const daemon_options& options) {
-  input_file file(options.file);
-  std::string text;
-  std::array<char, 4096> piece{};
-  while (const std::size_t size = file.read(piece.data(), piece.size())) {
-    text.append(piece.data(), size);
-  }
   try {
-    return tool::with_overrides(tool::parse_properties(text), tool::overrides_in(environment()),
-                                options.which());
+    return tool::with_overrides(tool::parse_properties(text_of_file(options.file)),
+                                tool::overrides_in(environment()), options.which());
   } catch (const tool::properties_error& error) {
     cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
   }
 }
 
-tool::host this_host() {
-  const char* const region = std::getenv("AWS_REGION");
-  return {look_at_program, region != nullptr && *region != '\0'};
+std::vector<diagnostic> find_problems(const daemon_options& options, const properties& all) {
+  std::vector<diagnostic> found = check(all, options.which(), this_host());
+  check_kcl(options.kcl, found);
+  return found;
 }
 
 void run_daemon(const daemon_options& options) {

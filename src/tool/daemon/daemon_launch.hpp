@@ -12,7 +12,7 @@ namespace kclxx::tool {
 
 /// The options of `run`, `print-command` and `check`.
 struct daemon_options {
-  int kcl = 3;
+  kcl_choice kcl;
   std::string file;   ///< the properties
   std::string jars;   ///< empty: those in the cache
   std::string cache;  ///< empty: the user's
@@ -21,15 +21,15 @@ struct daemon_options {
   bool is_shared = false;  ///< one process of the program for all shards
   std::vector<std::string> java_options;
 
-  [[nodiscard]] tool::kcl_version which() const { return static_cast<tool::kcl_version>(kcl); }
+  [[nodiscard]] tool::kcl_version which() const { return kcl.which; }
 };
 
 /// The file with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
 tool::properties read_properties(const daemon_options& options);
 
-/// What a daemon that is started here finds.
-tool::host this_host();
+/// What is wrong with the file, for a daemon that is started here, and with the KCL's version.
+std::vector<diagnostic> find_problems(const daemon_options& options, const properties& all);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.

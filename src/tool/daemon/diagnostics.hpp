@@ -42,6 +42,9 @@ struct host {
 /// All diagnostics, in the order of the file; those without a line come last.
 std::vector<diagnostic> check(const properties& all, kcl_version which, const host& where);
 
+/// Adds what is known to be wrong with a version of the KCL.
+void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& to);
+
 /// The parts of check; each adds what it finds.
 void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to);

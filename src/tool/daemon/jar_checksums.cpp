@@ -21,12 +21,14 @@ checksums parsed(std::string_view text) {
   checksums all;
   for (std::string hash, name; lines >> hash >> name;) all[name] = hash;
   all.erase("pom.xml");  // ours, and Maven's input
+  all.erase(checksum_file);
   return all;
 }
 
-checksums actual_checksums(const std::filesystem::path& folder) {
-  const std::string command = "cd " + tool::shell_word(folder.string()) + " && sha256sum -- *";
-  std::FILE* const output = ::popen(command.c_str(), "re");
+// Of a command for sh.
+std::string output_of(const std::filesystem::path& folder, const std::string& command) {
+  const std::string whole = "cd " + tool::shell_word(folder.string()) + " && " + command;
+  std::FILE* const output = ::popen(whole.c_str(), "re");
   if (output == nullptr) cannot_set_up("sha256sum", "started");
   std::string text;
   std::array<char, 4096> piece{};
@@ -34,24 +36,47 @@ checksums actual_checksums(const std::filesystem::path& folder) {
     text.append(piece.data(), size);
   }
   if (::pclose(output) != 0) cannot_set_up("sha256sum, of the package coreutils, failed");
-  return parsed(text);
+  return text;
 }
 
 }  // namespace
 
-void verify_jars(const std::filesystem::path& folder, std::string_view expected) {
-  checksums actual = actual_checksums(folder);
+std::string folder_checksum(const std::filesystem::path& folder) {
+  const std::string line =
+      output_of(folder,
+                "find . -type f ! -path ./.package-lock.json -print0 | LC_ALL=C sort -z | "
+                "xargs -0 sha256sum | sha256sum");
+  return line.substr(0, line.find(' '));
+}
+
+std::string checksums_of(const std::filesystem::path& folder) {
+  const std::string text = output_of(folder, "sha256sum -- *");
+  std::string jars;
+  for (const auto& [name, hash] : parsed(text)) jars.append(hash).append("  ").append(name) += '\n';
+  return jars;
+}
+
+std::optional<jar_difference> find_difference(const std::filesystem::path& folder,
+                                              std::string_view expected) {
+  checksums actual = parsed(checksums_of(folder));
   for (const auto& [name, hash] : parsed(expected)) {
     const auto found = actual.extract(name);
-    if (found.empty()) cannot_set_up("mvn did not bring " + name);
-    if (found.mapped() == hash) continue;
-    cannot_set_up(name +
-                  " does not have the expected SHA-256 checksum, so nothing was installed. " +
-                  "Remove it from Maven's local repository; check the mirror it came from");
+    if (found.empty()) return jar_difference{jar_difference::kind::missing, name};
+    if (found.mapped() != hash) return jar_difference{jar_difference::kind::changed, name};
   }
-  if (actual.empty()) return;
-  cannot_set_up("mvn brought " + actual.begin()->first +
-                ", which is not among the expected files, so nothing was installed");
+  if (actual.empty()) return std::nullopt;
+  return jar_difference{jar_difference::kind::unexpected, actual.begin()->first};
+}
+
+void expect_as_fetched(const std::filesystem::path& folder, std::string_view expected,
+                       const std::string& fetch) {
+  const auto found = find_difference(folder, expected);
+  if (!found) return;
+  const char* const what = found->what == jar_difference::kind::missing   ? " is missing"
+                           : found->what == jar_difference::kind::changed ? " was changed"
+                                                                          : " was added";
+  cannot_set_up(folder.string() + " is not as it was fetched: " + found->name + what +
+                "; remove the folder, and fetch again: " + fetch);
 }
 
 }  // namespace kclxx::tool

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "tool/embedded.hpp"
@@ -9,6 +12,32 @@ namespace kclxx::tool {
 
 /// The KCL's major versions, each with its own MultiLangDaemon.
 enum class kcl_version { kcl1 = 1, kcl2 = 2, kcl3 = 3 };
+
+/// The versions of the two parts of a daemon: the KCL's core, and the daemon itself, which are
+/// published one by one. With KCL 1.x they are one.
+struct kcl_parts {
+  std::string_view core;
+  std::string_view daemon;
+};
+
+/// What is fetched and tested with kclxx.
+kcl_parts tested_parts(kcl_version which);
+
+/// The KCL that a command is for.
+struct kcl_choice {
+  kcl_version which = kcl_version::kcl3;
+  std::string core;  ///< empty: the tested one
+
+  /// "3", or a version of the core like "3.2.0". Nothing: it is neither.
+  static std::optional<kcl_choice> parse(std::string_view text);
+
+  [[nodiscard]] std::string_view core_version() const;
+  /// As it is written on a command line.
+  [[nodiscard]] std::string text() const;
+};
+
+/// "3.5.1" < "3.10.0".
+std::strong_ordering compare_versions(std::string_view one, std::string_view other);
 
 /// "KCL 3.x".
 std::string_view name_of(kcl_version which);

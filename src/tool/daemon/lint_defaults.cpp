@@ -149,4 +149,20 @@ void check_defaults(const properties& all, kcl_version which, const host& where,
   check_stuck_child(all, which, to);
 }
 
+void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& to) {
+  const auto add = [&](std::string what, std::string why, std::string fix) {
+    to.push_back({severity::warning, 0, "KCL " + std::string(kcl.core_version()), std::move(what),
+                  std::move(why), std::move(fix)});
+  };
+  if (kcl.which == kcl_version::kcl1) {
+    add("its support has ended, on 30 January 2026",
+        "AWS publishes no more releases of KCL 1.x, not for security either.", "Move to KCL 3.x.");
+  } else if (compare_versions(kcl.core_version(), "2.6.1") < 0) {
+    add("it can stop processing shards when the stream's capacity changes",
+        "AWS recommends 2.6.1 or later, to avoid a rare condition of 2.6.0 and earlier.",
+        "Use --kcl 3, or --kcl 2, which is " + std::string(tested_parts(kcl_version::kcl2).core) +
+            ".");
+  }
+}
+
 }  // namespace kclxx::tool

@@ -67,19 +67,42 @@ void expect_success(const std::string& name, int status, const char* offline) {
 
 }  // namespace
 
-void fetch_with_maven(const fs::path& folder, const tool::embedded::project& project,
-                      const std::string& what, bool is_offline) {
+int run_maven(const fs::path& folder, std::string_view pom, const std::string& what,
+              bool is_offline) {
   std::vector<std::string> command{program_of("mvn", "maven"), "-q", "-B", "-C"};
   for (const std::string& one : words_of(std::getenv("MAVEN_ARGS"))) command.push_back(one);
   if (is_offline) command.emplace_back("-o");
   command.insert(command.end(),
                  {"-f", (folder / "pom.xml").string(), "dependency:copy-dependencies",
                   "-DincludeScope=runtime", "-DoutputDirectory=" + folder.string()});
-  write_file(folder / "pom.xml", project.pom);
+  write_file(folder / "pom.xml", pom);
   announce("Maven", what);
-  expect_success("mvn", run(command),
+  return run(command);
+}
+
+void expect_maven_success(int status, bool is_offline) {
+  expect_success("mvn", status,
                  is_offline ? " (offline: it has only what is in its local repository)" : "");
-  verify_jars(folder, project.checksums);
+}
+
+void expect_jars(const fs::path& folder, std::string_view checksums) {
+  using kind = jar_difference::kind;
+  const auto found = find_difference(folder, checksums);
+  if (!found) return write_file(folder / checksum_file, checksums);
+  if (found->what == kind::missing) cannot_set_up("mvn did not bring " + found->name);
+  if (found->what == kind::unexpected) {
+    cannot_set_up("mvn brought " + found->name +
+                  ", which is not among the expected files, so nothing was installed");
+  }
+  cannot_set_up(found->name +
+                " does not have the expected SHA-256 checksum, so nothing was installed. "
+                "Remove it from Maven's local repository; check the mirror it came from");
+}
+
+void fetch_with_maven(const fs::path& folder, const tool::embedded::project& project,
+                      const std::string& what, bool is_offline) {
+  expect_maven_success(run_maven(folder, project.pom, what, is_offline), is_offline);
+  expect_jars(folder, project.checksums);
 }
 
 bool has_jar(const fs::path& folder, std::string_view beginning) {

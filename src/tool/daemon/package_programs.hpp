@@ -13,9 +13,21 @@ namespace kclxx::tool {
 // They use the user's settings, mirrors and proxies; offline, only what they downloaded before.
 // Their output goes to stderr; `what` is announced there.
 
-/// Brings the jars of a project into a folder, together with its pom, and verifies their checksums.
+/// Has Maven bring the jars of a project into a folder, together with its pom, and gives Maven's
+/// exit status.
 /// Blocking: until Maven is done.
-/// Errors: command_error with how to get Maven, that it failed, or which jar differs.
+/// Errors: command_error with how to get Maven.
+int run_maven(const std::filesystem::path& folder, std::string_view pom, const std::string& what,
+              bool is_offline);
+/// Errors: command_error unless the status is 0.
+void expect_maven_success(int status, bool is_offline);
+
+/// Ends the command unless the jars that Maven has brought are the expected ones; their checksums
+/// are then put beside them.
+/// Errors: command_error that names a jar.
+void expect_jars(const std::filesystem::path& folder, std::string_view checksums);
+
+/// All of this for a project whose checksums are known.
 void fetch_with_maven(const std::filesystem::path& folder, const tool::embedded::project& project,
                       const std::string& what, bool is_offline);
 

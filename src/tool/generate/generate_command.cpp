@@ -2,7 +2,6 @@
 #include "tool/generate/generate_command.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -70,13 +69,7 @@ void read_size(const std::string& text, record_shape& shape) {
 
 /// The lines of a file that are not blank, without their ends.
 std::vector<std::string> read_payloads(const std::string& name) {
-  input_file file(name);
-  std::string text;
-  std::array<char, 65536> piece{};
-  while (const std::size_t size = file.read(piece.data(), piece.size())) {
-    text.append(piece.data(), size);
-  }
-  std::istringstream lines(text);
+  std::istringstream lines(text_of_file(name));
   std::vector<std::string> payloads;
   std::uint64_t number = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -78,8 +78,11 @@ void open_input(const std::string& name) {
 
 std::vector<std::string> fetch_local(bool is_offline) {
   const fs::path cache = default_cache();
-  return {local_program(cache).string(), fetch_local_packages(cache, is_offline).string(),
-          fetch_dynamodb_local(cache, is_offline).string()};
+  std::vector<std::string> folders{local_program(cache).string(),
+                                   fetch_local_packages(cache, is_offline).string(),
+                                   fetch_dynamodb_local(cache, is_offline).string()};
+  verify_local(cache);
+  return folders;
 }
 
 void run_local(const local_call& call) {
@@ -98,6 +101,7 @@ void run_local(const local_call& call) {
   if (call.needs != local_call::need::nothing) {
     ::setenv("KCLXX_LOCAL_PACKAGES", fetch_local_packages(cache, call.is_offline).c_str(), 1);
   }
+  if (call.needs == local_call::need::everything) verify_local(cache);
   ::unsetenv("NODE_PATH");
   ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
   std::error_code error;

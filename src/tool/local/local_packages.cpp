@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "tool/command.hpp"
+#include "tool/daemon/jar_checksums.hpp"
 #include "tool/daemon/package_cache.hpp"
 #include "tool/daemon/package_programs.hpp"
 #include "tool/embedded.hpp"
@@ -17,6 +18,10 @@ namespace {
 
 fs::path place_in(const fs::path& cache, std::string_view name) {
   return fs::absolute(cache) / name;
+}
+
+bool has_expected_packages(const fs::path& folder) {
+  return folder_checksum(folder / "node_modules") == embedded::local_packages_checksum;
 }
 
 void write_files(const fs::path& folder, const embedded::folder& what) {
@@ -48,6 +53,10 @@ fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
     fetch_with_npm(folder, "a local Kinesis and the AWS clients", is_offline);
     if (!is_complete(folder))
       cannot_set_up("npm did not bring " + proof + ", and reported no error");
+    if (!has_expected_packages(folder)) {
+      cannot_set_up(
+          "what npm brought does not have the expected SHA-256 checksum, so nothing was installed");
+    }
   };
   fetch_folder({place, is_complete, fill});
   return place / "node_modules";
@@ -61,6 +70,16 @@ fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
   };
   fetch_folder({place, is_complete, fill});
   return place;
+}
+
+void verify_local(const fs::path& cache) {
+  const std::string fetch = "kclxx local fetch";
+  expect_as_fetched(place_in(cache, embedded::dynamodb_local.folder),
+                    embedded::dynamodb_local.checksums, fetch);
+  const fs::path packages = place_in(cache, embedded::local_packages.name);
+  if (has_expected_packages(packages)) return;
+  cannot_set_up(packages.string() +
+                " is not as it was fetched; remove the folder, and fetch again: " + fetch);
 }
 
 }  // namespace kclxx::tool

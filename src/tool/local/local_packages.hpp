@@ -18,4 +18,8 @@ std::filesystem::path fetch_local_packages(const std::filesystem::path& cache, b
 /// The jars of DynamoDB Local, by Maven.
 std::filesystem::path fetch_dynamodb_local(const std::filesystem::path& cache, bool is_offline);
 
+/// Ends the command when the packages or the jars are not those that were fetched.
+/// Errors: command_error that names the folder.
+void verify_local(const std::filesystem::path& cache);
+
 }  // namespace kclxx::tool

@@ -84,6 +84,16 @@ std::size_t input_file::read(char* to, std::size_t size) {
   }
 }
 
+std::string text_of_file(const std::string& name) {
+  input_file file(name);
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (const std::size_t size = file.read(piece.data(), piece.size())) {
+    text.append(piece.data(), size);
+  }
+  return text;
+}
+
 output_file::output_file(std::string name, access who)
     : name_(std::move(name)),
       file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC,

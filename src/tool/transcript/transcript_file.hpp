@@ -36,6 +36,10 @@ class input_file : public transcript::byte_source {
   std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
+/// All that a file has; "-" is stdin.
+/// Errors: std::system_error, with the file's name.
+std::string text_of_file(const std::string& name);
+
 /// A new file to append to; one writev(2) for each write.
 /// Errors: std::system_error, with the file's name.
 class output_file : public transcript::byte_sink {

@@ -202,3 +202,34 @@ TEST_CASE("each key is in the table once", "[diagnostics]") {
     CHECK(n == 1);
   }
 }
+
+TEST_CASE("a version of the KCL that should not be used any more is named", "[daemon][check]") {
+  const auto found_for = [](const char* version) {
+    std::vector<diagnostic> found;
+    check_kcl(*kcl_choice::parse(version), found);
+    return found;
+  };
+  REQUIRE(found_for("1").size() == 1);
+  CHECK(found_for("1").front().origin == "KCL 1.15.3");
+  CHECK(contains(found_for("1.14.0").front().what, "support has ended"));
+  for (const char* blocked : {"2.5.4", "2.6.0", "2.0.10"}) {
+    REQUIRE(found_for(blocked).size() == 1);
+    CHECK(found_for(blocked).front().level == severity::warning);
+    CHECK(contains(found_for(blocked).front().what, "stop processing shards"));
+  }
+  for (const char* good : {"2", "2.6.1", "2.10.0", "3", "3.0.0"}) CHECK(found_for(good).empty());
+}
+
+TEST_CASE("the tested versions are those of the Maven projects", "[daemon]") {
+  for (const kcl_version which : {kcl_version::kcl1, kcl_version::kcl2, kcl_version::kcl3}) {
+    const auto [core, daemon] = tested_parts(which);
+    const std::string pom(jars_of(which).pom);
+    CHECK(contains(pom, "<version>" + std::string(core) + "</version>"));
+    const std::string sums(jars_of(which).checksums);
+    CHECK(contains(sums, "amazon-kinesis-client-" + std::string(core) + ".jar"));
+    if (which == kcl_version::kcl1) continue;
+    CHECK(contains(pom, "<core.version>" + std::string(core) + "<"));
+    CHECK(contains(pom, "<multilang.version>" + std::string(daemon) + "<"));
+    CHECK(contains(sums, "amazon-kinesis-client-multilang-" + std::string(daemon) + ".jar"));
+  }
+}
