@@ -73,26 +73,37 @@ std::uint64_t take_word(std::string_view& digits) noexcept {
   return value;
 }
 
-/// The reverse: fours, then pairs, then digits are parted, all at the same time.
-void put_eight(std::uint32_t value, char* to) noexcept {
-  if constexpr (std::endian::native != std::endian::little) {
-    for (std::size_t i = 8; i-- > 0; value /= 10) to[i] = static_cast<char>('0' + value % 10);
-    return;
+using pair = std::array<char, 2>;
+
+/// 00 to 99: half the divisions.
+constexpr std::array<pair, 100> make_pairs() {
+  std::array<pair, 100> result{};
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10)};
   }
-  const std::uint64_t fours = value / 10'000 | std::uint64_t{value % 10'000} << 32U;
-  // x / 100 is x * 10486 >> 20 below 10,000, and x / 10 is x * 103 >> 10 below 100.
-  const std::uint64_t high_pairs = ((fours * 10'486) >> 20U) & 0x0000007f0000007fU;
-  const std::uint64_t pairs = high_pairs + ((fours - 100 * high_pairs) << 16U);
-  const std::uint64_t tens = ((pairs * 103) >> 10U) & 0x000f000f000f000fU;
-  const std::uint64_t digits = tens + ((pairs - 10 * tens) << 8U) + each_byte('0');
-  std::memcpy(to, &digits, sizeof digits);
+  return result;
+}
+constexpr std::array<pair, 100> pairs = make_pairs();
+
+void put_pair(std::uint32_t value, char* to) noexcept { std::memcpy(to, pairs[value].data(), 2); }
+
+void put_four(std::uint32_t value, char* to) noexcept {
+  put_pair(value / 100, to);
+  put_pair(value % 100, to + 2);
+}
+
+void put_eight(std::uint32_t value, char* to) noexcept {
+  put_four(value / 10'000, to);
+  put_four(value % 10'000, to + 4);
 }
 
 void put_word(std::uint64_t value, char* to) noexcept {
   constexpr std::uint64_t eight = 100'000'000;
-  auto high = static_cast<unsigned>(value / (eight * eight));  // three digits
-  for (std::size_t i = 3; i-- > 0; high /= 10) to[i] = static_cast<char>('0' + high % 10);
-  put_eight(static_cast<std::uint32_t>(value / eight % eight), to + 3);
+  const std::uint64_t high = value / eight;                   // eleven digits
+  const auto top = static_cast<std::uint32_t>(high / eight);  // three
+  to[0] = pairs[top / 100][1];
+  put_pair(top % 100, to + 1);
+  put_eight(static_cast<std::uint32_t>(high % eight), to + 3);
   put_eight(static_cast<std::uint32_t>(value % eight), to + 11);
 }
 
@@ -176,16 +187,18 @@ void sequence_position::append_sequence_number(std::string& out) const {
   } else if (kind_ != kind::number) {
     out.append(sentinels[static_cast<std::size_t>(kind_)]);
   } else {
-    // The last `size_` of 77 digits, and what is longer is zeros.
-    const std::size_t before = out.size();
-    out.append(std::max<std::size_t>(size_, most_digits), '0');
-    char* to = out.data() + out.size();
-    for (std::size_t i = number_.words.size(); i-- > 0;) {
-      to -= digits_per_word;
-      if (number_.words[i] != 0) put_word(number_.words[i], to);
+    // The last `size_` of 77 digits, from their end on; what is longer is zeros.
+    const std::size_t size = std::min<std::size_t>(size_, most_digits);
+    std::array<char, most_digits> digits;  // NOLINT(*-member-init): those that are read are written
+    char* const end = digits.data() + digits.size();
+    digits.front() = static_cast<char>('0' + top_digit_);
+    char* begin = end;
+    for (std::size_t i = number_.words.size(); i > 0 && begin > end - size; --i) {
+      begin -= digits_per_word;
+      put_word(number_.words[i - 1], begin);
     }
-    to[-1] = static_cast<char>('0' + top_digit_);
-    out.erase(before, out.size() - before - size_);
+    if (size < size_) out.append(size_ - size, '0');
+    out.append(end - size, size);
   }
 }
 

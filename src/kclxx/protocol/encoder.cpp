@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/encoder.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "protocol/json_string.hpp"
 
 namespace kclxx::protocol {
 
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+}  // namespace
+
 void append_status(std::string& out, std::string_view action) {
   out.append("\n{\"action\":\"status\",\"responseFor\":");
-  append_quoted(out, action);
-  out.append("}\n");
+  if (std::all_of(action.begin(), action.end(), is_letter)) {  // as good as always
+    out.append("\"").append(action).append("\"}\n");
+  } else {
+    append_quoted(out, action);
+    out.append("}\n");
+  }
 }
 
 void append_checkpoint(std::string& out, const std::optional<sequence_position>& position) {

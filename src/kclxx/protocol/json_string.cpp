@@ -96,14 +96,6 @@ std::optional<std::string> unescape(std::string_view token, bool& replaced) {
 }
 
 void append_quoted(std::string& out, std::string_view text) {
-  // Nearly always the name of an action.
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x80 && !needs_escape(c);
-  });
-  if (is_plain) {
-    out.append("\"").append(text).append("\"");
-    return;
-  }
   if (!is_utf8(text)) return append_quoted(out, replace_invalid_utf8(text));
   out += '"';
   for (const char c : text) {
