@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints from real threads, and memory.
 #include <random>
-#include <thread>
 
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -254,7 +254,7 @@ TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][
     daemon.await_stderr("thread waits");
   }
   const std::size_t before = daemon.wake_ups();
-  std::this_thread::sleep_for(1s);
+  CHECK(daemon.is_silent_for(1s));
   CHECK(daemon.wake_ups() - before <= 20);
 }
 
@@ -388,9 +388,7 @@ TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back"
     daemon.expect_status("ping");
   }
   SECTION("after a second of idleness") {
-    for (int i = 0; i < 60 && daemon.resident_kib() > before + slack; ++i) {
-      std::this_thread::sleep_for(50ms);
-    }
+    eventually([&] { return daemon.resident_kib() < before + slack; }, 3s);
   }
   CAPTURE(before, with_batch);
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer keeps memory that was freed

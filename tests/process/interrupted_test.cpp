@@ -7,11 +7,11 @@
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "support/scripted_daemon.hpp"
 #include "support/tool.hpp"
 #include "tool/process/child_process.hpp"
@@ -112,9 +112,9 @@ TEST_CASE("an interrupted generate leaves no files", "[generate]") {
   child_process tool({KCLXX_TOOL, "generate", "--output", made.string(), "--records",
                       "1000000000000", "--shards", "2"});
   const auto first = made / "shardId-000000000000.jsonl";
-  while (!std::filesystem::exists(first) || std::filesystem::file_size(first) < 1'000'000) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  REQUIRE(eventually([&] {
+    return std::filesystem::exists(first) && std::filesystem::file_size(first) >= 1'000'000;
+  }));
   tool.kill(SIGINT);
   CHECK(tool.wait() == child_exit{0, SIGINT});
   CHECK_FALSE(std::filesystem::exists(made));

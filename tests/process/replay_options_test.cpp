@@ -2,7 +2,6 @@
 // kclxx replay: comparing, answers, pace, faults.
 #include <chrono>
 #include <string>
-#include <thread>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -197,8 +196,8 @@ TEST_CASE("the time of a slow source is not the child's", "[replay]") {
             static_cast<ssize_t>(text.size()));
   };
   write(initialize + "\n" + replayed::batch(0) + "\n");
-  std::this_thread::sleep_for(
-      3s);  // the batch has its status, and the tool cannot know the next line
+  // The batch has its status, and the tool cannot know the next line.
+  CHECK_FALSE(tool.wait_until(std::chrono::steady_clock::now() + 3s));
   write(replayed::batch(1) + "\n" + lease_lost + "\n");
   tool.input.close();
   const auto result = nlohmann::json::parse(read_all(tool.output.get()));

@@ -10,9 +10,10 @@
 #include <signal.h>
 #include <sstream>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
+
+#include "support/eventually.hpp"
 
 namespace kclxx::test {
 
@@ -30,6 +31,14 @@ pipe_ends make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
   return {ends[0], ends[1]};
+}
+
+void fill_up(int pipe) {
+  ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+  const std::string page(4096, '.');
+  while (::write(pipe, page.data(), page.size()) > 0) {
+  }
+  ::fcntl(pipe, F_SETFL, 0);
 }
 
 std::size_t status_value(const std::string& of, std::string_view name) {
@@ -57,6 +66,7 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
                            : make_pipe();
   const pipe_ends out = make_pipe();
   const pipe_ends err = make_pipe();
+  if (options.stderr_is_full) fill_up(err.write);
   std::vector<std::string> words = command;
   if (const char* launcher = std::getenv("KCLXX_TEST_LAUNCHER"))
     words.insert(words.begin(), launcher);
@@ -85,7 +95,7 @@ scripted_daemon::scripted_daemon(const std::vector<std::string>& command,
   ::close(err.write);
   input_ = in.write;
   output_ = out.read;
-  error_ = err.read;
+  (options.stderr_is_full ? unread_error_ : error_) = err.read;
   ::fcntl(error_, F_SETFL, O_NONBLOCK);
 }
 
@@ -97,6 +107,7 @@ scripted_daemon::~scripted_daemon() {
   }
   ::close(output_);
   ::close(error_);
+  ::close(unread_error_);
 }
 
 void scripted_daemon::fail(const std::string& what) {
@@ -200,15 +211,13 @@ std::string scripted_daemon::rest() {
 void scripted_daemon::signal_group(int signal) const { ::kill(-pid_, signal); }
 
 int scripted_daemon::wait_exit(std::chrono::milliseconds limit) {
-  const auto deadline = clock::now() + limit;
   int status = 0;
-  while (::waitpid(pid_, &status, WNOHANG) == 0) {
-    if (clock::now() > deadline) fail("the child did not exit");
+  const auto has_exited = [&] {
     drain_stderr();
-    if (!fill(std::chrono::milliseconds(2))) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
+    fill(std::chrono::milliseconds(1));
+    return ::waitpid(pid_, &status, WNOHANG) != 0;
+  };
+  if (!eventually(has_exited, limit)) fail("the child did not exit");
   pid_ = -1;
   drain_stderr();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -244,11 +253,8 @@ std::string scripted_daemon::stderr_so_far() {
 }
 
 std::string scripted_daemon::await_stderr(std::string_view text) {
-  const auto deadline = clock::now() + answer_limit;
-  while (stderr_so_far().find(text) == std::string::npos) {
-    if (clock::now() > deadline) fail("not on stderr: " + std::string(text));
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  const auto has_text = [&] { return stderr_so_far().find(text) != std::string::npos; };
+  if (!eventually(has_text, answer_limit)) fail("not on stderr: " + std::string(text));
   return stderr_;
 }
 

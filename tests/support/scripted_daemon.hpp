@@ -27,6 +27,8 @@ class scripted_daemon {
     std::string input_file;
     /// NAME=VALUE, in addition to this process's environment.
     std::vector<std::string> environment;
+    /// A pipe as stderr that is full, and that nobody reads.
+    bool stderr_is_full = false;
   };
 
   explicit scripted_daemon(std::vector<std::string> command) : scripted_daemon(command, {}) {}
@@ -84,6 +86,7 @@ class scripted_daemon {
   int input_ = -1;
   int output_ = -1;
   int error_ = -1;
+  int unread_error_ = -1;
   std::string checkpointed_ = R"("sequenceNumber":null)";  // by the last checkpoint line
   std::string buffer_;
   std::string stderr_;

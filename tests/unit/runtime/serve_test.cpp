@@ -20,6 +20,7 @@
 #include <kclxx/kclxx.hpp>
 
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "unit/runtime/served_shard.hpp"
 
 namespace kclxx::runtime {
@@ -27,21 +28,12 @@ namespace kclxx::runtime {
 namespace {
 
 using namespace std::chrono_literals;
+using test::eventually;
 using test::served_shard;
 
 auto count_of(const char* directory) {
   return std::distance(std::filesystem::directory_iterator(directory),
                        std::filesystem::directory_iterator());
-}
-
-/// True once it holds; false when it does not within 20 s.
-bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 run_options manual_and_at_once() {
@@ -128,8 +120,8 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
   }
   CHECK(count_of("/proc/self/task") > threads_before);  // the one that is stuck
   release.set_value();
-  CHECK(comes_true([&] { return count_of("/proc/self/task") == threads_before; }));
-  CHECK(comes_true([&] { return count_of("/proc/self/fd") == descriptors_before; }));
+  CHECK(eventually([&] { return count_of("/proc/self/task") == threads_before; }));
+  CHECK(eventually([&] { return count_of("/proc/self/fd") == descriptors_before; }));
 }
 
 namespace {
@@ -215,7 +207,7 @@ TEST_CASE(
   CHECK(shard.status() == exit_status::ok);
   CHECK(is_ascending);
   CHECK(last > 0);
-  CHECK(comes_true([&] {
+  CHECK(eventually([&] {
     return std::all_of(of_thread.begin(), of_thread.end(), [](const calls& seen) {
       return std::all_of(seen.handled.begin(), seen.handled.end(),
                          [](const auto& handled) { return handled > 0; });
