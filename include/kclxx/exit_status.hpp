@@ -3,7 +3,7 @@
 
 namespace kclxx {
 
-/// How a child process ends; `run` returns the value as an int. docs/protocol.md lists them too.
+/// How a child process ends; `run` returns the value as an int. README: what to do about each.
 enum class exit_status : int {
   ok = 0,                 ///< the daemon closed the input while no action was open
   callback_failed = 10,   ///< a callback, a timer, a checkpoint handler or the factory threw
