@@ -24,7 +24,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void say(const std::string& text) { std::cerr << text + "\n"; }
+bool is_quiet() {
+  static const bool is_set = std::getenv("QUIET") != nullptr;
+  return is_set;
+}
+
+void say(const std::string& text) {
+  if (!is_quiet()) std::cerr << text + "\n";
+}
 
 /// A line in the file that JOURNAL names, if it does: what several shards of a process did.
 void note(const std::string& text) {
@@ -338,6 +345,6 @@ int main(int argc, char** argv) {
     }
   }
   note("start");
-  std::printf("printed before run, not flushed");
+  if (!is_quiet()) std::printf("printed before run, not flushed");
   return kclxx::run<obedient>(options);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/logger.hpp"
 
+#include <poll.h>
 #include <string>
 
 #include "io/line_writer.hpp"
@@ -32,6 +33,11 @@ void log_to(int descriptor, const log_entry& entry) noexcept {
     static_cast<void>(io::write_all(descriptor, line));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
   }
+}
+
+void log_to_if_writable(int descriptor, const log_entry& entry) noexcept {
+  pollfd writable{descriptor, POLLOUT, 0};
+  if (::poll(&writable, 1, 0) == 1) log_to(descriptor, entry);
 }
 
 }  // namespace kclxx::runtime

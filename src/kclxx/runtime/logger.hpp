@@ -11,4 +11,7 @@ namespace kclxx::runtime {
 /// Thread safety: any thread; lines are not mixed.
 void log_to(int descriptor, const log_entry& entry) noexcept;
 
+/// The same, but only if it is taken at once: for a thread that must not be held up.
+void log_to_if_writable(int descriptor, const log_entry& entry) noexcept;
+
 }  // namespace kclxx::runtime

@@ -280,7 +280,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
     shard.records({"a"}, 1);
     shard.answer_until_status();
   }
-  CHECK(comes_true([&] { return !shard.logged().empty(); }));
+  CHECK(eventually([&] { return !shard.logged().empty(); }));
   const int timers = seen.timers;
   for (std::uint64_t number = 2; number < 100; ++number) {
     shard.records({"b"}, number);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/callbacks_thread.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <unistd.h>
+#include <utility>
+
+#include "runtime/input_turns.hpp"
+#include "runtime/logger.hpp"
+
+namespace kclxx::runtime {
+
+void callbacks_thread::run(const std::shared_ptr<shard_service>& service,
+                           const shard_context::fields& names) {
+  std::unique_lock lock(session_.mutex);
+  thread_ = std::this_thread::get_id();
+  while (!session_.driver.status()) {
+    const auto timer = is_timers_turn_ ? timers_.take_due(clock::now()) : nullptr;
+    is_timers_turn_ = !timer;
+    if (timer) {
+      run_timer(lock, timer);
+    } else if (call_) {
+      run_callback(lock, service, names);
+    } else {
+      wait_for_work(lock);
+    }
+  }
+}
+
+void callbacks_thread::call(session::call what) {
+  call_ = std::move(what);
+  wake();
+}
+
+void callbacks_thread::end() {
+  call_.reset();
+  timers_.end();
+  wake();
+}
+
+callbacks_thread::timer_id callbacks_thread::start_timer(time_point due,
+                                                         std::chrono::milliseconds period,
+                                                         std::function<void()> function) {
+  const timer_id id = timers_.start(due, period, std::move(function));
+  wake();
+  return id;
+}
+
+void callbacks_thread::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  const auto due = timers_.next_due();
+  if (input_.is_callbacks_threads()) {
+    input_.read(lock, due);
+  } else if (due) {
+    has_work_.wait_until(lock, *due);
+  } else {
+    has_work_.wait(lock);
+  }
+}
+
+void callbacks_thread::begin_user_code() {
+  is_in_user_code_ = true;
+  user_code_began_ = clock::now();
+  input_.on_user_code_begins();
+}
+
+void callbacks_thread::run_callback(std::unique_lock<std::mutex>& lock,
+                                    const std::shared_ptr<shard_service>& service,
+                                    const shard_context::fields& names) {
+  session::call what = *std::exchange(call_, std::nullopt);
+  begin_user_code();
+  lock.unlock();
+  const auto result = session_.driver.run_callback(std::move(what), checkpointer(service), names);
+  leave_if_forked();
+  {
+    const shared_session::event now(session_);
+    is_in_user_code_ = false;
+    session_.driver.on_callback_done(result);
+  }
+  lock.lock();
+}
+
+void callbacks_thread::run_timer(std::unique_lock<std::mutex>& lock,
+                                 const driver::shard_timers::function& timer) {
+  begin_user_code();
+  is_in_timer_ = true;
+  lock.unlock();
+  std::exception_ptr thrown;
+  try {
+    (*timer)();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  leave_if_forked();
+  {
+    const shared_session::event now(session_);
+    is_in_user_code_ = is_in_timer_ = false;
+    if (thrown) session_.driver.on_user_code_threw("a timer", thrown);
+  }
+  lock.lock();
+}
+
+/// User code that forked without exec has returned in the copy, where this is the only thread.
+void callbacks_thread::leave_if_forked() const {
+  if (io::fork_count() == fork_count_) return;
+  log_to(STDERR_FILENO, {log_level::error, session_.shard_id,
+                         "a forked copy of the process returned from user code and leaves; end it "
+                         "there with exec or _exit"});
+  std::_Exit(static_cast<int>(exit_status::daemon_gone));
+}
+
+}  // namespace kclxx::runtime

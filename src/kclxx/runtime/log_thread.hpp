@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <kclxx/run_options.hpp>
+
+namespace kclxx::runtime {
+
+/// Writes log lines to a descriptor in order, on a thread that lives while there is something to
+/// write: a stderr that nobody reads holds up neither the session nor its end.
+///
+/// Thread safety: all functions from any thread.
+class log_thread {
+ public:
+  /// Further lines are dropped and counted until there is room.
+  static constexpr std::size_t most_waiting = 1000;
+
+  /// `descriptor` is open until all is written or abandoned.
+  explicit log_thread(int descriptor);
+  /// Does not wait: what was not begun is not written.
+  ~log_thread() { abandon(); }
+  log_thread(const log_thread&) = delete;
+  log_thread& operator=(const log_thread&) = delete;
+
+  void write(log_entry entry) noexcept;
+  /// Waits until all that came before is written. False when the deadline passed first.
+  bool drain(std::chrono::steady_clock::time_point deadline);
+  /// Drops what was not begun, and all that comes from now on.
+  void abandon();
+
+ private:
+  struct state;
+  static void run(state& shared) noexcept;
+
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace kclxx::runtime

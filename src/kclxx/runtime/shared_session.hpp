@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "driver/session_driver.hpp"
+#include "runtime/user_tasks.hpp"
+
+namespace kclxx::runtime {
+
+/// A shard's session_driver, and what its threads need to feed it one event at a time.
+struct shared_session {
+  /// Holds the lock for one event. User code for which no thread can be had runs when it is
+  /// released, since it may call back.
+  class event;
+  /// A call of checkpoint() that waits for its outcome.
+  struct waiting_call {
+    std::condition_variable answered;
+    std::optional<std::error_code> result;
+  };
+
+  shared_session(processor_factory make_processor, const run_options& options, bool input_is_file,
+                 int log_descriptor, driver::host& around)
+      : tasks(options.log, log_descriptor),
+        driver(std::move(make_processor), options, input_is_file, std::random_device{}(), around) {}
+
+  std::mutex mutex;
+  user_tasks tasks;
+  // Guarded by the mutex, but for driver.run_callback.
+  driver::session_driver driver;
+  std::unordered_map<session::waiter_id, waiting_call*> waiting;
+  std::string shard_id;
+};
+
+class shared_session::event {
+ public:
+  explicit event(shared_session& owner) : owner_(owner), lock_(owner.mutex) {}
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  /// Also when the event has thrown: what it led to until then is not lost.
+  ~event() {
+    if (lock_.owns_lock()) run_user_code();
+  }
+
+  std::unique_lock<std::mutex>& lock() { return lock_; }
+  /// Releases the lock.
+  void run_user_code() {
+    const auto functions = owner_.tasks.take_without_thread();
+    lock_.unlock();
+    for (const auto& function : functions) function();
+  }
+
+ private:
+  shared_session& owner_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace kclxx::runtime

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <kclxx/log.hpp>
+
+#include "runtime/log_thread.hpp"
+#include "runtime/task_thread.hpp"
+
+namespace kclxx::runtime {
+
+/// User code that runs beside the callbacks: log functions and checkpoint handlers in order on one
+/// thread, the callbacks of the stop token on another. A thread is started when there is something
+/// to run. No function runs user code itself.
+///
+/// Thread safety: all functions from any thread, but for the first group.
+class user_tasks {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  /// Without a function, log lines go to the descriptor, on a thread of their own.
+  user_tasks(std::function<void(const log_entry&)> log, int log_descriptor);
+  ~user_tasks();
+  user_tasks(const user_tasks&) = delete;
+  user_tasks& operator=(const user_tasks&) = delete;
+
+  // Under the shard's lock.
+  void run(std::function<void()> task);
+  /// The token has stopped when this returns. Call it once.
+  void request_stop();
+  /// What no thread could be had for; the caller runs it without the lock.
+  [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
+
+  void log(const log_entry& entry);
+  [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
+  /// For messages about the log function itself.
+  void log_to_descriptor(const log_entry& entry) { lines_->write(entry); }
+  /// Waits until all user code has returned.
+  void finish();
+  /// Waits until log functions and handlers have returned. False when the deadline passed first.
+  bool drain(time_point deadline) { return thread_.drain(deadline); }
+  /// Waits until the lines for the descriptor are written. False when the deadline passed first.
+  bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
+  /// Writes nothing to the descriptor any more: it may be closed.
+  void abandon_lines() { lines_->abandon(); }
+  /// Runs and writes nothing any more.
+  void abandon();
+
+ private:
+  std::function<void(const log_entry&)> log_;
+  std::shared_ptr<log_thread> lines_;  // a log function that does not return may need it
+  task_thread thread_;
+  std::stop_source stop_;
+  std::thread stop_thread_;
+  std::vector<std::function<void()>> without_thread_;
+};
+
+}  // namespace kclxx::runtime

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/log_thread.hpp"
+
+#include <array>
+#include <chrono>
+#include <fcntl.h>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+#include "support/catch.hpp"
+
+namespace kclxx::runtime {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+/// A pipe that has room for one page.
+class page_pipe {
+ public:
+  page_pipe() {
+    if (::pipe(ends_.data()) != 0 || ::fcntl(ends_[1], F_SETPIPE_SZ, 4096) < 0) {
+      throw std::runtime_error("pipe");
+    }
+  }
+  ~page_pipe() {
+    close_input();
+    ::close(ends_[0]);
+  }
+  page_pipe(const page_pipe&) = delete;
+  page_pipe& operator=(const page_pipe&) = delete;
+
+  [[nodiscard]] int input() const { return ends_[1]; }
+  [[nodiscard]] int output() const { return ends_[0]; }
+  void close_input() { ::close(std::exchange(ends_[1], -1)); }
+  void fill() const {
+    const std::string page(4096, '.');
+    if (::write(ends_[1], page.data(), page.size()) != 4096) throw std::runtime_error("write");
+  }
+  /// Lines without what `fill` wrote, until one has this text or the input is closed.
+  [[nodiscard]] std::string read_until(std::string_view last) const {
+    std::string text;
+    std::array<char, 4096> piece{};
+    while (text.find(last) == std::string::npos || text.back() != '\n') {
+      const ssize_t n = ::read(ends_[0], piece.data(), piece.size());
+      if (n <= 0) break;
+      text.append(piece.data(), static_cast<std::size_t>(n));
+    }
+    return text.erase(0, text.find_first_not_of('.'));
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+void write(log_thread& log, std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    log.write({log_level::info, "shardId-0", std::to_string(i)});
+  }
+}
+
+std::string lines(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += "kclxx shardId-0 info: " + std::to_string(i) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("log lines are written in order, on a thread that ends when there is none",
+          "[log_thread]") {
+  const page_pipe pipe;
+  log_thread log(pipe.input());
+  CHECK(log.drain(clock::now()));
+  for (std::size_t round = 0; round < 3; ++round) {
+    write(log, 10 * round, 10);
+    REQUIRE(log.drain(clock::now() + 20s));
+  }
+  CHECK(pipe.read_until("29") == lines(30));
+}
+
+TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines is bounded",
+          "[log_thread]") {
+  const page_pipe pipe;
+  pipe.fill();
+  log_thread log(pipe.input());
+  constexpr std::size_t most = log_thread::most_waiting;
+  write(log, 0, most + 11);
+  CHECK_FALSE(log.drain(clock::now() + 10ms));
+  const auto with_dropped = [](std::size_t kept, const char* dropped) {
+    return lines(kept) + "kclxx warning: " + dropped +
+           " log lines were dropped, since they could not be written in time\n";
+  };
+  const std::string text = pipe.read_until("dropped");
+  // Whether or not the thread held the first line already when there was no more room.
+  const bool is_as_expected =
+      text == with_dropped(most, "11") || text == with_dropped(most + 1, "10");
+  CHECK(is_as_expected);
+  CHECK(log.drain(clock::now() + 20s));
+}
+
+TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]") {
+  page_pipe pipe;
+  pipe.fill();
+  log_thread log(pipe.input());
+  write(log, 0, 2);
+  log.abandon();
+  write(log, 2, 1);
+  std::string page(4096, ' ');
+  REQUIRE(::read(pipe.output(), page.data(), page.size()) == 4096);
+  REQUIRE(log.drain(clock::now() + 20s));
+  pipe.close_input();
+  const std::string rest = pipe.read_until("never");
+  const bool has_at_most_the_first = rest.empty() || rest == lines(1);
+  CHECK(has_at_most_the_first);
+}
+
+TEST_CASE("a log whose reader is gone ends nothing", "[log_thread]") {
+  log_thread log(-1);
+  write(log, 0, 3);
+  CHECK(log.drain(clock::now() + 20s));
+}
+
+}  // namespace kclxx::runtime
