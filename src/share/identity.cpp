@@ -2,6 +2,7 @@
 #include "share/identity.hpp"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,19 +63,21 @@ std::uint64_t start_of(std::uint64_t id) {
 bool find_program(char** arguments, program& found) {
   found.arguments = arguments;
   const std::string_view name = arguments[0];
-  if (name.empty() || name.size() >= sizeof found.path) return false;
+  if (name.empty()) return false;
   if (name.find('/') != std::string_view::npos) {
-    std::memcpy(found.path, name.data(), name.size() + 1);
+    found.path = arguments[0];
     return is_program(found.path);
   }
+  static char candidate[PATH_MAX];
+  found.path = candidate;
   const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads
   std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
   for (;;) {
     const std::string_view folder = folders.substr(0, folders.find(':'));
-    const int size = std::snprintf(found.path, sizeof found.path, "%.*s/%s",
+    const int size = std::snprintf(candidate, sizeof candidate, "%.*s/%s",
                                    folder.empty() ? 1 : static_cast<int>(folder.size()),
                                    folder.empty() ? "." : folder.data(), name.data());
-    if (size > 0 && static_cast<std::size_t>(size) < sizeof found.path && is_program(found.path)) {
+    if (size > 0 && static_cast<std::size_t>(size) < sizeof candidate && is_program(candidate)) {
       return true;
     }
     if (folder.size() == folders.size()) return false;
@@ -90,9 +93,8 @@ void become(const program& what, char** environment) {
   auto** with_shell = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
   if (with_shell == nullptr) return;
   static char shell[] = "/bin/sh";
-  static program with_path = what;
   with_shell[0] = shell;
-  with_shell[1] = with_path.path;
+  with_shell[1] = const_cast<char*>(what.path);  // execve changes nothing
   for (std::size_t i = 1; i < count; ++i) with_shell[i + 1] = what.arguments[i];
   ::execve(shell, with_shell, environment);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <climits>
 #include <cstdint>
 
 #include "sharing/hand_over.hpp"
@@ -10,7 +9,7 @@ namespace kclxx::share {
 
 /// The program that the launcher stands for.
 struct program {
-  char path[PATH_MAX];
+  const char* path;
   char** arguments;  // with its name first, as the user wrote it
 };
 

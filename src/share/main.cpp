@@ -121,7 +121,7 @@ int main(int count, char** arguments) {
     ::dprintf(STDERR_FILENO, "%s", usage);
     return usage_error;
   }
-  static program what;
+  program what{};
   if (!find_program(command, what)) {
     ::dprintf(STDERR_FILENO, "kclxx-share: there is no program %s\n", *command);
     return cannot_start;

@@ -78,30 +78,32 @@ bool is_readable(const sharing::reply_message& reply, ssize_t size) {
          std::memcmp(reply.header.magic, expected.magic, sizeof expected.magic) == 0;
 }
 
-/// The message and the shard's variables, in one packet. 0: they do not fit.
-std::size_t write_message(char* to, std::size_t room, const sharing::process_identity& daemon,
-                          char** environment) {
-  sharing::shard_message message;
-  message.daemon = daemon;
-  std::memcpy(to, &message, sizeof message);
-  std::size_t size = sizeof message;
+constexpr std::size_t max_variable_count = 128;
+
+/// One packet: the message, and the shard's variables where they are.
+/// Errors: E2BIG when they are too many or too long, and those of sendmsg.
+bool send_shard(int connection, const sharing::process_identity& daemon, char** environment) {
+  sharing::shard_message shard;
+  shard.daemon = daemon;
+  std::array<iovec, 1 + max_variable_count> pieces{};
+  pieces[0] = {&shard, sizeof shard};
+  std::size_t count = 1;
+  std::size_t size = 0;
   for (char** one = environment; *one != nullptr; ++one) {
     if (!is_shard_variable(*one)) continue;
     const std::size_t length = std::strlen(*one) + 1;
-    if (length > room - size) return 0;
-    std::memcpy(to + size, *one, length);
     size += length;
+    if (count == pieces.size() || size > sharing::max_variables) {
+      errno = E2BIG;
+      return false;
+    }
+    pieces[count++] = {*one, length};
   }
-  return size;
-}
-
-bool send(int connection, char* bytes, std::size_t size) {
   constexpr std::array<int, 3> descriptors{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
-  iovec piece{bytes, size};
   msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   cmsghdr* header = CMSG_FIRSTHDR(&message);
@@ -135,15 +137,10 @@ resident::resident(const program& what, const sharing::process_identity& daemon,
 
 resident::answer resident::offer_shard(const sharing::process_identity& daemon, char** environment,
                                        failure& why) {
-  static char message[sizeof(sharing::shard_message) + sharing::max_variables];
-  const std::size_t size = write_message(message, sizeof message, daemon, environment);
-  if (size == 0) {
-    why.set("the KCLXX_ variables are longer than %zu bytes", sharing::max_variables);
-    return answer::refused;
-  }
   // One that has closed the connection may have answered before.
-  if (!send(connection_.get(), message, size) && errno != EPIPE && errno != ECONNRESET) {
-    why.set("the descriptors cannot be passed on: %s", std::strerror(errno));
+  if (!send_shard(connection_.get(), daemon, environment) && errno != EPIPE &&
+      errno != ECONNRESET) {
+    why.set("the shard cannot be handed over: %s", std::strerror(errno));
     return answer::refused;
   }
   sharing::reply_message reply;

@@ -86,7 +86,7 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    for sample in word_count print_records; do
+    for sample in word_count print_records shared_cache; do
       rm -rf "$work/program"
       build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
     done

@@ -182,6 +182,65 @@ TEST_CASE("a handler is called once the daemon has answered, never inside the ca
   CHECK_FALSE(contains(daemon.stderr_so_far(), "in the callback"));
 }
 
+TEST_CASE("a handler that throws ends the session as a callback does", "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
+  start(daemon);
+  daemon.records({"async with a handler that throws"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+  daemon.answer();
+  CHECK(daemon.wait_exit() == 10);
+  CHECK(contains(daemon.stderr_so_far(), "a checkpoint handler failed: told"));
+}
+
+TEST_CASE("an async_checkpoint without a handler that fails for good is logged as an error",
+          "[process]") {
+  scripted_daemon daemon({child, "manual", "at_once"});
+  start(daemon);
+  daemon.records({"async"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+  daemon.answer("InvalidStateException");
+  daemon.await_stderr("error: the checkpoint at 5/0 failed: InvalidStateException");
+}
+
+TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker",
+          "[process][P65]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({"checkpoint, uncaught"}, 5);
+  daemon.expect_checkpoint("5");
+  SECTION("ShutdownException: the status is answered") {
+    daemon.answer("ShutdownException");
+    daemon.expect_status("processRecords");
+    daemon.lease_lost();
+    daemon.expect_status("leaseLost");
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 0);
+    CHECK(contains(daemon.stderr_so_far(), "process_records (record 5/0) ended early"));
+  }
+  SECTION("any other error ends it") {
+    daemon.answer("InvalidStateException");
+    daemon.expect_checkpoint("5");  // it was declared complete
+    daemon.answer("InvalidStateException");
+    CHECK(daemon.wait_exit() == 10);
+  }
+}
+
+TEST_CASE("a batch that is kept in automatic mode is warned of once", "[process]") {
+  scripted_daemon daemon({child, "at_once"});
+  start(daemon);
+  for (unsigned i = 1; i <= 2; ++i) {
+    daemon.records({"keep the batch"}, i);
+    daemon.expect_checkpoint(std::to_string(i));
+    daemon.expect_status("processRecords");
+    daemon.answer();
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(count(daemon.stderr_so_far(), "use checkpoint_mode::manual") == 1);
+}
+
 TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][own-process]") {
   scripted_daemon daemon({child, "manual"});
   start(daemon);
@@ -199,18 +258,33 @@ TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][
   CHECK(daemon.wake_ups() - before <= 20);
 }
 
-TEST_CASE("the longest grace time means never, and does not overflow the loop's timer",
-          "[process]") {
+TEST_CASE("the longest durations mean never, and do not overflow", "[process]") {
   scripted_daemon daemon({child, "longest_times", "fast_retry"});
   start(daemon);
   daemon.records({"a"}, 1);
   daemon.expect_checkpoint("1");
   daemon.expect_status("processRecords");
   daemon.answer();
-  daemon.records({"wait for stop", "pause"}, 2);
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 12);
-  CHECK(contains(daemon.stderr_so_far(), "batch of 2"));
+  SECTION("checkpoint_interval") {
+    daemon.records({"b"}, 2);
+    daemon.expect_status("processRecords");
+  }
+  SECTION("shutdown_retry_limit") {
+    daemon.records({"b"}, 2);
+    daemon.expect_status("processRecords");
+    daemon.shutdown_requested();
+    daemon.expect_checkpoint("2");
+    daemon.answer("ThrottlingException");
+    daemon.expect_checkpoint("2");
+    daemon.answer();
+    daemon.expect_status("shutdownRequested");
+  }
+  SECTION("grace_time") {
+    daemon.records({"wait for stop", "pause"}, 2);
+    daemon.close_input();
+    CHECK(daemon.wait_exit() == 12);
+    CHECK(contains(daemon.stderr_so_far(), "batch of 2"));
+  }
 }
 
 TEST_CASE("a checkpointer in a static object can be used while the process exits",

@@ -29,6 +29,27 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") 
   CHECK(daemon.rest().empty());
 }
 
+TEST_CASE("the endings of the older daemons are understood", "[process][P11]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  SECTION("TERMINATE and SHARD_END end the shard") {
+    const auto* reason = GENERATE("TERMINATE", "SHARD_END");
+    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
+    daemon.expect_null_checkpoint();
+    daemon.answer();
+    daemon.expect_status("shutdown");
+    CHECK(contains(daemon.await_stderr("shard ended"), "shard ended"));
+  }
+  SECTION("ZOMBIE and LEASE_LOST are a lost lease") {
+    const auto* reason = GENERATE("ZOMBIE", "LEASE_LOST");
+    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
+    daemon.expect_status("shutdown");
+    CHECK(contains(daemon.await_stderr("lease lost"), "lease lost"));
+  }
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+}
+
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
           "[process][P4]") {
   scripted_daemon daemon({child});
@@ -94,6 +115,16 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
   }
 }
 
+TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  const auto* what = GENERATE("throw", "throw 42");
+  daemon.records({what});
+  CHECK(daemon.wait_exit() == 10);
+  CHECK_FALSE(contains(daemon.rest(), "processRecords"));
+  CHECK(contains(daemon.stderr_so_far(), "process_records (record 1/0) failed: "));
+}
+
 TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
           "[process][P53]") {
   scripted_daemon daemon({child});
@@ -108,6 +139,14 @@ TEST_CASE("before a failed batch ends the process, the earlier ones are checkpoi
   daemon.expect_checkpoint("2");
   daemon.answer();
   CHECK(daemon.wait_exit() == 10);
+}
+
+TEST_CASE("an unknown action is answered", "[process][P29]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.send(R"({"action":"tune\"Up","level":[1,{"a":null}]})");
+  daemon.expect_status(R"(tune\"Up)");
+  daemon.await_stderr("does not know");
 }
 
 TEST_CASE("the end of the input ends the process in time, with its status",
@@ -208,6 +247,14 @@ TEST_CASE("messages go where the options lead, or to stderr with the shard's nam
     daemon.expect_status("ping");
     daemon.await_stderr("kclxx shardId-000000000007 warning: the daemon sent an action");
   }
+}
+
+TEST_CASE("an empty batch is a call like any other", "[process][P18]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({});
+  daemon.expect_status("processRecords");
+  daemon.await_stderr("batch of 0");
 }
 
 TEST_CASE("the names that the launcher exports reach the processor, others are not known",

@@ -113,6 +113,19 @@ TEST_CASE("an error shows the beginning of a line as it came, though most of it 
   }
 }
 
+TEST_CASE("what may be null is accepted", "[process][P14]") {
+  scripted_daemon daemon({child});
+  daemon.send(
+      R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
+  daemon.expect_status("initialize");
+  daemon.send(
+      R"({"action":"processRecords","records":[{"action":"record","data":null,"partitionKey":null,)"
+      R"("sequenceNumber":"5","approximateArrivalTimestamp":null,"subSequenceNumber":null}],)"
+      R"("millisBehindLatest":null})");
+  daemon.expect_checkpoint("5");
+  daemon.expect_status("processRecords");
+}
+
 TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][P8]") {
   scripted_daemon daemon({child});
   start(daemon);
@@ -131,6 +144,28 @@ TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][
   const auto at = said.find("not UTF-8");
   REQUIRE(at != std::string::npos);
   CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
+}
+
+TEST_CASE("a line of blanks is skipped and logged once", "[process][P60]") {
+  scripted_daemon daemon({child, "manual"});
+  start(daemon);
+  for (const char* blank : {"", "   ", "\t\r"}) daemon.send(blank);
+  daemon.records({"a"});
+  daemon.expect_status("processRecords");
+  daemon.close_input();
+  CHECK(daemon.wait_exit() == 0);
+  CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
+}
+
+TEST_CASE("an answer to another checkpoint than the one that was sent is refused",
+          "[process][P61]") {
+  scripted_daemon daemon({child});
+  start(daemon);
+  daemon.records({"a"}, 5);
+  daemon.expect_checkpoint("5");
+  daemon.send(R"({"action":"checkpoint","sequenceNumber":"4","subSequenceNumber":0,"error":null})");
+  CHECK(daemon.wait_exit() == 11);
+  CHECK(contains(daemon.stderr_so_far(), "answered a checkpoint at 4/0"));
 }
 
 TEST_CASE("an input that cannot be read ends the process with one line", "[process][P66]") {

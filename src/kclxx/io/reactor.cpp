@@ -1,29 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/reactor.hpp"
 
+#include <exception>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+#include "io/event_loop.hpp"
 
 namespace kclxx::io {
 
 namespace asio = boost::asio;
 using asio::posix::stream_descriptor;
 
-struct reactor::state {
-  state(int input, bool input_is_file, std::size_t count, handlers handler)
+struct reactor::state : std::enable_shared_from_this<state> {
+  state(int input, bool input_is_file, handlers handler, event_loop* shared)
       : on(std::move(handler)),
         fd(input),
         is_file(input_is_file),
-        work(context.get_executor()),
+        own(shared == nullptr ? std::make_unique<event_loop>() : nullptr),
+        context(own ? own->context : shared->context),
         descriptor(context) {
-    for (std::size_t i = 0; i < count; ++i) timers.emplace_back(context);
+    if (own) work.emplace(context.get_executor());
+  }
+
+  /// On a shared loop what fails is this session's alone.
+  template <class Function>
+  void run_guarded(Function&& function) {
+    if (has_left_loop) return;
+    if (own) return function();
+    try {
+      function();
+    } catch (const std::exception& error) {
+      on.failed(error.what());
+    } catch (...) {
+      on.failed("an unknown exception in the event loop");
+    }
+  }
+
+  /// What waits on a shared loop may outlive the reactor; its own loop ends before.
+  std::shared_ptr<state> self() {
+    return own ? std::shared_ptr<state>(std::shared_ptr<state>(), this) : shared_from_this();
+  }
+
+  template <class Function>
+  void post(Function function) {
+    asio::post(context, [self = self(), function] { self->run_guarded([&] { function(*self); }); });
   }
 
   // Asio makes a descriptor non-blocking for its first wait, and with it everything that shares the
@@ -38,22 +67,24 @@ struct reactor::state {
     ::fcntl(fd, F_SETFL, flags);
   }
 
+  void read(bool is_canceled) {
+    is_next_posted = false;
+    if (is_paused) return;
+    // A wait that was canceled may have kept a newer one from being begun.
+    if (!is_canceled) on.readable();
+    next();
+  }
+
   void next() {
     if (is_paused || is_next_posted) return;
     is_next_posted = true;
-    const auto read = [this](bool is_canceled) {
-      is_next_posted = false;
-      if (is_paused) return;
-      // A wait that was canceled may have kept a newer one from being begun.
-      if (!is_canceled) on.readable();
-      next();
-    };
     if (is_file) {
-      asio::post(context, [read] { read(false); });
+      post([](state& self) { self.read(false); });
     } else {
       take_in_blocking_mode();
-      descriptor.async_wait(stream_descriptor::wait_read,
-                            [read](auto error) { read(error == asio::error::operation_aborted); });
+      descriptor.async_wait(stream_descriptor::wait_read, [self = self()](auto error) {
+        self->run_guarded([&] { self->read(error == asio::error::operation_aborted); });
+      });
     }
   }
 
@@ -62,17 +93,32 @@ struct reactor::state {
     if (is_file || is_watching) return;
     is_watching = true;
     take_in_blocking_mode();
-    descriptor.async_wait(stream_descriptor::wait_error, [this](auto error) {
-      is_watching = false;
-      if (!is_paused || is_left) return;
-      if (error == asio::error::operation_aborted) return watch_hang_up();  // by an older leaving
+    descriptor.async_wait(stream_descriptor::wait_error, [self = self()](auto error) {
+      self->run_guarded([&] {
+        self->is_watching = false;
+        // Aborted by an older leaving.
+        self->look_for_hang_up(error == asio::error::operation_aborted, bool(error));
+      });
+    });
+  }
+
+  void look_for_hang_up(bool is_canceled, bool has_failed) {
+    if (!is_paused || is_left) return;
+    if (is_canceled) return watch_hang_up();
+    if (has_failed) return;
+    pollfd look{fd, 0, 0};
+    if (::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0) {
+      on.hung_up();
+    } else {
+      watch_hang_up();
+    }
+  }
+
+  void arm(std::size_t which, std::chrono::milliseconds after) {
+    timers[which].expires_after(after);
+    timers[which].async_wait([self = self(), which](auto error) {
       if (error) return;
-      pollfd look{fd, 0, 0};
-      if (::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0) {
-        on.hung_up();
-      } else {
-        watch_hang_up();
-      }
+      self->run_guarded([&] { self->on.timer(which); });
     });
   }
 
@@ -83,30 +129,35 @@ struct reactor::state {
   bool is_next_posted = false;
   bool is_watching = false;
   bool is_left = false;  // another thread reads
-  asio::io_context context{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work;
+  bool has_left_loop = false;
+  std::unique_ptr<event_loop> own;
+  asio::io_context& context;
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
   stream_descriptor descriptor;
   std::vector<asio::steady_timer> timers;
 };
 
-reactor::reactor(int input, bool is_file, std::size_t timers, handlers on)
-    : state_(std::make_unique<state>(input, is_file, timers, std::move(on))) {}
+reactor::reactor(int input, bool is_file, std::size_t timers, handlers on, event_loop* shared)
+    : state_(std::make_shared<state>(input, is_file, std::move(on), shared)) {
+  for (std::size_t i = 0; i < timers; ++i) state_->timers.emplace_back(state_->context);
+}
 
 reactor::~reactor() {
-  if (!state_->is_file) state_->descriptor.release();
+  if (state_->own) leave_loop();  // a shared loop was left on its thread
 }
 
 void reactor::run() { state_->context.run(); }
 
 void reactor::stop() { state_->context.stop(); }
 
+void reactor::leave_loop() {
+  state_->has_left_loop = true;
+  if (!state_->is_file) state_->descriptor.release();
+  state_->timers.clear();
+}
+
 void reactor::arm(std::size_t which, std::chrono::milliseconds after) {
-  asio::post(state_->context, [s = state_.get(), which, after] {
-    s->timers[which].expires_after(after);
-    s->timers[which].async_wait([s, which](auto error) {
-      if (!error) s->on.timer(which);
-    });
-  });
+  state_->post([which, after](state& self) { self.arm(which, after); });
 }
 
 void reactor::pause() {
@@ -121,10 +172,10 @@ void reactor::leave_input() {
 }
 
 void reactor::resume() {
-  asio::post(state_->context, [s = state_.get()] {
-    s->is_paused = s->is_left = false;
-    s->on.resumed();
-    s->next();
+  state_->post([](state& self) {
+    self.is_paused = self.is_left = false;
+    self.on.resumed();
+    self.next();
   });
 }
 

@@ -8,10 +8,12 @@
 
 namespace kclxx::io {
 
-/// The protocol thread's loop over one input descriptor and a few timers: Boost.Asio, kept out of
-/// every other file.
+struct event_loop;
+
+/// One input descriptor and a few timers of a session on an event loop: its own, which run()
+/// serves, or one that it shares with others.
 ///
-/// Thread safety: run() on one thread; handlers run there. arm, resume and stop from any thread.
+/// Thread safety: handlers run on the loop's thread. arm, resume and stop from any thread.
 class reactor {
  public:
   struct handlers {
@@ -23,18 +25,23 @@ class reactor {
     std::function<void()> hung_up;
     /// A timer that was armed fired.
     std::function<void(std::size_t which)> timer;
+    /// On a shared loop: one of the others threw, or there was no memory to wait for the next.
+    std::function<void(const char* what)> failed;
   };
 
   /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().
+  /// `shared`: a loop that outlives it and that others run; nullptr: its own.
   /// Errors: boost::system::system_error, a std::exception.
-  reactor(int input, bool is_file, std::size_t timers, handlers on);
+  reactor(int input, bool is_file, std::size_t timers, handlers on, event_loop* shared = nullptr);
   ~reactor();
   reactor(const reactor&) = delete;
   reactor& operator=(const reactor&) = delete;
 
-  /// Serves until stop().
+  /// Its own loop: serves until stop().
   void run();
   void stop();
+  /// A shared loop, on its thread: no handler is called from now on.
+  void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
   void arm(std::size_t which, std::chrono::milliseconds after);
   /// On the thread of run() only: stop calling `readable`.
@@ -47,7 +54,7 @@ class reactor {
 
  private:
   struct state;
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;  // with what waits on a shared loop
 };
 
 }  // namespace kclxx::io

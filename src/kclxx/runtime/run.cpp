@@ -56,10 +56,10 @@ exit_status serve(runtime::shard_runtime::configuration with, processor_factory 
 /// A shard that kclxx-share has handed over.
 class handed_session final : public sharing::shard_session {
  public:
-  handed_session(const sharing::handed_shard& shard, const processor_factory& make_processor,
-                 const run_options& options)
-      : runtime_(std::make_shared<runtime::shard_runtime>(configuration(shard), make_processor,
-                                                          options)),
+  handed_session(runtime::shard_runtime::configuration with,
+                 const processor_factory& make_processor, const run_options& options)
+      : runtime_(
+            std::make_shared<runtime::shard_runtime>(std::move(with), make_processor, options)),
         options_(options) {}
 
   exit_status serve() override {
@@ -70,9 +70,9 @@ class handed_session final : public sharing::shard_session {
       return exit_status::start_failed;
     }
   }
+  void leave_loop() override { runtime_->leave_loop(); }
   void end_input() override { runtime_->end_input(); }
 
- private:
   static runtime::shard_runtime::configuration configuration(const sharing::handed_shard& shard) {
     shard_context::fields names;
     names.stream_name = shard.variable("KCLXX_STREAM_NAME");
@@ -96,9 +96,13 @@ exit_status serve_shards(sharing::resident_start start, const processor_factory&
     return exit_status::ok;
   }
   io::outlive_signals();
-  const exit_status status =
-      sharing::serve_shards(std::move(start), [&](const sharing::handed_shard& shard) {
-        return std::make_unique<handed_session>(shard, make_processor, options);
+  const exit_status status = sharing::serve_shards(
+      std::move(start), [&](const sharing::handed_shard& shard, io::event_loop& loop,
+                            std::function<void()> on_stuck) {
+        auto with = handed_session::configuration(shard);
+        with.loop = &loop;
+        with.on_stuck = std::move(on_stuck);
+        return std::make_unique<handed_session>(std::move(with), make_processor, options);
       });
   // A thread that was abandoned uses what the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));

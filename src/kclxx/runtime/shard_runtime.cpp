@@ -36,11 +36,18 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
       input_({with_.input, with_.input_is_file, options.max_line_length, idle_timer, watch_timer},
              session_, callbacks_, reactor_),
       callbacks_(session_, input_),
-      reactor_(with_.input, with_.input_is_file, all_timers, handlers()) {
+      reactor_(with_.input, with_.input_is_file, all_timers, handlers(), with_.loop) {
   if (with_.input_is_file) reactor_.resume();
 }
 
 exit_status shard_runtime::serve() {
+  if (with_.loop != nullptr) {
+    run_callbacks();
+    session_.tasks.drain_lines(clock::now() + last_lines);
+    session_.tasks.abandon_lines();
+    const std::lock_guard lock(session_.mutex);
+    return *session_.driver.status();
+  }
   // It ends the event loop, whether or not the callbacks' thread could be started.
   const auto end_loop = [this](std::thread* thread) {
     reactor_.stop();
@@ -109,10 +116,10 @@ io::reactor::handlers shard_runtime::handlers() {
       leave_if_stuck();
     };
   };
-  return {then_leave_if_stuck(&input_turns::on_readable),
-          then_leave_if_stuck(&input_turns::on_resumed),
-          then_leave_if_stuck(&input_turns::on_hung_up),
-          [this](std::size_t which) { on_timer(which); }};
+  return {
+      then_leave_if_stuck(&input_turns::on_readable), then_leave_if_stuck(&input_turns::on_resumed),
+      then_leave_if_stuck(&input_turns::on_hung_up), [this](std::size_t which) { on_timer(which); },
+      [this](const char* what) { fail(cannot_serve(what)); }};
 }
 
 void shard_runtime::run_protocol_thread() {
@@ -175,6 +182,7 @@ void shard_runtime::leave_if_stuck() {
 /// User code cannot be ended.
 void shard_runtime::leave_stuck(const char* why) {
   std::unique_lock lock(session_.mutex);
+  if (is_finished_ || is_stuck_) return;
   const std::string shard = session_.shard_id;
   lock.unlock();
   if (why != nullptr) session_.tasks.log({log_level::error, shard, why});
@@ -189,6 +197,8 @@ void shard_runtime::leave_stuck(const char* why) {
   lock.lock();
   is_stuck_ = true;
   is_done_.notify_all();
+  lock.unlock();
+  if (with_.on_stuck) with_.on_stuck();
 }
 
 void shard_runtime::fail(const std::string& why) noexcept {

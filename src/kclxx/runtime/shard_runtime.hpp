@@ -28,7 +28,8 @@ namespace kclxx::runtime {
 /// The callbacks' thread runs the user's callbacks and timers. The protocol thread runs the event
 /// loop: it keeps time and never runs user code, so that whatever user code does, the end of the
 /// input is noticed and the session leaves in time. Other user code has threads of its own
-/// and so has the log on stderr (user_tasks).
+/// and so has the log on stderr (user_tasks). The sessions of a resident have one protocol thread
+/// in common.
 ///
 /// Thread safety: all functions from any thread. Lifetime: checkpointers keep it alive; once it has
 /// left it calls nothing.
@@ -45,15 +46,22 @@ class shard_runtime final : public shard_service,
     shard_context::fields names;  // of stream, application and worker
     /// What a session does that cannot end since user code does not return. Empty: serve() returns
     /// and abandons the thread.
-    std::function<void(exit_status)> leave_process;
+    std::function<void(exit_status)> leave_process{};
+    /// The loop of all sessions of the process, in place of a protocol thread of its own.
+    io::event_loop* loop = nullptr;
+    /// With a loop, and on it: user code does not return, hence neither does serve(). Nothing else
+    /// of the session uses its descriptors any more.
+    std::function<void()> on_stuck{};
   };
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_runtime(configuration with, processor_factory make_processor, const run_options& options);
 
-  /// Runs the session to its end; callbacks run on this thread when there is a leave_process, else
-  /// on one of their own. Call it once.
+  /// Runs the session to its end; callbacks run on this thread when there is a leave_process or a
+  /// loop, else on one of their own. Call it once.
   exit_status serve();
+  /// On the loop's thread, once serve() has returned or the session is stuck.
+  void leave_loop() { reactor_.leave_loop(); }
   /// As if the input had ended, though it may be open. Any thread, until serve() has returned.
   void end_input();
 

@@ -48,7 +48,8 @@ bool task_thread::drain(std::chrono::steady_clock::time_point deadline) {
 void task_thread::abandon() {
   std::deque<std::function<void()>> dropped;  // user code: destroyed without the lock
   const std::lock_guard lock(state_->mutex);
-  state_->is_abandoned = true;
+  state_->is_abandoned = state_->is_ended = true;
+  state_->changed.notify_all();
   dropped.swap(state_->tasks);
 }
 

@@ -2,6 +2,7 @@
 #include "sharing/resident.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
@@ -17,11 +18,11 @@
 #include <variant>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
 #include "base/overloaded.hpp"
+#include "io/event_loop.hpp"
 #include "io/private_descriptors.hpp"
 #include "io/signals.hpp"
 #include "sharing/process_output.hpp"
@@ -56,7 +57,7 @@ class private_descriptor {
 };
 
 /// A launcher, and the session of its shard once it has handed it over.
-struct connection {
+struct connection : std::enable_shared_from_this<connection> {
   connection(io::descriptor&& fd, asio::io_context& context)
       : socket(std::move(fd)), watch(context, socket.get()) {}
 
@@ -66,6 +67,7 @@ struct connection {
   int error = -1;  // the shard's
   std::unique_ptr<shard_session> session;
   std::thread thread;
+  std::atomic<bool> has_ended = false;  // its thread has returned, or was abandoned
   bool is_dropped = false;
 };
 using connection_ptr = std::shared_ptr<connection>;
@@ -77,8 +79,8 @@ class resident {
       : start_(std::move(start)),
         make_session_(make_session),
         spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
-        daemon_(context_, watch(start_.daemon).release()),
-        listening_(context_, start_.listening.get()) {
+        daemon_(loop_.context, watch(start_.daemon).release()),
+        listening_(loop_.context, start_.listening.get()) {
     io::keep_private(start_.listening.get());
     io::keep_private(start_.folder.get());
     first_ = add(std::move(start_.connection));
@@ -94,7 +96,7 @@ class resident {
   exit_status run() {
     accept();
     daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
-    context_.run();
+    loop_.context.run();
     remove_socket(start_);
     return is_stuck_ ? exit_status::callback_stuck : exit_status::ok;
   }
@@ -123,7 +125,7 @@ class resident {
   }
 
   connection_ptr add(io::descriptor&& fd) {
-    auto added = std::make_shared<connection>(std::move(fd), context_);
+    auto added = std::make_shared<connection>(std::move(fd), loop_.context);
     connections_.insert(added);
     wait(added);
     return added;
@@ -166,7 +168,7 @@ class resident {
       for (const io::descriptor* fd : descriptors_of(*at)) io::keep_private(fd->get());
       at->error = at->shard->error.get();
       output_.add(at->error);
-      at->session = make_session_(*at->shard);
+      at->session = make_session_(*at->shard, loop_, [this, at = at.get()] { on_stuck(*at); });
       at->thread = std::thread([this, at] { serve(at); });
     } catch (const std::exception& error) {
       at->session.reset();
@@ -182,13 +184,25 @@ class resident {
     // The launcher keeps its descriptors until it knows that they are not needed any more.
     exit_status status = exit_status::daemon_gone;
     if (send_accepted(at->socket.get())) status = at->session->serve();
-    close_shard(*at);
-    send_ended(at->socket.get(), static_cast<int>(status));
-    asio::post(context_, [this, at, status] {
-      is_stuck_ = is_stuck_ || status == exit_status::callback_stuck;
+    if (at->has_ended.exchange(true)) return;  // it was stuck
+    end_shard(*at, status);
+    asio::post(loop_.context, [this, at] {
       at->thread.join();
       drop(at);
     });
+  }
+
+  void on_stuck(connection& of) {
+    if (of.has_ended.exchange(true)) return;
+    is_stuck_ = true;
+    end_shard(of, exit_status::callback_stuck);
+    of.thread.detach();
+    asio::post(loop_.context, [this, at = of.shared_from_this()] { drop(at); });
+  }
+
+  void end_shard(connection& of, exit_status status) {
+    close_shard(of);
+    send_ended(of.socket.get(), static_cast<int>(status));
   }
 
   static std::array<io::descriptor*, 3> descriptors_of(connection& of) {
@@ -216,9 +230,9 @@ class resident {
     at->is_dropped = true;
     at->watch.release();
     at->socket.close();
-    at->session.reset();
+    if (at->session) at->session->leave_loop();
     connections_.erase(at);
-    if (is_daemon_gone_ && connections_.empty()) context_.stop();
+    if (is_daemon_gone_ && connections_.empty()) loop_.context.stop();
   }
 
   /// The pipes have ended by that, unless another process has them open.
@@ -231,12 +245,12 @@ class resident {
         drop(at);
       }
     }
-    if (connections_.empty()) context_.stop();
+    if (connections_.empty()) loop_.context.stop();
   }
 
   resident_start start_;
   const session_maker& make_session_;
-  asio::io_context context_{1};
+  io::event_loop loop_;
   process_output output_;
   io::descriptor spare_;
   stream_descriptor daemon_;

@@ -10,6 +10,10 @@
 #include "sharing/handed_shard.hpp"
 #include "sharing/resident_start.hpp"
 
+namespace kclxx::io {
+struct event_loop;
+}
+
 namespace kclxx::sharing {
 
 /// What serves a shard.
@@ -24,12 +28,17 @@ class shard_session {
   /// To its end; called once, on a thread of the session's. It is through with the descriptors when
   /// it returns. Errors: none thrown.
   virtual exit_status serve() = 0;
+  /// On the loop's thread, as the last: it is served, or stuck. Nothing of it runs there any more.
+  virtual void leave_loop() = 0;
   /// Nobody reads or writes at the other side any more: as at the end of the input.
   virtual void end_input() = 0;
 };
 
+/// The session does on `loop` what does not belong to its thread. It calls `on_stuck` there when
+/// its thread does not return from user code, once it has left the descriptors alone for good.
 /// Errors: std::exception; then the launcher executes the program itself.
-using session_maker = std::function<std::unique_ptr<shard_session>(const handed_shard&)>;
+using session_maker = std::function<std::unique_ptr<shard_session>(
+    const handed_shard&, io::event_loop& loop, std::function<void()> on_stuck)>;
 
 /// Serves the shards that launchers hand over, until the daemon has ended and all sessions have.
 /// Returns callback_stuck when the thread of one was abandoned, else ok.
