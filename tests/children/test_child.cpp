@@ -61,6 +61,7 @@ class obedient : public kclxx::record_processor {
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     for (const kclxx::record& record : batch) {
+      if (record.data() == "keep the batch") kept_ = batch;
       position_ = record.position();
       obey(std::string(record.data()), checkpointer);
     }
@@ -109,6 +110,8 @@ class obedient : public kclxx::record_processor {
       std::abort();
     } else if (what == "throw") {
       throw std::runtime_error("as told");
+    } else if (what == "throw 42") {
+      throw 42;
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
     } else if (what == "wait for stop") {
@@ -145,6 +148,8 @@ class obedient : public kclxx::record_processor {
         say("checkpoint failed: " + std::string(error.what()) +
             " name=" + std::string(error.name()));
       }
+    } else if (what == "checkpoint, uncaught") {
+      checkpointer.checkpoint();
     } else if (what == "async") {
       checkpointer.async_checkpoint();
     } else if (what == "async with a handler") {
@@ -152,6 +157,8 @@ class obedient : public kclxx::record_processor {
         say(std::string(std::this_thread::get_id() == id ? "in the callback" : "handler") + ": " +
             outcome(ec));
       });
+    } else if (what == "async with a handler that throws") {
+      checkpointer.async_checkpoint({}, [](std::error_code) { throw std::runtime_error("told"); });
     } else if (what == "async with a handler that hangs") {
       checkpointer.async_checkpoint({}, [](std::error_code) {
         say("handler hangs");
@@ -301,6 +308,7 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
+  std::optional<kclxx::record_batch> kept_;
   kclxx::sequence_position position_{"0"};  // of the record that is obeyed
   std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;

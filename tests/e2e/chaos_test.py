@@ -3,7 +3,7 @@
 """Random kills, pauses, reshards and throttling while records flow: nothing is lost. What happens
 when is decided by a seed; what is hit then depends on the state of the moment too.
 
-    chaos_test.py [--kcl 3] [--seed 1] [--minutes 2]
+    chaos_test.py [--kcl 3] [--seed 1] [--minutes 2] [--share]
 
 In less than a minute not everything can happen that must, and the test fails.
 """
@@ -24,6 +24,8 @@ MOST_SHARDS, FEWEST_SHARDS = 8, 3
 # What can happen, and how often within a bag of 16: each kind comes up.
 ACTIONS = {"kill_worker": 3, "kill_child": 2, "stop_worker": 2, "pause_worker": 2, "split": 2,
            "merge": 2, "throttle": 3}
+if settings.SHARE:
+    ACTIONS["kill_resident"] = 2
 
 
 class Chaos(DaemonCase):
@@ -46,9 +48,10 @@ class Chaos(DaemonCase):
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
                          for name in [*ACTIONS, "exited on its own"])
         throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
-        self.figures(f"seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
+        shared = "one process for all shards of a worker, " if settings.SHARE else ""
+        self.figures(f"{shared}seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
                      f"them aggregated; {done}; {throttled} DynamoDB requests throttled; "
-                     f"{len(self.app.journals())} children; all processed {calm:.0f} s after the "
+                     f"{len(self.app.journals())} sessions; all processed {calm:.0f} s after the "
                      f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
                      f"duplicates (at most {bound} possible)")
 
@@ -146,6 +149,16 @@ class Chaos(DaemonCase):
             except ProcessLookupError:
                 return False  # it has just left
         return bool(children)
+
+    def kill_resident(self):
+        """All launchers of the worker then leave, and the daemon ends the worker."""
+        residents = sorted(pid for worker in self.running for pid in worker.residents())
+        if residents:
+            try:
+                os.kill(self.random.choice(residents), signal.SIGKILL)
+            except ProcessLookupError:
+                return False  # it has just left
+        return bool(residents)
 
     def stop_worker(self):
         worker = self.random.choice(self.running)

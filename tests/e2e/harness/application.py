@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stream, its consumers' lease table, and workers: daemons that run recorded_child."""
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -47,7 +48,7 @@ class Worker:
                           for name, value in (effective | properties).items()}}
         self.process = Process(
             [settings.TOOL, "daemon", "run", settings.SOURCE / "properties" / "local.properties",
-             "--kcl", self.kcl, "--heap", "256m", "--", *java],
+             *(["--share"] if settings.SHARE else []), "--kcl", self.kcl, "--heap", "256m", "--", *java],
             application.directory / f"{name}.log", application.directory, environment)
 
     def alive(self):
@@ -67,7 +68,34 @@ class Worker:
         return time.monotonic() - start
 
     def children(self):
-        return [pid for pid, name in self.process.group().items() if name == "recorded_child"]
+        """What the daemon has started; with --share these are launchers."""
+        return [pid for pid, name in self.process.group().items()
+                if name in ("recorded_child", "kclxx-share")]
+
+    def residents(self):
+        """The processes that serve the shards of all launchers; one, unless a launcher was killed
+        while it started another."""
+        return residents_of(self.process.pid)
+
+    def end(self):
+        self.process.end()
+        wait_for(f"the end of the resident of {self.name}", lambda: not self.residents(), 20)
+
+
+def residents_of(daemon):
+    """The processes with the variable that kclxx-share starts them with: see hand_over.hpp."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it is gone, or no process
+        for variable in variables:
+            fields = variable.partition(b"=")[2].split()
+            if (variable.startswith(b"KCLXX_RESIDENT=") and int(fields[2]) == daemon
+                    and int(fields[0]) == int(entry.name)):
+                found.append(int(entry.name))
+    return found
 
 
 class Application:
@@ -79,7 +107,8 @@ class Application:
         self.kcl = kcl or settings.KCL
         self.dynamodb_url = proxy.url if proxy else services.dynamodb_url
         self.proxy = proxy
-        self.environment = {}
+        self.environment = {"XDG_RUNTIME_DIR": str(directory / "run"), "RUNTIME_DIRECTORY": ""}
+        (directory / "run").mkdir()
         (directory / "journals").mkdir()
         (directory / "recorded_child").symlink_to(settings.CHILD)  # no blank in the path
         self._journals = Journals(directory / "journals")
@@ -150,4 +179,7 @@ class Application:
 
     def end(self):
         for worker in self.workers:
-            worker.process.end()
+            worker.end()
+        if settings.SHARE:
+            left = list((self.directory / "run").rglob("*-*-*"))
+            assert not left, f"sockets were left: {left}"

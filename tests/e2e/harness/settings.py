@@ -27,6 +27,15 @@ def take_option(name, default):
     return value
 
 
+def take_flag(name):
+    """Takes `name` off the command line. Returns whether it was there."""
+    if name not in sys.argv:
+        return False
+    sys.argv.remove(name)
+    return True
+
+
+SHARE = take_flag("--share")  # one process of recorded_child for all shards of a worker
 KCL = int(take_option("--kcl", "3"))
 SEED = int(take_option("--seed", "1"))
 MINUTES = float(take_option("--minutes", "2"))

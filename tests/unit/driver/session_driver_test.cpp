@@ -404,7 +404,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   }
 }
 
-TEST_CASE("lines without a message are logged once and skipped", "[driver][P2][P60]") {
+TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]") {
   child child;
   child.receive(" ");
   CHECK(child.log_lines == lines{driver::blank_line_warning});
