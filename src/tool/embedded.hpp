@@ -37,6 +37,10 @@ extern const std::string_view local_packages_checksum;
 /// The program, for Node.js, that `kclxx local` becomes; it begins at local.js.
 extern const folder local_program;
 
+/// What `kclxx new` writes, with {{name}} and the like to be replaced.
+extern const std::span<const file> new_project;
+extern const std::string_view aws_properties;
+
 extern const std::string_view logback;
 extern const std::string_view java_util_logging;
 

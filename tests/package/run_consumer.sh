@@ -2,7 +2,7 @@
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
 # Modes: find_package, shared, subdirectory, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and shared also build and run a test with
-# the test kit; missing_dependency has none.
+# the test kit; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
 rm -rf "$work" && mkdir -p "$work"
@@ -125,6 +125,24 @@ case $mode in
     must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
     install_kclxx -DBoost_ROOT="$work/boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
       -DBoost_INCLUDE_DIR="$work/boost174/usr/include"
+    ;;
+  new)
+    # What "kclxx new" makes builds, and its own test passes; as a child it answers.
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    export CMAKE_PREFIX_PATH=$prefix PATH=$prefix/bin:$PATH
+    for form in each batches class asio; do
+      (cd "$work" && kclxx new "made-$form" --form "$form") >>"$work/log" 2>&1
+      cmake -S "$work/made-$form" -B "$work/made-$form/build" -G Ninja >>"$work/log" 2>&1
+      cmake --build "$work/made-$form/build" >>"$work/log" 2>&1
+      ctest --test-dir "$work/made-$form/build" --output-on-failure --no-tests=error >>"$work/log" 2>&1
+      must_answer "$work/made-$form/build/made-$form" 'got hello'
+      (cd "$work/made-$form/build" && AWS_REGION=eu-central-1 kclxx daemon check --strict "../made-$form.properties") \
+        >>"$work/log" 2>&1
+    done
+    if grep -rn '{{' "$work"/made-*/[!b]* >>"$work/log"; then echo 'something was not replaced' && exit 1; fi
+    if (cd "$work" && kclxx new made-each) 2>"$work/stderr"; then echo 'written over a project' && exit 1; fi
+    grep -q 'made-each is there already' "$work/stderr"
+    if (cd "$work" && kclxx new 'a b') 2>>"$work/log"; then echo 'a name with a blank was taken' && exit 1; fi
     ;;
   missing_dependency)
     for missing in 'Boost libboost1.81-dev' 'nlohmann_json nlohmann-json3-dev' \

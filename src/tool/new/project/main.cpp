@@ -1,0 +1,3 @@
+#include "processor.hpp"
+
+int main() { return kclxx::run(make_processor()); }
