@@ -1098,6 +1098,7 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
     std::this_thread::sleep_for(1ms);
   }
   for (std::thread& one : daemons) one.join();
+  INFO(first->stderr_so_far());
   CHECK(failures == std::vector<std::string>(shards));
   CHECK(statuses == expected);
   CHECK(host.started().size() == 1);

@@ -171,6 +171,7 @@ class resident {
       at->session = make_session_(*at->shard, loop_, [this, at = at.get()] { on_stuck(*at); });
       at->thread = std::thread([this, at] { serve(at); });
     } catch (const std::exception& error) {
+      if (at->session) at->session->leave_loop();
       at->session.reset();
       close_shard(*at);
       return refuse(at, error.what());
@@ -185,24 +186,27 @@ class resident {
     exit_status status = exit_status::daemon_gone;
     if (send_accepted(at->socket.get())) status = at->session->serve();
     if (at->has_ended.exchange(true)) return;  // it was stuck
-    end_shard(*at, status);
-    asio::post(loop_.context, [this, at] {
+    asio::post(loop_.context, [this, at, status] {
       at->thread.join();
-      drop(at);
+      end(at, status);
     });
   }
 
   void on_stuck(connection& of) {
     if (of.has_ended.exchange(true)) return;
     is_stuck_ = true;
-    end_shard(of, exit_status::callback_stuck);
-    of.thread.detach();
-    asio::post(loop_.context, [this, at = of.shared_from_this()] { drop(at); });
+    asio::post(loop_.context, [this, at = of.shared_from_this()] {
+      at->thread.detach();
+      end(at, exit_status::callback_stuck);
+    });
   }
 
-  void end_shard(connection& of, exit_status status) {
-    close_shard(of);
-    send_ended(of.socket.get(), static_cast<int>(status));
+  /// The launcher hears of it when nothing of the shard is open any more.
+  void end(const connection_ptr& at, exit_status status) {
+    at->session->leave_loop();
+    close_shard(*at);
+    send_ended(at->socket.get(), static_cast<int>(status));
+    drop(at);
   }
 
   static std::array<io::descriptor*, 3> descriptors_of(connection& of) {
@@ -230,7 +234,6 @@ class resident {
     at->is_dropped = true;
     at->watch.release();
     at->socket.close();
-    if (at->session) at->session->leave_loop();
     connections_.erase(at);
     if (is_daemon_gone_ && connections_.empty()) loop_.context.stop();
   }
