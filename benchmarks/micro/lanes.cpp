@@ -37,7 +37,7 @@ record_batch make_batch(std::size_t records) {
 
 void lanes_with_1_ms_handlers(benchmark::State& state) {
   const auto lanes = static_cast<std::size_t>(state.range(0));
-  const record_batch batch = make_batch(lanes * 500);
+  const record_batch batch = make_batch(lanes * 100);
   shard_context::fields fields;
   fields.shard_id = "shardId-000000000000";
   for (auto _ : state) {

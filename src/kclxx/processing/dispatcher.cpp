@@ -211,7 +211,7 @@ void dispatcher::run_lane() noexcept {
       carry_out(then);
       if (!next) break;
       if (next->failed) {
-        decide(*next, next->failed);
+        decide(*next, std::move(next->failed));
       } else {
         call(*next);
       }
@@ -257,7 +257,7 @@ void dispatcher::call(const work& one) {
   if (service_->is_observed()) {
     service_->observe(attempt_event(*one.what, one.attempt, now - one.began, thrown));
   }
-  if (thrown) return decide(one, thrown);
+  if (thrown) return decide(one, std::move(thrown));
   failures_.on_success();
   follow_up then;
   {
@@ -271,21 +271,21 @@ void dispatcher::call(const work& one) {
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept.
-void dispatcher::handler_threw(const work& one, const std::exception_ptr& thrown) {
+void dispatcher::handler_threw(const work& one, std::exception_ptr thrown) {
   {
     const std::lock_guard lock(mutex_);
     auto* const attempt = handlers_.find(one.with);
     if (attempt != nullptr && !attempt->has_ended) {
       attempt->has_ended = true;
       failed_.push_back(one);
-      failed_.back().failed = thrown;
+      failed_.back().failed = std::move(thrown);
       return;
     }
     const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const work& other) {
       return other.with.serial == one.with.serial;
     });
     if (reported != failed_.end()) {  // most likely dropped, since this was thrown
-      reported->failed = thrown;
+      reported->failed = std::move(thrown);
       return;
     }
     if (is_over()) return;
@@ -295,7 +295,8 @@ void dispatcher::handler_threw(const work& one, const std::exception_ptr& thrown
                     " reported it as complete, and then threw: " + message_of(thrown));
 }
 
-void dispatcher::decide(const work& one, const std::exception_ptr& thrown) {
+/// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
+void dispatcher::decide(const work& one, std::exception_ptr thrown) {
   failed_attempts attempts;
   arrival which = 0;
   {
@@ -309,13 +310,12 @@ void dispatcher::decide(const work& one, const std::exception_ptr& thrown) {
   }
   using kind = failure_decision::kind;
   failure_decision decision{kind::stop};
-  std::exception_ptr why = thrown;
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
   if (!is_late) {
     try {
       decision = failures_.on_failure(*one.what, attempts, thrown);
     } catch (...) {
-      why = std::current_exception();
+      thrown = std::current_exception();
     }
   }
   const auto now = service_->now();
@@ -335,7 +335,7 @@ void dispatcher::decide(const work& one, const std::exception_ptr& thrown) {
       arm(now + decision.delay, then);
     } else {
       set_failure(
-          why,
+          std::move(thrown),
           decision.what == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
           now, then);
     }
@@ -381,10 +381,10 @@ void dispatcher::fail(const ticket& one, std::exception_ptr why) {
     failed.what = &queue_.window().at(found->which);
     failed.attempt = found->number;
     failed.began = found->began;
-    failed.failed = why;
     if (service_->is_observed()) {
       observed = attempt_event(*failed.what, failed.attempt, now - failed.began, why);
     }
+    failed.failed = std::move(why);
     failed_.push_back(std::move(failed));
     post_lanes();
     look(now, then);

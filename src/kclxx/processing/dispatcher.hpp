@@ -118,8 +118,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void run_lane() noexcept;
   void give_up(const std::exception_ptr& why) noexcept;
   void call(const work& one);
-  void handler_threw(const work& one, const std::exception_ptr& thrown);
-  void decide(const work& one, const std::exception_ptr& thrown);
+  void handler_threw(const work& one, std::exception_ptr thrown);
+  void decide(const work& one, std::exception_ptr thrown);
 
   // The callbacks' thread.
   template <class Body>
