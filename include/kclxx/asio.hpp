@@ -266,7 +266,7 @@ class processor final : public record_processor {
 template <class Handler>
 processor_factory make(Handler&& handler, failure_policy policy, parallel_options options,
                        std::optional<executor_type> executor) {
-  using stored = std::remove_cvref_t<Handler>;
+  using stored = std::decay_t<Handler>;
   return {[shared = std::make_shared<stored>(std::forward<Handler>(handler)),
            policy = std::move(policy), options = std::move(options),
            executor = std::move(executor)](const shard_context& shard) {
@@ -326,8 +326,8 @@ Code to_boost(const std::error_code& ec) {
 /// destructor waits until they have ended.
 /// Errors: as kclxx::parallel.
 template <class Handler>
-requires(detail::handles_record<std::remove_cvref_t<Handler>> ||
-         detail::makes_handler<std::remove_cvref_t<Handler>>) [[nodiscard]] processor_factory
+requires(detail::handles_record<std::decay_t<Handler>> ||
+         detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy = {}, parallel_options options = {}) {
   return detail::make(std::forward<Handler>(handler), std::move(policy), std::move(options),
                       std::nullopt);
@@ -337,8 +337,8 @@ requires(detail::handles_record<std::remove_cvref_t<Handler>> ||
 /// coroutine has a strand; several of them run at the same time if the executor has several
 /// threads.
 template <class Handler>
-requires(detail::handles_record<std::remove_cvref_t<Handler>> ||
-         detail::makes_handler<std::remove_cvref_t<Handler>>) [[nodiscard]] processor_factory
+requires(detail::handles_record<std::decay_t<Handler>> ||
+         detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
     parallel(Handler&& handler, failure_policy policy, parallel_options options,
              boost::asio::any_io_executor executor) {
   return detail::make(std::forward<Handler>(handler), std::move(policy), std::move(options),

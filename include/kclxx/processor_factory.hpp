@@ -61,15 +61,15 @@ class function_processor final : public record_processor {
 class processor_factory {
  public:
   template <class Function>
-  requires(!std::is_same_v<std::remove_cvref_t<Function>, processor_factory> &&
-           (detail::processes_with_checkpointer<std::remove_cvref_t<Function>> ||
-            detail::processes_batch<std::remove_cvref_t<Function>> ||
-            detail::makes_processor_of_context<std::remove_cvref_t<Function>> ||
-            detail::makes_processor<std::remove_cvref_t<Function>>))
+  requires(!std::is_same_v<std::decay_t<Function>, processor_factory> &&
+           (detail::processes_with_checkpointer<std::decay_t<Function>> ||
+            detail::processes_batch<std::decay_t<Function>> ||
+            detail::makes_processor_of_context<std::decay_t<Function>> ||
+            detail::makes_processor<std::decay_t<Function>>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       processor_factory(Function&& function)
-      : function_(std::make_shared<holder<std::remove_cvref_t<Function>>>(
-            std::forward<Function>(function))) {}
+      : function_(
+            std::make_shared<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
 
   /// For processors that complete their records with checkpoints whatever run_options::mode is, or
   /// never do.

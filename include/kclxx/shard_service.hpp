@@ -26,12 +26,12 @@ class checkpoint_handler {
  public:
   checkpoint_handler() = default;
   template <class Function>
-  requires(!std::is_same_v<std::remove_cvref_t<Function>, checkpoint_handler> &&
-           std::is_invocable_v<std::remove_cvref_t<Function>&, std::error_code>)
+  requires(!std::is_same_v<std::decay_t<Function>, checkpoint_handler> &&
+           std::is_invocable_v<std::decay_t<Function>&, std::error_code>)
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       checkpoint_handler(Function&& function)
-      : function_(std::make_unique<holder<std::remove_cvref_t<Function>>>(
-            std::forward<Function>(function))) {}
+      : function_(
+            std::make_unique<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
 
   /// Precondition: it is not empty.
   void operator()(std::error_code result) { function_->call(result); }

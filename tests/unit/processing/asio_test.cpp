@@ -91,6 +91,22 @@ TEST_CASE("coroutines process records side by side, those of a key in order, on 
   CHECK(threads.size() == 1);
 }
 
+namespace {
+std::atomic<int> function_calls = 0;
+asio::awaitable<void> handle(record, const shard_context&) {
+  co_await sleep(1ms);
+  ++function_calls;
+}
+}  // namespace
+
+TEST_CASE("a plain function can be the coroutine", "[processing][asio]") {
+  served_shard shard(kclxx::asio::parallel(handle), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(20, 1, 3));
+  shard.expect_status("processRecords");
+  CHECK(holds_within(20s, [] { return function_calls == 20; }));
+}
+
 TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
   processed_records done;
   asio::thread_pool pool(4);

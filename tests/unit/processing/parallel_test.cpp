@@ -80,6 +80,25 @@ TEST_CASE(
   CHECK(done.size() == 3);
 }
 
+namespace {
+int calls_of_functions = 0;
+void process_record(const record&) { ++calls_of_functions; }
+void process_batch(kclxx::record_batch) { ++calls_of_functions; }
+void process_completion(kclxx::completion one) {
+  ++calls_of_functions;
+  one.complete();
+}
+}  // namespace
+
+TEST_CASE("a plain function can be a handler", "[processing][parallel]") {
+  const std::vector<kclxx::processor_factory> factories{process_batch, kclxx::each(process_record),
+                                                        kclxx::parallel(process_record),
+                                                        kclxx::parallel(process_completion)};
+  calls_of_functions = 0;
+  for (const auto& factory : factories) test_daemon(factory).initialize().deliver({"a"});
+  CHECK(calls_of_functions == 4);
+}
+
 TEST_CASE("a record that fails keeps later ones of its key waiting, and no other",
           "[processing][parallel]") {
   strings done;
