@@ -598,10 +598,12 @@ void dispatcher::report_stuck() {
     const std::lock_guard lock(mutex_);
     due = handlers_.take_due(now);
   }
-  for (const ticket& one : due) report_stuck(one, now);
+  // A thread that does not answer costs time: the others are not asked then.
+  bool is_answering = true;
+  for (const ticket& one : due) is_answering = report_stuck(one, now, is_answering);
 }
 
-void dispatcher::report_stuck(const ticket& one, time_point now) {
+bool dispatcher::report_stuck(const ticket& one, time_point now, bool asks_thread) {
   std::string record_text;
   std::string oldest_text;
   handlers_stuck event;
@@ -609,7 +611,7 @@ void dispatcher::report_stuck(const ticket& one, time_point now) {
   {
     const std::lock_guard lock(mutex_);
     const auto* const attempt = handlers_.find(one);
-    if (attempt == nullptr) return;
+    if (attempt == nullptr) return asks_thread;
     const record& what = queue_.window().at(attempt->which);
     record_text = describe(attempt->which);
     oldest_text = describe(queue_.window().watermark()) + ", delivered " +
@@ -622,10 +624,12 @@ void dispatcher::report_stuck(const ticket& one, time_point now) {
              {}};
     thread = attempt->thread;
   }
-  event.where = backtrace_of(thread);
+  if (asks_thread) event.where = backtrace_of(thread);
+  const bool has_answered = !event.where.empty() || is_async_;
   {
     const std::lock_guard lock(mutex_);
-    if (handlers_.find(one) == nullptr) return;  // that was the backtrace of what followed
+    if (handlers_.find(one) == nullptr)
+      return has_answered;  // that was the backtrace of what followed
   }
   const std::string text = "a handler is stuck: it has had record " + record_text + " for " +
                            text_of(event.age) + "; the oldest record that is not complete is " +
@@ -635,7 +639,7 @@ void dispatcher::report_stuck(const ticket& one, time_point now) {
                                                   : "its thread is in " + event.where);
   service_->log(log_level::warning, text);
   service_->observe(std::move(event));
-  if (options_.when_stuck != when_stuck::leave) return;
+  if (options_.when_stuck != when_stuck::leave) return has_answered;
   follow_up then;
   {
     const std::lock_guard lock(mutex_);
@@ -644,6 +648,7 @@ void dispatcher::report_stuck(const ticket& one, time_point now) {
                 failure_kind::at_once, now, then);
   }
   carry_out(then);
+  return has_answered;
 }
 
 // --- What is seen ---

@@ -130,7 +130,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void request_checkpoint(const checkpointer& with);
   void on_timer(time_point which);
   void report_stuck();
-  void report_stuck(const ticket& one, time_point now);
+  /// Returns whether the next thread should be asked where it stands.
+  bool report_stuck(const ticket& one, time_point now, bool asks_thread);
   void observe_window(bool is_due);
 
   const parallel_options options_;
