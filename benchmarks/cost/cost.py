@@ -38,7 +38,8 @@ class Workload:
 WORKLOADS = [Workload("A", 1000, 100, 10, 20), Workload("B", 1000, 1024, 10, 10),
              Workload("C", 10, 100, 20, 200), Workload("D", 500, 20480, 3, 3)]
 CLIENTS = {"kclxx": [str(BUILD / "peers/kclxx_child"), "--request"],
-           "kclxx-waited": [str(BUILD / "peers/kclxx_child"), "--checkpoint"]}
+           "kclxx-waited": [str(BUILD / "peers/kclxx_child"), "--checkpoint"],
+           "each": [str(BUILD / "peers/kclxx_child"), "--each"]}
 
 
 class Failed(Exception):

@@ -11,11 +11,12 @@ class Mutant:
     number: int  # of the line, from 1
     before: str  # the line, without its indentation
     after: str
+    above: str = ""  # the lines above, where the file has this line more than once
 
     @property
     def key(self):
         """What names it in the list of equivalent ones: it survives other lines' coming and going."""
-        return f"{self.file} | {self.before} | {self.after}"
+        return f"{self.file} | {self.above + ' / ' if self.above else ''}{self.before} | {self.after}"
 
     @property
     def rank(self):
@@ -100,15 +101,25 @@ def is_declaration(code):
     return bool(DECLARATION.match(code)) and " " in head
 
 
+def above(lines, number):
+    """As many lines above this one as no other has above it; with " / " between them."""
+    for count in range(6):
+        part = lines[max(0, number - 1 - count):number]
+        same = sum(lines[at:at + len(part)] == part for at in range(len(lines)))
+        if same == 1:
+            break
+    return " / ".join(part[:-1])
+
+
 def of(file, text):
     seen, result = set(), []
     in_comment = False
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
+    lines = [line.strip() for line in text.splitlines()]
+    for number, stripped in enumerate(lines, 1):
         in_comment = in_comment or stripped.startswith("/*")
         if not in_comment and not stripped.startswith("//"):
             for after in changes(stripped):
-                mutant = Mutant(file, number, stripped, after)
+                mutant = Mutant(file, number, stripped, after, above(lines, number))
                 if after != stripped and (number, after) not in seen:
                     seen.add((number, after))
                     result.append(mutant)

@@ -64,7 +64,8 @@ def compile_command(source):
             del words[at:at + 2]
             words.remove("-c")
             words.remove(str(source))
-            return [*words, "-g0", "-c"]
+            # Assertions show what would else be undefined, such as the value of an empty optional.
+            return [*words, "-g0", "-D_GLIBCXX_ASSERTIONS", "-c"]
     raise Failed(f"{source.name} is not compiled in build/dev; run cmake --preset dev")
 
 
@@ -77,13 +78,14 @@ def link_command(test):
     return shlex.split(command)
 
 
-def with_object(words, source, made, program):
-    """The mutated object in place of the original; of a library's, before it."""
-    name = f"{source.parent.name}/{source.name}.o"
-    result = [str(made) if word.endswith(name) else word for word in words]
-    if str(made) not in result:
-        first = next(i for i, word in enumerate(result) if word.endswith(".o"))
-        result.insert(first, str(made))
+def with_objects(words, objects, program):
+    """The layer's objects, {source: object}, in place of the originals; of a library's, before it."""
+    result = list(words)
+    for source, made in objects.items():
+        name = f"{source.parent.name}/{source.name}.o"
+        result = [str(made) if word.endswith(name) else word for word in result]
+        if str(made) not in result:
+            result.insert(next(i for i, word in enumerate(result) if word.endswith(".o")), str(made))
     result[result.index("-o") + 1] = str(program)
     return result
 
@@ -104,6 +106,7 @@ class Layer:
         self.name, self.tests = name, TESTS[name]
         self.compilers = {source: compile_command(source) for source in sources(name)}
         self.links = {test: link_command(test) for test in self.tests}
+        self.folder = tempfile.TemporaryDirectory(prefix="kclxx-mutation-")
         self.originals, self.limits = {}, {}
 
     def compile(self, source, text, folder):
@@ -117,22 +120,22 @@ class Layer:
         """The tests pass unchanged, in this form too; and how long they take."""
         self.limits = {test: 600 for test in self.tests}
         for source in self.compilers:
-            with tempfile.TemporaryDirectory() as folder:
-                made = self.compile(source, source.read_text(), Path(folder))
-                if made is None:
-                    raise Failed(f"{source.name} does not compile unchanged")
-                self.originals[source] = made.read_bytes()
-                if source == next(iter(self.compilers)):
-                    for test in self.tests:
-                        start = time.monotonic()
-                        if (verdict := self.verdict_of(test, source, made, Path(folder))) is not None:
-                            raise Failed(f"{test} fails without a mutant: {verdict}")
-                        # A mutant may be slow for no fault of its own, on a busy machine.
-                        self.limits[test] = 30 + 10 * (time.monotonic() - start)
+            folder = Path(self.folder.name) / source.stem
+            folder.mkdir()
+            self.originals[source] = self.compile(source, source.read_text(), folder)
+            if self.originals[source] is None:
+                raise Failed(f"{source.name} does not compile unchanged")
+        for test in self.tests:
+            start = time.monotonic()
+            if (verdict := self.verdict_of(test, {}, Path(self.folder.name))) is not None:
+                raise Failed(f"{test} fails without a mutant: {verdict}")
+            # A mutant may be slow for no fault of its own, on a busy machine.
+            self.limits[test] = 30 + 10 * (time.monotonic() - start)
 
-    def verdict_of(self, test, source, made, folder):
+    def verdict_of(self, test, mutated, folder):
         program = folder / test
-        if run(with_object(self.links[test], source, made, program), 300, cwd=BUILD) != 0:
+        objects = {**self.originals, **mutated}
+        if run(with_objects(self.links[test], objects, program), 300, cwd=BUILD) != 0:
             return "does not compile"
         status = run([str(program), *self.tests[test]], self.limits[test], cwd=BUILD)
         program.unlink()
@@ -144,10 +147,10 @@ class Layer:
             made = self.compile(source, mutants.mutated(source.read_text(), mutant), Path(folder))
             if made is None:
                 return Outcome(mutant, "does not compile")
-            if made.read_bytes() == self.originals[source]:
+            if made.read_bytes() == self.originals[source].read_bytes():
                 return Outcome(mutant, "same code")
             for test in self.tests:
-                if (verdict := self.verdict_of(test, source, made, Path(folder))) is not None:
+                if (verdict := self.verdict_of(test, {source: made}, Path(folder))) is not None:
                     return Outcome(mutant, verdict)
         return Outcome(mutant, "survived")
 

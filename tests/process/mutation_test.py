@@ -57,6 +57,10 @@ class Changes(unittest.TestCase):
         after, = [m for m in mutants.of("x.cpp", "// new\n\na();\n") if m.after == ";"]
         self.assertEqual(before.key, after.key)
 
+    def test_a_line_that_is_there_twice_is_named_with_the_one_above(self):
+        keys = [m.key for m in mutants.of("x.cpp", "a();\nreturn;\nb();\nreturn;\n") if m.before == "return;"]
+        self.assertEqual(keys, ["x.cpp | a(); / return; | ;", "x.cpp | b(); / return; | ;"])
+
     def test_the_sources_have_hundreds(self):
         for layer in ("session", "driver"):
             self.assertGreater(len(mutation.chosen_mutants([layer], 0)[layer]), 150)
@@ -100,11 +104,11 @@ class Linking(unittest.TestCase):
 
     def test_the_mutant_takes_its_object_s_place(self):
         words = ["c++", "x/session/session.cpp.o", "b.o", "-o", "t", "l.a"]
-        self.assertEqual(mutation.with_object(words, self.source, "m.o", "p"), ["c++", "m.o", "b.o", "-o", "p", "l.a"])
+        self.assertEqual(mutation.with_objects(words, {self.source: "m.o"}, "p"), ["c++", "m.o", "b.o", "-o", "p", "l.a"])
 
     def test_or_comes_before_the_library_that_has_it(self):
         words = ["c++", "b.o", "-o", "t", "l.a"]
-        self.assertEqual(mutation.with_object(words, self.source, "m.o", "p"), ["c++", "m.o", "b.o", "-o", "p", "l.a"])
+        self.assertEqual(mutation.with_objects(words, {self.source: "m.o"}, "p"), ["c++", "m.o", "b.o", "-o", "p", "l.a"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
 // last record, without waiting for the daemon's answer (--request) or waiting for it
-// (--checkpoint).
+// (--checkpoint); with --each by a handler of single records, which the library's loop calls.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <kclxx/kclxx.hpp>
+#include <kclxx/processing/each.hpp>
 
 namespace {
 
@@ -54,11 +55,19 @@ class count_bytes : public kclxx::record_processor {
 
 int main(int argc, char** argv) {
   const std::string_view how = argc == 2 ? argv[1] : "";
-  if (how != "--request" && how != "--checkpoint") {
-    std::fputs("usage: kclxx_child --request | --checkpoint\n", stderr);
+  if (how != "--request" && how != "--checkpoint" && how != "--each") {
+    std::fputs("usage: kclxx_child --request | --checkpoint | --each\n", stderr);
     return 2;
   }
   kclxx::run_options options;
+  if (how == "--each") {
+    options.checkpoint_interval = std::chrono::milliseconds(0);
+    std::size_t bytes = 0;
+    const int status = kclxx::run(
+        kclxx::each([&bytes](const kclxx::record& one) { bytes += one.data().size(); }), options);
+    std::fprintf(stderr, "%zu bytes\n", bytes);
+    return status;
+  }
   options.mode = kclxx::checkpoint_mode::manual;
   options.checkpoint_interval = std::chrono::milliseconds(0);  // as the others: each batch
   return kclxx::run([&] { return std::make_unique<count_bytes>(how == "--checkpoint"); }, options);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of batches: which of it is kept for the next one, and which is given back.
+#include "driver/batch_memory.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using kclxx::driver::batch_memory;
+using kclxx::driver::batch_memory_pool;
+
+namespace {
+
+/// What has been lent before is known by the room that it has for records.
+std::shared_ptr<batch_memory> marked(batch_memory_pool& pool) {
+  auto memory = pool.take();
+  memory->records.reserve(10);
+  return memory;
+}
+
+std::shared_ptr<batch_memory> large(batch_memory_pool& pool) {
+  auto memory = marked(pool);
+  memory->line.grow(2 * batch_memory::large);
+  return memory;
+}
+
+std::size_t kept_in(batch_memory_pool& pool) {
+  std::vector<std::shared_ptr<batch_memory>> all;
+  std::size_t kept = 0;
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(pool.take());
+    if (all.back()->records.capacity() > 0) ++kept;
+  }
+  return kept;
+}
+
+}  // namespace
+
+TEST_CASE("memory that is given back is lent again", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  marked(pool);
+  CHECK(kept_in(pool) == 1);
+}
+
+TEST_CASE("two are kept, however many were lent", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  {
+    const auto first = marked(pool);
+    const auto second = marked(pool);
+    const auto third = marked(pool);
+  }
+  CHECK(kept_in(pool) == 2);
+}
+
+TEST_CASE("large memory is kept only while it is wanted", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  large(pool);
+  CHECK(kept_in(pool) == 0);
+  pool.keep_large();
+  large(pool);
+  CHECK(kept_in(pool) == 1);
+}
+
+TEST_CASE("small memory stays when the large is released", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  pool.keep_large();
+  {
+    const auto one = large(pool);
+    const auto other = marked(pool);
+  }
+  pool.release_large();
+  const auto left = pool.take();
+  CHECK(left->records.capacity() > 0);
+  CHECK_FALSE(left->is_large());
+  CHECK(pool.take()->records.capacity() == 0);
+}
+
+TEST_CASE("large memory that is lent when the large is released is not kept either",
+          "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  pool.keep_large();
+  auto lent = large(pool);
+  pool.release_large();
+  lent.reset();
+  CHECK(kept_in(pool) == 0);
+}
+
+TEST_CASE("what was lent outlives its pool", "[driver][batch_memory]") {
+  std::shared_ptr<batch_memory> lent;
+  {
+    batch_memory_pool pool;
+    lent = marked(pool);
+  }
+  CHECK(lent->records.capacity() >= 10);
+}
