@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -56,10 +57,11 @@ exit_status serve(runtime::shard_runtime::configuration with, processor_factory 
 /// A shard that kclxx-share has handed over.
 class handed_session final : public sharing::shard_session {
  public:
-  handed_session(runtime::shard_runtime::configuration with,
-                 const processor_factory& make_processor, const run_options& options)
-      : runtime_(
-            std::make_shared<runtime::shard_runtime>(std::move(with), make_processor, options)),
+  handed_session(const sharing::handed_shard& shard, io::event_loop& loop,
+                 std::function<void()> on_stuck, const processor_factory& make_processor,
+                 const run_options& options)
+      : runtime_(std::make_shared<runtime::shard_runtime>(
+            configuration(shard, loop, std::move(on_stuck)), make_processor, options)),
         options_(options) {}
 
   exit_status serve() override {
@@ -73,15 +75,22 @@ class handed_session final : public sharing::shard_session {
   void leave_loop() override { runtime_->leave_loop(); }
   void end_input() override { runtime_->end_input(); }
 
-  static runtime::shard_runtime::configuration configuration(const sharing::handed_shard& shard) {
+ private:
+  static runtime::shard_runtime::configuration configuration(const sharing::handed_shard& shard,
+                                                             io::event_loop& loop,
+                                                             std::function<void()> on_stuck) {
     shard_context::fields names;
     names.stream_name = shard.variable("KCLXX_STREAM_NAME");
     names.application_name = shard.variable("KCLXX_APPLICATION_NAME");
     names.worker_id = shard.variable("KCLXX_WORKER_ID");
     io::enlarge_pipe(shard.input.get());
-    return {shard.input.get(), shard.output.get(),
-            shard.error.get(), io::is_file(shard.input.get()),
-            std::move(names),  nullptr};
+    return {.input = shard.input.get(),
+            .output = shard.output.get(),
+            .log = shard.error.get(),
+            .input_is_file = io::is_file(shard.input.get()),
+            .names = std::move(names),
+            .loop = &loop,
+            .on_stuck = std::move(on_stuck)};
   }
 
   std::shared_ptr<runtime::shard_runtime> runtime_;
@@ -99,10 +108,8 @@ exit_status serve_shards(sharing::resident_start start, const processor_factory&
   const exit_status status = sharing::serve_shards(
       std::move(start), [&](const sharing::handed_shard& shard, io::event_loop& loop,
                             std::function<void()> on_stuck) {
-        auto with = handed_session::configuration(shard);
-        with.loop = &loop;
-        with.on_stuck = std::move(on_stuck);
-        return std::make_unique<handed_session>(std::move(with), make_processor, options);
+        return std::make_unique<handed_session>(shard, loop, std::move(on_stuck), make_processor,
+                                                options);
       });
   // A thread that was abandoned uses what the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
