@@ -304,6 +304,7 @@ void daemon::simulation::resume() {
     }
     if (!child_->is_killed()) child_->kill();
     faults_.clear();
+    ends_input_in_callback_ = false;
     own(lease_.take_over());
     seen_.note("daemon", "starts a successor");
     start_child();

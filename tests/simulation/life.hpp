@@ -20,25 +20,12 @@
 #include "daemon_model/shard_consumer.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "simulation/journal.hpp"
 #include "simulation/processor.hpp"
 #include "simulation/random.hpp"
 #include "simulation/world.hpp"
 
 namespace kclxx::simulation {
-
-/// What happened, for a run that failed; nothing is kept unless it is wanted.
-class journal {
- public:
-  explicit journal(bool wanted) : wanted_(wanted) {}
-  template <class Text>
-  void note(Text text) {
-    if (wanted_) lines.push_back(text());
-  }
-  std::vector<std::string> lines;
-
- private:
-  bool wanted_;
-};
 
 /// One child process under one daemon, from its start to its end: the session driver, of which it
 /// is the host, the model of the daemon, a random processor, the pipes between them, and a clock.

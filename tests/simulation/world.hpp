@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,14 +12,9 @@
 #include "daemon_model/lease.hpp"
 #include "simulation/random.hpp"
 #include "simulation/store.hpp"
+#include "simulation/violation.hpp"
 
 namespace kclxx::simulation {
-
-/// An invariant does not hold. The text begins with the invariant's name.
-class violation : public std::logic_error {
- public:
-  using std::logic_error::logic_error;
-};
 
 /// How likely what goes wrong is, in percent: of each step, or of each occasion.
 struct fault_rates {

@@ -25,6 +25,7 @@ const parallel_options& valid(const parallel_options& options) {
   };
   require(options.lanes > 0, "lanes is 0");
   require(options.window_records > 0, "window_records is 0");
+  require(options.window_bytes > 0, "window_bytes is 0");
   require(options.stuck_after >= milliseconds(0), "stuck_after is negative");
   require(options.drain_timeout >= milliseconds(0), "drain_timeout is negative");
   return options;
@@ -57,7 +58,7 @@ bool dispatcher::has_reached(goal what) const {
     case goal::none:
       return true;
     case goal::room:
-      return queue_.wants_more();
+      return queue_.wants_more(*next_);
     case goal::empty_window:
       return queue_.window().is_empty();
     case goal::no_handler:
@@ -452,6 +453,7 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
         if (has_ended_ || stop_.stop_requested()) return;
         offset += queue_.admit(batch, offset, now);
         post_lanes();
+        next_ = offset < batch.size() ? &batch[offset] : nullptr;
       }
       if (offset == batch.size()) break;
       observe_window(true);

@@ -151,6 +151,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::unique_ptr<thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   goal waits_for_ = goal::none;
+  const record* next_ = nullptr;  // while goal::room is waited for
   bool is_callback_open_ = false;
   bool has_ended_ = false;
   bool is_joined_ = false;

@@ -9,11 +9,10 @@ namespace kclxx::processing {
 std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, time_point now) {
   std::uint64_t bytes = window_.bytes();
   std::size_t count = 0;
-  while (offset + count < batch.size() && window_.size() + count < most_records_) {
-    bytes += batch[offset + count].data().size();
-    const bool is_first = window_.is_empty() && count == 0;
-    if (bytes > most_bytes_ && !is_first) break;
-    ++count;
+  for (; offset + count < batch.size(); ++count) {
+    const record& next = batch[offset + count];
+    if (!fits(next, window_.size() + count, bytes)) break;
+    bytes += next.data().size();
   }
   const arrival first = window_.end();
   window_.admit(batch.slice(offset, count), now);
@@ -24,8 +23,9 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   return count;
 }
 
-bool record_queue::wants_more() const noexcept {
-  if (ready_ == 0) return window_.size() < most_records_ && window_.bytes() < most_bytes_;
+bool record_queue::wants_more(const record& next) const noexcept {
+  if (!fits(next, window_.size(), window_.bytes())) return false;
+  if (ready_ == 0) return true;
   return most_records_ - window_.size() >= (most_records_ + 7) / 8 &&
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }

@@ -104,14 +104,24 @@ TEST_CASE("a window takes no more records than its limits", "[processing]") {
   queue_with_records queue(order::none, 3, 1000);
   const owned_batch batch(of_keys({"a", "b", "c", "d"}), 1);
   CHECK(queue.admit(batch.get(), 0, now) == 3);
-  CHECK_FALSE(queue.wants_more());
+  CHECK_FALSE(queue.wants_more(batch.get()[3]));
   CHECK(queue.admit(batch.get(), 3, now) == 0);
   CHECK(queue.take_all().size() == 3);
   queue.complete(1);  // the window begins at the oldest that is not complete
   CHECK(queue.admit(batch.get(), 3, now) == 0);
   queue.complete(0);
-  CHECK(queue.wants_more());
+  CHECK(queue.wants_more(batch.get()[3]));
   CHECK(queue.admit(batch.get(), 3, now) == 1);
+}
+
+TEST_CASE("a window wants no record that does not fit, though nothing is ready", "[processing]") {
+  record_queue queue(order::none, 10, 5);
+  const owned_batch batch(of_keys({"a", "b"}), 3);
+  CHECK(queue.admit(batch.get(), 0, now) == 1);
+  CHECK(queue.take() == arrival{0});
+  CHECK_FALSE(queue.wants_more(batch.get()[1]));
+  queue.complete(0);
+  CHECK(queue.wants_more(batch.get()[1]));
 }
 
 TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {

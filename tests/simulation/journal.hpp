@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iostream>
+
+namespace kclxx::simulation {
+
+/// Prints what happens, if it is wanted: at once, so that a run which never ends shows where it is.
+class journal {
+ public:
+  explicit journal(bool wanted) : wanted_(wanted) {}
+  template <class Text>
+  void note(Text text) {
+    if (wanted_) std::cout << text() << std::endl;
+  }
+
+ private:
+  bool wanted_;
+};
+
+}  // namespace kclxx::simulation

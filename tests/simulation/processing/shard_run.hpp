@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kclxx/processing.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "simulation/journal.hpp"
+#include "simulation/processing/stream.hpp"
+#include "simulation/random.hpp"
+
+namespace kclxx::simulation {
+
+/// One shard that is processed by a random form of processing, under the test kit's daemon, with
+/// faults, by one child after the other. The last one meets no fault, and finishes it.
+class processing_run {
+ public:
+  processing_run(std::uint64_t seed, journal& log);
+  processing_run(const processing_run&) = delete;
+  processing_run& operator=(const processing_run&) = delete;
+  ~processing_run();
+
+  /// Returns how often handlers were called. Errors: violation.
+  std::uint64_t run();
+
+ private:
+  enum class form { each, batches, batches_with_position, parallel, completions };
+  class lot;
+  struct starter;
+
+  [[nodiscard]] processor_factory make_form();
+  [[nodiscard]] failure_policy random_policy();
+  [[nodiscard]] parallel_options random_options();
+
+  // Handlers. What is violated is kept, since their exceptions are the policy's.
+  template <class Body>
+  void guarded(Body body) noexcept;
+  void process(const record& one, const shard_context& shard);
+  void process_batch(const record_batch& batch, const shard_context& shard);
+  void start(completion one, const shard_context& shard, thread_pool& pool);
+  void settle_one(const shard_context& shard);
+  /// `is_first`: of those that the handler is called with.
+  void begin(const record& one, const shard_context& shard, bool is_first);
+  void throw_if_it_fails(const record& one);
+  void absorb_log();
+
+  // The daemon's side.
+  void take_step();
+  void deliver();
+  void end_life();
+  void start_next();
+  void finish();
+  [[nodiscard]] bool is_alive() const;
+  void check();
+  void check_end();
+
+  journal& log_;
+  random_source random_;
+  form form_;
+  failure_policy policy_;
+  parallel_options options_;
+  stream stream_;
+  std::optional<testing::daemon> daemon_;
+  std::vector<completion> taken_;
+  std::vector<completion> of_dead_children_;
+  std::string violated_;
+  std::size_t log_read_ = 0;
+  std::size_t killed_ = 0;
+  std::uint64_t calls_ = 0;
+  bool is_killed_ = false;
+  bool is_calm_ = false;  // the last child
+  bool was_fenced_ = false;
+};
+
+}  // namespace kclxx::simulation

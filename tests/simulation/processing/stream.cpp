@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/processing/stream.hpp"
+
+#include <algorithm>
+
+namespace kclxx::simulation {
+
+stream::stream(random_source& random, std::size_t records, bool keeps_order)
+    : keeps_order_(keeps_order) {
+  const std::uint64_t keys = 1 + random.below(12);
+  std::uint64_t sequence = 1;
+  std::uint64_t sub = 0;
+  for (std::size_t i = 0; i < records; ++i) {
+    const bool is_same_record = i > 0 && random.chance(30);  // an aggregated one
+    sub = is_same_record ? sub + 1 : 0;
+    sequence += is_same_record ? 0 : 1 + random.below(3);
+    planned_record one{
+        std::to_string(sequence),    sub, "key-" + std::to_string(random.below(keys)),
+        std::to_string(i),           0,   false,
+        std::chrono::milliseconds(0)};
+    if (random.chance(25)) {
+      one.failures = random.chance(30) ? -1 : static_cast<int>(1 + random.below(6));
+      one.is_permanent = random.chance(20);
+    }
+    if (random.chance(40)) one.time = std::chrono::milliseconds(random.below(3000));
+    records_.push_back(std::move(one));
+  }
+}
+
+std::vector<record::fields> stream::take(std::size_t count) {
+  std::vector<record::fields> batch;
+  for (; batch.size() < count && !is_all_delivered(); ++delivered_) {
+    batch.push_back(records_[delivered_].fields());
+  }
+  return batch;
+}
+
+void stream::begin(const record& one, bool is_first) {
+  planned_record& what = of(one);
+  if (what.how != planned_record::end::none) {
+    throw violation("twice: record " + what.data + " was complete and comes again");
+  }
+  if (what.is_in_progress) throw violation("twice: record " + what.data + " is in progress");
+  what.is_in_progress = true;
+  if (keeps_order_ && is_first) require_order(number_of(one));
+}
+
+void stream::require_order(std::size_t number) const {
+  for (std::size_t earlier = 0; earlier < number; ++earlier) {
+    const planned_record& other = records_[earlier];
+    if (other.key == records_[number].key && !other.was_ended) {
+      throw violation("order: record " + records_[number].data + " comes before " + other.data +
+                      " of its key is complete");
+    }
+  }
+}
+
+void stream::fail(const record& one, int most_attempts) {
+  planned_record& what = of(one);
+  what.is_in_progress = false;
+  ++what.failed;
+  const int most = (what.is_permanent ? 1 : most_attempts) * (1 + what.failed_parkings);
+  if (most > 0 && what.failed > most) {
+    throw violation("attempts: record " + what.data + " had " + std::to_string(what.failed));
+  }
+}
+
+void stream::end(const record& one, planned_record::end how) {
+  planned_record& what = of(one);
+  what.is_in_progress = false;
+  if (what.how != planned_record::end::none && what.how != how) {
+    throw violation("both: record " + what.data + " is complete in two ways");
+  }
+  if (what.how == planned_record::end::parked) {
+    throw violation("twice: record " + what.data + " is parked twice");
+  }
+  what.how = how;
+  what.was_ended = true;
+}
+
+planned_record& stream::at(const std::string& position) {
+  const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& one) {
+    return to_string(one.position()) == position;
+  });
+  if (found == records_.end()) throw violation("log: there is no record " + position);
+  return *found;
+}
+
+void stream::read_log(const std::string& text) {
+  constexpr std::string_view begin = "record ";
+  if (!text.starts_with(begin)) return;
+  const auto at_end = text.find(' ', begin.size());
+  const std::string position = text.substr(begin.size(), at_end - begin.size());
+  if (text.find(" skipped after ") != std::string::npos) {
+    planned_record& what = at(position);
+    end(record(what.fields()), planned_record::end::skipped);
+  } else if (text.find(" parked after ") != std::string::npos) {
+    at(position).is_parked_in_log = true;
+  }
+}
+
+void stream::end_child() {
+  for (planned_record& one : records_) {
+    if (one.how == planned_record::end::parked && !one.is_parked_in_log) {
+      throw violation("silent: no line states that record " + one.data + " was parked");
+    }
+    one.how = planned_record::end::none;
+    one.failed = one.failed_parkings = 0;
+    one.is_in_progress = one.is_parked_in_log = false;
+  }
+}
+
+void stream::check(const sequence_position& persisted) const {
+  if (!persisted.is_number() && persisted != sequence_position("SHARD_END")) return;
+  for (std::size_t i = 0; i < delivered_; ++i) {
+    const planned_record& one = records_[i];
+    if (persisted.is_number() && one.position() > persisted) return;
+    if (!one.was_ended) {
+      throw violation("skipped: record " + one.data + " at " + to_string(one.position()) +
+                      " is not complete, and " + to_string(persisted) + " is persisted");
+    }
+  }
+}
+
+}  // namespace kclxx::simulation

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <kclxx/record.hpp>
+#include <kclxx/sequence_position.hpp>
+
+#include "simulation/random.hpp"
+#include "simulation/violation.hpp"
+
+namespace kclxx::simulation {
+
+/// One record of the shard: what its handler does with it, and what has become of it.
+struct planned_record {
+  enum class end { none, succeeded, parked, skipped };
+
+  std::string sequence_number;
+  std::uint64_t sub_sequence_number;
+  std::string key;
+  std::string data;  // its number
+  int failures;      // still to come; below zero: it always fails
+  bool is_permanent;
+  std::chrono::milliseconds time;  // that the handler takes
+
+  bool was_ended = false;  // by any child
+  // What follows is about the present child.
+  end how = end::none;
+  int failed = 0;
+  int failed_parkings = 0;
+  bool is_in_progress = false;
+  bool is_parked_in_log = false;
+
+  [[nodiscard]] sequence_position position() const {
+    return sequence_position(sequence_number, sub_sequence_number);
+  }
+  [[nodiscard]] record::fields fields() const {
+    return {data, key, sequence_number, sub_sequence_number, {}};
+  }
+};
+
+/// The records of one shard, and the invariants about them.
+class stream {
+ public:
+  stream(random_source& random, std::size_t records, bool keeps_order);
+
+  [[nodiscard]] planned_record& of(const record& one) { return records_.at(number_of(one)); }
+  /// The next records to be delivered, at most so many.
+  std::vector<record::fields> take(std::size_t count);
+  [[nodiscard]] bool is_all_delivered() const { return delivered_ == records_.size(); }
+
+  // What happens to a record. Errors: violation.
+  void begin(const record& one, bool is_first);
+  void interrupt(const record& one) { of(one).is_in_progress = false; }
+  void fail(const record& one, int most_attempts);
+  void end(const record& one, planned_record::end how);
+  /// A line of the child's log.
+  void read_log(const std::string& text);
+
+  /// The child is gone, or will be; another one reads from what is persisted.
+  void end_child();
+  /// Everything up to here is persisted.
+  void check(const sequence_position& persisted) const;
+
+ private:
+  static std::size_t number_of(const record& one) {
+    return static_cast<std::size_t>(std::stoull(std::string(one.data())));
+  }
+  planned_record& at(const std::string& position);
+  void require_order(std::size_t number) const;
+
+  std::vector<planned_record> records_;
+  std::size_t delivered_ = 0;
+  bool keeps_order_;
+};
+
+}  // namespace kclxx::simulation

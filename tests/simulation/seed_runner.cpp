@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/seed_runner.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace kclxx::simulation {
+
+namespace {
+
+std::string failure_of(const run_of_seed& run, std::uint64_t seed, journal& log) {
+  try {
+    run(seed, log);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+struct totals {
+  std::atomic<std::uint64_t> steps = 0;
+  std::atomic<std::uint64_t> failures = 0;
+  std::mutex mutex;
+  std::uint64_t first_failed = 0;
+};
+
+void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, std::uint64_t stride,
+               totals& all) {
+  for (std::uint64_t seed = first; seed < end && all.failures < 5; seed += stride) {
+    journal silent(false);
+    try {
+      all.steps += run(seed, silent);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(all.mutex);
+      if (all.failures++ == 0) all.first_failed = seed;
+      std::cout << "seed " << seed << ": " << error.what() << "\n";
+    }
+  }
+}
+
+}  // namespace
+
+int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run) {
+  CLI::App app{description};
+  std::uint64_t runs = 1000;
+  std::uint64_t seed = 1;
+  unsigned jobs = 2;
+  bool fresh = false;
+  bool replay = false;
+  app.add_option("--runs", runs, "How many seeds, counted up from the first")
+      ->capture_default_str();
+  auto* first = app.add_option("--seed", seed, "The first seed")->capture_default_str();
+  app.add_flag("--fresh", fresh, "Begin with a random seed, which is printed")->excludes(first);
+  app.add_option("--jobs", jobs, "Threads")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_flag("--replay", replay, "Run the one seed and print all that happens");
+  CLI11_PARSE(app, argc, argv);
+
+  if (replay) {
+    journal log(true);
+    const std::string failure = failure_of(run, seed, log);
+    std::cout << "seed " << seed << ": " << (failure.empty() ? "fine" : failure) << "\n";
+    return failure.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  if (fresh) seed = (std::uint64_t{std::random_device{}()} << 20U) % 1'000'000'000'000U;
+  std::cout << runs << " runs from seed " << seed << std::endl;
+  const auto start = std::chrono::steady_clock::now();
+  totals all;
+  std::vector<std::thread> threads;
+  for (unsigned job = 0; job < jobs; ++job) {
+    threads.emplace_back([&, job] { run_share(run, seed + job, seed + runs, jobs, all); });
+  }
+  for (std::thread& one : threads) one.join();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (all.failures > 0) {
+    std::cout << "failed; to see it: " << argv[0] << " --replay --seed " << all.first_failed
+              << "\n";
+    return EXIT_FAILURE;
+  }
+  std::cout << runs << " runs, " << all.steps << " steps, " << took.count() << " s: all fine\n";
+  return EXIT_SUCCESS;
+}
+
+}  // namespace kclxx::simulation
