@@ -149,6 +149,7 @@ void child::request_stop() {
     source.request_stop();
     finished.set_value();
   });
+  while (!stop_.stop_requested()) std::this_thread::yield();  // also on a busy machine
   is_done.wait_for(std::chrono::milliseconds(100));
 }
 
