@@ -6,7 +6,7 @@ from run import FLOORS
 from workloads import CPU_BATCH, CPU_GB, IDLE, P50, PAYLOAD, PEAK_LINE, RATE, SETTLED, START
 
 US = "kclxx"
-NOT_OTHERS = (US, "kclxx-waited", "kclxx-static", "print_records", *FLOORS)
+NOT_OTHERS = (US, "kclxx-waited", "kclxx-each", "kclxx-static", "print_records", *FLOORS)
 
 
 class NotMeasured(Exception):
@@ -52,6 +52,11 @@ def to_client(workload, figure, client):
     return lambda summaries: value(workload, figure)(summaries) / _figure(summaries, workload, client, figure, "value")
 
 
+def each_to_loop(workload, figure):
+    return lambda summaries: _figure(summaries, workload, "kclxx-each", figure, "value") / value(workload, figure)(
+        summaries)
+
+
 def to_best_other(workload, figure):
     def ratio(summaries):
         others = [name for name in summaries.get(workload, {}) if name not in NOT_OTHERS]
@@ -68,6 +73,7 @@ def given_back(summaries):
 GOALS = [
     Goal("A: records/s ÷ the floor's", 0.5, to_floor("A", RATE), at_least=True),
     Goal("A: records/s ÷ the Rust client's", 3, to_client("A", RATE, "rust"), at_least=True),
+    Goal("A1: CPU time of each() ÷ that of a loop over the batch", 1.1, each_to_loop("A1", CPU_GB)),
     Goal("B: CPU time ÷ the floor's", 2.1, to_floor("B", CPU_GB)),
     Goal("B: CPU time ÷ the Rust client's", 0.4, to_client("B", CPU_GB, "rust")),
     Goal("C1: p50 ÷ the floor's", 1.6, to_floor("C1", P50)),

@@ -3,8 +3,9 @@
 import math
 from html import escape
 
-COLOURS = {"kclxx": "#0b62a4", "kclxx-waited": "#5b9bd0", "kclxx-static": "#8fb8dd", "floor": "#555555",
-           "floor-unwaited": "#777777", "print_records": "#2f8fb5", "answer-only": "#999999", "rust": "#c1541c", "node": "#4f8a3c", "python": "#b08900", "cpp-dom": "#8a4f9e"}
+COLOURS = {"kclxx": "#0b62a4", "kclxx-waited": "#5b9bd0", "kclxx-static": "#8fb8dd", "kclxx-each": "#3f86bb",
+           "floor": "#555555", "floor-unwaited": "#777777", "print_records": "#2f8fb5", "answer-only": "#999999",
+           "rust": "#c1541c", "node": "#4f8a3c", "python": "#b08900", "cpp-dom": "#8a4f9e"}
 
 
 class Drawing:

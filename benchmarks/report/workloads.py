@@ -53,7 +53,7 @@ class Workload:
     guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
     cpus: int = 1
     only: tuple = ()  # clients; empty: all
-    besides: tuple = ("kclxx-static", "print_records")  # clients that are left out
+    besides: tuple = ("kclxx-static", "kclxx-each", "print_records")  # clients that are left out
     jvm: bool = False  # driven by the daemon's own classes
 
     def among(self, clients):
@@ -85,11 +85,12 @@ WORKLOADS = [
     Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
              dict(BATCHES["D"], write_size=1 << 20), (PAYLOAD, CPU_GB)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
-             (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=()),
+             (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=("kclxx-each",)),
 ] + [
     # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run.
     Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (P10, CPU_GB),
-             only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust"))
+             only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust", "kclxx-each"),
+             besides=() if name == "A" else ("kclxx-each",))
     for name, job in BATCHES.items()
 ] + [
     Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
