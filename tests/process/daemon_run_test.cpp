@@ -54,7 +54,8 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                               "/*\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
                               "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
-                 "KCLXX_APPLICATION_NAME=my-app\nKCLXX_STREAM_NAME=my-stream\n"
+                 "KCLXX_APPLICATION_NAME=my-app\nKCLXX_RETRIEVAL_MODE=POLLING\n"
+                 "KCLXX_SHUTDOWN_GRACE_MILLIS=5\nKCLXX_STREAM_NAME=my-stream\n"
                  "KCLXX_WORKER_ID=me\n"));
   CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
   CHECK(contains(run.out, "logging\n<?xml"));
@@ -253,6 +254,11 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   CHECK(contains(warned.out, "\nb.properties:12: warning: shutdownGraceMillis is 0\n    why: "));
   CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
+
+  const auto impatient = box.kclxx({"daemon", "check", "a.properties", "--patience", "0.006"});
+  CHECK(impatient.status == 0);
+  CHECK(impatient.out.starts_with(
+      "a.properties:8: warning: shutdownGraceMillis is less than the patience of 6 ms\n"));
 
   const auto failed =
       box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});

@@ -69,10 +69,11 @@ struct flood_breaker {
 /// What happens when the handler of a record throws. With the defaults nothing is lost: five
 /// attempts, then the session ends.
 ///
-/// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) and a fenced_error are not
-/// a failure of the record: they leave the callback at once. A stop token that stops ends the
-/// attempts, too; the record is then not complete. Thread safety: a value; processors copy it. Its
-/// functions may be called from several threads.
+/// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) and a fenced_error are no
+/// failures of the record: they leave the callback at once. A stop token that stops ends the
+/// attempts, too; the record is then not complete.
+///
+/// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Per record, the first one included. 5: with the waits below about 2 to 3 s, enough for a
   /// connection to be made again and short enough for the daemon's limits. 0: without end; then

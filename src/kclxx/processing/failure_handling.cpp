@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <kclxx/error.hpp>

@@ -152,6 +152,10 @@ void add_check(CLI::App& daemon, invocation& run) {
   auto is_strict = std::make_shared<bool>(false);
   add_file_option(command, options->file);
   add_kcl_option(command, options->kcl);
+  add_seconds(command, "--patience", options->patience,
+              "How long the program may wait for retries, failure_policy::patience(): warn where "
+              "the daemon allows less",
+              1e9);
   command.add_flag("--strict", *is_strict, "Exit status 1 also for warnings");
   command.callback(
       [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });

@@ -157,7 +157,9 @@ tool::properties read_properties(const daemon_options& options) {
 }
 
 std::vector<diagnostic> find_problems(const daemon_options& options, const properties& all) {
-  std::vector<diagnostic> found = check(all, options.which(), this_host());
+  host where = this_host();
+  where.patience = options.patience;
+  std::vector<diagnostic> found = check(all, options.which(), where);
   check_kcl(options.kcl, found);
   return found;
 }

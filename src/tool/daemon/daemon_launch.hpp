@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct daemon_options {
   std::string jars;   ///< empty: those in the cache
   std::string cache;  ///< empty: the user's
   std::string heap;
-  std::string logging;     ///< empty: the one that comes with the tool
-  bool is_shared = false;  ///< one process of the program for all shards
+  std::string logging;                    ///< empty: the one that comes with the tool
+  bool is_shared = false;                 ///< one process of the program for all shards
+  std::chrono::milliseconds patience{0};  ///< of the program, for check; 0: not known
   std::vector<std::string> java_options;
 
   [[nodiscard]] tool::kcl_version which() const { return kcl.which; }

@@ -29,6 +29,7 @@ std::vector<diagnostic> check(const properties& all, kcl_version which, const ho
   check_executable(all, where.look, found);
   check_required(all, which, found);
   check_defaults(all, which, where, found);
+  check_patience(all, which, where.patience, found);
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };

@@ -2,6 +2,7 @@
 // What is wrong with a properties file, and which defaults are costly.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ using executable_look = std::function<executable_state(const std::string& progra
 struct host {
   executable_look look;
   bool has_region = false;  ///< AWS_REGION is set
+  /// The longest that a call of the program waits for retries; 0: not known.
+  std::chrono::milliseconds patience{0};
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.
@@ -51,6 +54,8 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
 void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_defaults(const properties& all, kcl_version which, const host& where,
+                    std::vector<diagnostic>& to);
+void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
                     std::vector<diagnostic>& to);
 void check_executable(const properties& all, const executable_look& look,
                       std::vector<diagnostic>& to);

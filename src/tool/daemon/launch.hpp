@@ -36,8 +36,8 @@ std::string stream_name(const properties& all, kcl_version which);
 /// Puts the launcher in front of the program, unless one is there.
 void share_children(properties& all, const std::string& launcher);
 
-/// `all` is what the file will contain, with its worker id settled. The environment is what run()
-/// shows to a processor (shard_context).
+/// `all` is what the file will contain, with its worker id settled. The environment is what the
+/// library reads: the names that shard_context shows, and the daemon's limits.
 launch compose(const launch_settings& settings, const properties& all);
 
 /// A text that goes to the command as a file, on a descriptor.

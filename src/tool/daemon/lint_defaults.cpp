@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be there, and defaults that are seldom what is wanted.
-#include <algorithm>
-#include <array>
 #include <regex>
 
 #include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"
+#include "tool/daemon/limits.hpp"
 #include "tool/daemon/value_rules.hpp"
 
 namespace kclxx::tool {
@@ -83,16 +82,9 @@ void check_region(const properties& all, kcl_version which, std::vector<diagnost
 }
 
 void check_fan_out(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
-  if (which == kcl_version::kcl1) return;
   const property* const mode = effective(all, "retrievalMode", which);
   if (mode != nullptr && lower(mode->value) != "default") return;
-  static constexpr std::array<std::string_view, 5> polling{
-      "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
-      "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
-  const bool polls = std::any_of(polling.begin(), polling.end(), [&](std::string_view key) {
-    return is_number_above_0(effective(all, key, which));
-  });
-  if (polls) return;
+  if (!limits_of(all, which).uses_fan_out) return;
   to.push_back(at_key_or_nowhere(
       mode, severity::warning, "retrievalMode", "is DEFAULT",
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
@@ -138,6 +130,39 @@ void check_required(const properties& all, kcl_version which, std::vector<diagno
   }
   check_stream(all, which, to);
   check_table_name(all, which, to);
+}
+
+void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
+                    std::vector<diagnostic>& to) {
+  const daemon_limits limits = limits_of(all, which);
+  const std::string waits = "the patience of " + std::to_string(patience.count()) + " ms";
+  const std::string fix = "lower the attempts or the backoff of the program's failure_policy.";
+  const auto warn = [&](const char* key, const std::string& what, std::string why,
+                        std::string remedy) {
+    const property* const place = effective(all, key, which);
+    const diagnostic found{severity::warning, 0, "", key + what, std::move(why), std::move(remedy)};
+    to.push_back(place == nullptr
+                     ? found
+                     : diagnostic_at(*place, found.level, found.what, found.why, found.fix));
+  };
+  if (limits.shutdown_grace_millis && patience.count() > *limits.shutdown_grace_millis) {
+    warn("shutdownGraceMillis", " is less than " + waits,
+         "shutdownRequested waits for a record that is tried again; the daemon does not, and what "
+         "was done since the last checkpoint is done again elsewhere.",
+         "Write more than the patience, and less than your supervisor waits before SIGKILL; or " +
+             fix);
+  }
+  if (limits.timeout_in_seconds && patience.count() / 1000 >= *limits.timeout_in_seconds) {
+    warn("timeoutInSeconds", " is not more than " + waits,
+         "The daemon halts, with all its shards, while a record is tried again.",
+         "Write more than the patience, and the time that a batch takes; or " + fix);
+  }
+  if (limits.uses_fan_out && patience.count() > fan_out_millis) {
+    warn("retrievalMode",
+         ": enhanced fan-out allows " + std::to_string(fan_out_millis) + " ms, less than " + waits,
+         "The daemon warns, or subscribes to the shard again, when a batch takes longer.",
+         "retrievalMode = POLLING; or " + fix);
+  }
 }
 
 void check_defaults(const properties& all, kcl_version which, const host& where,

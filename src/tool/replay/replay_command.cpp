@@ -21,6 +21,7 @@
 #include "tool/atomic_file.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/options.hpp"
+#include "tool/replay/parked_files.hpp"
 #include "tool/replay/replay_progress.hpp"
 #include "tool/replay/replay_report.hpp"
 #include "tool/replay/replay_result.hpp"
@@ -36,6 +37,7 @@ struct replay_arguments {
   std::string faults;
   unsigned parallel = 8;
   bool prints_json = false;
+  bool is_parked = false;
   std::string report;
   std::string effects;
 };
@@ -201,6 +203,8 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
+  std::optional<parked_files> parked;
+  if (what.is_parked) what.files = parked.emplace(what.files).transcripts();
   validate(what, child);
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
@@ -208,7 +212,8 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
-  const replay_result result = play(what, child);
+  replay_result result = play(what, child);
+  if (parked) parked->describe(result);
   if (report) {
     print_report(report->stream(), result);
     report->commit();
@@ -239,6 +244,9 @@ void add_options(CLI::App& command, replay_arguments& to) {
   command.add_option("FILE", to.files, "Transcripts, one for each shard; - is stdin")
       ->required()
       ->type_name("");
+  auto* const parked = command.add_flag(
+      "--parked", to.is_parked,
+      "The files are of parked records: deliver them again, each shard's in order");
   add_choice(command, "--answers",
              "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
              "recorded", "model", [&to](bool is_model) {
@@ -268,7 +276,9 @@ void add_options(CLI::App& command, replay_arguments& to) {
       .add_flag_callback(
           "--expect-final", [&to] { to.how.expected = expectation::final_position; },
           "Compare only the last position that was persisted")
-      ->excludes(all);
+      ->excludes(all)
+      ->excludes(parked);
+  all->excludes(parked);
   add_seconds(command, "--timeout", to.how.timeout,
               "How long a child may take for an action before it counts as hung", 1e6);
   command.add_option("--parallel", to.parallel, "How many shards are played in parallel")
@@ -294,8 +304,11 @@ void add_replay_command(CLI::App& app, invocation& run) {
       app,
       {"replay",
        "Plays the daemon's side of transcripts against a child, and reports what the child did.\n"
-       "Exit status: 0 no fault, 1 a breach or a difference, 3 the child failed, 4 bad transcript.",
+       "Exit status: 0 no fault, 1 a breach, a difference or parked records that are not "
+       "complete,\n"
+       "3 the child failed, 4 bad transcript.",
        "kclxx replay captured/*.jsonl -- ./word_count counts\n"
+       "  kclxx replay --parked shardId-*.parked.jsonl -- ./my_processor\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
        "counts\n"
        "  kclxx replay --faults kill=0.2 --effects {dir} shard0.jsonl -- ./word_count {dir}"},

@@ -58,6 +58,9 @@ json object_of(const replayed_shard& shard) {
     return result;
   }
   result["shard"] = what.shard;
+  if (shard.parked) {
+    result["parked"] = {{"records", shard.parked->records}, {"complete", shard.parked->complete}};
+  }
   result.update(object_of(what.counts, what.took()));
   result["resume"] = nullptr;
   if (what.resume) {

@@ -26,8 +26,9 @@ exit_status status_of(const replayed_shard& shard) noexcept {
   if (!shard.setup_error.empty()) return exit_status::setup_failed;
   if (shard.summary.damage) return exit_status::bad_transcript;
   if (shard.summary.failure) return exit_status::child_failed;
-  const bool is_fine =
-      shard.summary.breaches.count() == 0 && shard.summary.differences.count() == 0;
+  const bool is_fine = shard.summary.breaches.count() == 0 &&
+                       shard.summary.differences.count() == 0 &&
+                       (!shard.parked || shard.parked->complete == shard.parked->records);
   return is_fine ? exit_status::ok : exit_status::breach;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -14,11 +15,18 @@
 
 namespace kclxx::tool {
 
+/// How many parked records there were, and how many of them the child has completed.
+struct parked_count {
+  std::size_t records = 0;
+  std::size_t complete = 0;
+};
+
 struct replayed_shard {
   std::string file;
   replay::summary summary;
   /// Why it was not played at all: the file cannot be opened, the child not started.
   std::string setup_error;
+  std::optional<parked_count> parked{};  ///< only with --parked
 };
 
 struct replay_result {

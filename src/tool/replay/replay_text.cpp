@@ -90,6 +90,11 @@ void print_shard(std::ostream& out, const replayed_shard& shard) {
     print_counts(out, what.counts, what.took());
     print_row(out, "resumes", "after " + to_string(*what.resume));
   }
+  if (shard.parked) {
+    print_row(out, "parked",
+              grouped(shard.parked->complete) + " of " + grouped(shard.parked->records) +
+                  " records are complete");
+  }
   for (const std::string& note : what.notes) print_row(out, "note", printable(note));
   print_diagnostics(out, "breach", shard.file, what.breaches);
   print_diagnostics(out, "difference", shard.file, what.differences);
@@ -119,7 +124,8 @@ std::string_view verdict(exit_status status) {
     case exit_status::ok:
       return "ok";
     case exit_status::breach:
-      return "the child broke the protocol, or differs from the recording or in its effects";
+      return "the child broke the protocol, differs from the recording or in its effects, or left "
+             "records incomplete";
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:

@@ -128,6 +128,10 @@ const std::vector<layer>& layers() {
        effects},
       {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
+      {"src/tool/replay/parked_records",
+       {"daemon_model/lines", "protocol/", "tool/replay/"},
+       {"kclxx/"},
+       effects},
       {"src/tool/replay/verdict", {"tool/replay/", "tool/transcript/"}, {"kclxx/"}, effects},
       {"src/tool/replay/replay_plan",
        {"base/overloaded", "daemon_model/", "protocol/", "tool/replay/", "tool/text",
@@ -155,6 +159,7 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
   }
   return header.starts_with("nlohmann/") && (path.starts_with("src/daemon_model/child_message") ||
                                              path.starts_with("src/tool/transcript/header") ||
+                                             path.starts_with("src/tool/replay/parked_records") ||
                                              path.starts_with("src/tool/replay/replay_json"));
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/limits.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tool/daemon/ascii.hpp"
+#include "tool/daemon/diagnostics.hpp"
+#include "tool/daemon/value_rules.hpp"
+
+namespace kclxx::tool {
+
+namespace {
+
+std::optional<std::int64_t> number_above_0(const properties& all, std::string_view key,
+                                           kcl_version which) {
+  const property* const one = effective(all, key, which);
+  if (one == nullptr) return std::nullopt;
+  const auto number = whole_number(trimmed(one->value));
+  return number.value_or(0) > 0 ? number : std::nullopt;
+}
+
+bool uses_fan_out(const properties& all, kcl_version which) {
+  if (which == kcl_version::kcl1) return false;
+  const property* const mode = effective(all, "retrievalMode", which);
+  if (mode != nullptr && lower(mode->value) != "default") return lower(mode->value) == "fanout";
+  static constexpr std::array<std::string_view, 5> polling{
+      "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
+      "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
+  return std::none_of(polling.begin(), polling.end(), [&](std::string_view key) {
+    return number_above_0(all, key, which).has_value();
+  });
+}
+
+}  // namespace
+
+daemon_limits limits_of(const properties& all, kcl_version which) {
+  constexpr std::int64_t first_default = 5000;
+  daemon_limits limits{number_above_0(all, "shutdownGraceMillis", which),
+                       number_above_0(all, "timeoutInSeconds", which), uses_fan_out(all, which)};
+  if (which == kcl_version::kcl1 && !limits.shutdown_grace_millis) {
+    limits.shutdown_grace_millis = first_default;
+  }
+  return limits;
+}
+
+}  // namespace kclxx::tool

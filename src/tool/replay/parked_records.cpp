@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/parked_records.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <kclxx/record.hpp>
+
+#include "daemon_model/lines.hpp"
+#include "protocol/base64.hpp"
+#include "protocol/message.hpp"
+
+namespace kclxx::replay {
+
+namespace {
+
+using nlohmann::json;
+
+// A line of the daemon stays far below what a child accepts.
+constexpr std::size_t most_records = 1000;
+constexpr std::size_t most_bytes = std::size_t{8} << 20;
+
+std::optional<std::string> text_or_null(const json& from, const char* key) {
+  const auto found = from.find(key);
+  if (found == from.end() || found->is_null()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+std::string decoded(std::string base64) {
+  const auto result = protocol::decode_base64(base64.data(), base64.size());
+  if (result.error != nullptr) throw std::invalid_argument(std::string("data: ") + result.error);
+  base64.resize(result.size);
+  return base64;
+}
+
+sequence_position position_of(const json& from) {
+  const auto text = from.at("sequenceNumber").get<std::string>();
+  const auto position =
+      sequence_position::parse(text, from.at("subSequenceNumber").get<std::uint64_t>());
+  if (!position || !position->is_number()) {
+    throw std::invalid_argument("sequenceNumber '" + text + "' is not a number");
+  }
+  return *position;
+}
+
+}  // namespace
+
+void parked_records::add_file(const std::string& name, std::string_view text) {
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::string place = name + ":" + std::to_string(++number);
+    if (line.empty()) continue;
+    if (!line.ends_with('}')) {
+      cut_off_.push_back(place);
+      continue;
+    }
+    try {
+      add_line(name, line);
+    } catch (const std::exception& error) {
+      throw parked_error(place + ": is not a parked record: " + error.what());
+    }
+  }
+}
+
+void parked_records::add_line(const std::string& file, std::string_view line) {
+  const json from = json::parse(line);
+  parked one{text_or_null(from, "data"), text_or_null(from, "partitionKey"), {}};
+  if (one.data) one.data = decoded(std::move(*one.data));
+  if (const auto arrival = from.find("approximateArrivalTimestamp"); arrival != from.end()) {
+    one.arrival = std::chrono::milliseconds(arrival->get<std::int64_t>());
+  }
+  const auto position = position_of(from);
+  shard& to =
+      shards_[{text_or_null(from, "application").value_or(""),
+               text_or_null(from, "stream").value_or(""), from.at("shard").get<std::string>()}];
+  if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
+  to.records.insert_or_assign(position, std::move(one));
+}
+
+std::vector<parked_shard> parked_records::shards() const {
+  std::vector<parked_shard> all;
+  for (const auto& [name, from] : shards_) all.push_back(play(name, from));
+  return all;
+}
+
+parked_shard parked_records::play(const shard_name& name, const shard& from) {
+  parked_shard result;
+  for (const std::string& file : from.files) {
+    result.files += (result.files.empty() ? "" : ", ") + file;
+  }
+  result.dialogue =
+      daemon_model::initialize_line(std::get<2>(name), sequence_position("TRIM_HORIZON")) + "\n";
+  std::vector<record> batch;
+  std::deque<std::string> numbers;
+  std::size_t bytes = 0;
+  const auto end_batch = [&] {
+    if (batch.empty()) return;
+    daemon_model::append_process_records(result.dialogue, batch, 0);
+    result.dialogue += '\n';
+    batch.clear();
+    numbers.clear();
+    bytes = 0;
+  };
+  for (const auto& [position, one] : from.records) {
+    result.positions.push_back(position);
+    batch.emplace_back(
+        record::fields{.data = one.data,
+                       .partition_key = one.partition_key,
+                       .sequence_number = numbers.emplace_back(position.sequence_number()),
+                       .sub_sequence_number = position.sub_sequence_number(),
+                       .approximate_arrival_timestamp = one.arrival});
+    bytes += one.data ? one.data->size() : 0;
+    if (batch.size() == most_records || bytes >= most_bytes) end_batch();
+  }
+  end_batch();
+  result.dialogue += daemon_model::action_line(protocol::action_kind::shutdown_requested) + "\n";
+  return result;
+}
+
+}  // namespace kclxx::replay

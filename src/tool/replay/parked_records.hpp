@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx::replay {
+
+/// What is in a file that is no file of parked records; what() begins with the file and the line.
+class parked_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The parked records of one shard, as the daemon would deliver them.
+struct parked_shard {
+  std::string files;  ///< where they come from
+  /// The daemon's lines: initialize, the records in order of their positions, and an orderly stop,
+  /// so that the child checkpoints what is complete.
+  std::string dialogue;
+  std::vector<sequence_position> positions;  ///< in order
+};
+
+/// Reads files of parked records (docs/processing.md). A record that was parked twice is one.
+/// Thread safety: none. Needs memory for all records.
+class parked_records {
+ public:
+  /// Errors: parked_error.
+  void add_file(const std::string& name, std::string_view text);
+
+  [[nodiscard]] std::vector<parked_shard> shards() const;
+  /// "FILE:LINE" of what a crash cut off. Such a record was not complete, so it was delivered
+  /// again.
+  [[nodiscard]] const std::vector<std::string>& cut_off() const noexcept { return cut_off_; }
+
+ private:
+  struct parked {
+    std::optional<std::string> data;
+    std::optional<std::string> partition_key;
+    std::optional<std::chrono::milliseconds> arrival;
+  };
+  struct shard {
+    std::vector<std::string> files;
+    std::map<sequence_position, parked> records;
+  };
+  // Application, stream and id: shards of different streams have the same ids.
+  using shard_name = std::tuple<std::string, std::string, std::string>;
+
+  void add_line(const std::string& file, std::string_view line);
+  static parked_shard play(const shard_name& name, const shard& from);
+
+  std::map<shard_name, shard> shards_;
+  std::vector<std::string> cut_off_;
+};
+
+}  // namespace kclxx::replay

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// parking_child OUTPUT [FAILING]: appends each record's data to OUTPUT as a line; parks the records
+// whose data begins with FAILING after two attempts.
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include <kclxx/kclxx.hpp>
+
+int main(int argc, char** argv) {
+  const std::string output = argc > 1 ? argv[1] : "";
+  const std::string failing = argc > 2 ? argv[2] : "";
+  return kclxx::run(kclxx::each(
+      [&](const kclxx::record& one) {
+        const std::string data(one.data());
+        if (!failing.empty() && data.starts_with(failing)) throw std::runtime_error("refused");
+        std::ofstream(output, std::ios::app) << data << "\n";
+      },
+      {.attempts = 2,
+       .initial_backoff = std::chrono::milliseconds(1),
+       .exhausted = kclxx::exhausted::park}));
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx replay --parked: parked records come again.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/tool.hpp"
+
+using namespace kclxx::test;
+
+namespace {
+
+std::string parked(const std::string& shard, const std::string& number, const std::string& data,
+                   const std::string& sub = "0") {
+  return R"({"shard":")" + shard + R"(","sequenceNumber":")" + number +
+         R"(","subSequenceNumber":)" + sub +
+         R"(,"partitionKey":"k","attempts":5,"firstError":"a","lastError":"b","parkedAt":1,"data":")" +
+         data + "\"}\n";
+}
+
+// What the tests' child parks: "YQ==" is a, "Yg==" b, "Yw==" c.
+const std::string initialize = R"({"action":"initialize","shardId":"shard-1",)"
+                               R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})";
+
+std::string batch(const std::vector<std::string>& base64) {
+  std::string line = R"({"action":"processRecords","records":[)";
+  int number = 100;
+  for (const auto& one : base64) {
+    line += R"({"action":"record","data":")" + one + R"(","partitionKey":"k","sequenceNumber":")" +
+            std::to_string(number++) +
+            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0},)";
+  }
+  line.back() = ']';
+  return line + R"(,"millisBehindLatest":0})";
+}
+
+}  // namespace
+
+TEST_CASE("records that a child has parked are delivered again, in order", "[replay][parked]") {
+  const sandbox box;
+  const auto child = [&](const std::string& failing) {
+    std::vector<std::string> command{"--", KCLXX_PARKING_CHILD, (box / "out").string()};
+    if (!failing.empty()) command.push_back(failing);
+    return command;
+  };
+  const auto replay = [&](std::vector<std::string> arguments, const std::string& failing) {
+    arguments.insert(arguments.begin(), "replay");
+    for (const auto& one : child(failing)) arguments.push_back(one);
+    return box.kclxx(arguments);
+  };
+  box.write("dialogue.jsonl", initialize + "\n" + batch({"YQ==", "Yg==", "Yw=="}) + "\n" +
+                                  R"({"action":"shutdownRequested"})" + "\n");
+  const auto first = replay({"dialogue.jsonl"}, "b");
+  CAPTURE(first.out, first.err);
+  REQUIRE(first.status == 0);
+  CHECK(box.read("out") == "a\nc\n");
+  const auto file = box / "shard-1.parked.jsonl";
+  REQUIRE(std::filesystem::exists(file));
+  CHECK(first.err.find("record 101/0 (partition key 'k') parked after 2 attempts") !=
+        std::string::npos);
+
+  std::filesystem::rename(file, box / "again.jsonl");
+  const auto second = replay({"--parked", "again.jsonl"}, "");
+  CAPTURE(second.out, second.err);
+  CHECK(second.status == 0);
+  CHECK(box.read("out") == "a\nc\nb\n");
+  CHECK_THAT(second.out, Contains("1 of 1 records are complete"));
+  CHECK_THAT(second.out, Contains("resumes       after 101/0"));
+  CHECK_FALSE(std::filesystem::exists(file));
+
+  // What fails again is parked again: complete, and in a new file.
+  const auto third = replay({"--parked", "again.jsonl"}, "b");
+  CHECK(third.status == 0);
+  CHECK(box.read("shard-1.parked.jsonl").find(R"("data":"Yg==")") != std::string::npos);
+}
+
+TEST_CASE("parked records of several files are played by shard, in order, and once each",
+          "[replay][parked]") {
+  const sandbox box;
+  box.write("a.jsonl", parked("s-2", "9", "Yg==") + parked("s-1", "100", "Yw==") +
+                           parked("s-2", "9", "YQ==", "1"));
+  box.write("b.jsonl", parked("s-1", "20", "YQ==") + parked("s-1", "100", "Yw==") +
+                           R"({"shard":"s-1","sequenceNum)");
+  const auto all = box.kclxx({"replay", "--parked", "--parallel", "1", "a.jsonl", "b.jsonl", "--",
+                              KCLXX_PARKING_CHILD, (box / "out").string()});
+  CAPTURE(all.out, all.err);
+  CHECK(all.status == 0);
+  CHECK(box.read("out") == "a\nc\nb\na\n");
+  CHECK_THAT(all.out, Contains("s-1  a.jsonl, b.jsonl"));
+  CHECK_THAT(all.out, Contains("s-2  a.jsonl"));
+  CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
+}
+
+TEST_CASE("when the child fails at a parked record, what is before it is complete",
+          "[replay][parked]") {
+  const sandbox box;
+  box.write("a.jsonl",
+            parked("s", "1", "YQ==") + parked("s", "2", "Yg==") + parked("s", "3", "Yw=="));
+  // Without a place to park, the child ends at its start.
+  const auto failed = box.kclxx(
+      {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string(), "b"},
+      {"KCLXX_PARKING_DIR=/nonexistent"});
+  CHECK(failed.status == 3);
+  CHECK_THAT(failed.out, Contains("0 of 3 records are complete"));
+
+  // A child that answers and never checkpoints leaves it unknown.
+  const auto silent =
+      box.kclxx({"replay", "--parked", "--json", "a.jsonl", "--", KCLXX_SIMPLE_CHILD});
+  CAPTURE(silent.out);
+  CHECK(silent.status == 1);
+  CHECK_THAT(silent.out, Contains("\"complete\": 0"));
+}
+
+TEST_CASE("what is no file of parked records is one line, and nothing is played",
+          "[replay][parked]") {
+  const sandbox box;
+  const auto [line, why] = GENERATE(table<std::string, std::string>({
+      {R"({"kclxx_transcript":1})", "sequenceNumber"},
+      {"{nonsense}", "parse error"},
+      {R"({"shard":"s","sequenceNumber":"x","subSequenceNumber":0})",
+       "sequenceNumber 'x' is not a number"},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"*"})", "data: "},
+      {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "shard"},
+  }));
+  CAPTURE(line);
+  box.write("a.jsonl", parked("s", "1", "YQ==") + line + "\n");
+  const auto all = box.kclxx(
+      {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string()});
+  CHECK(all.status == 4);
+  CHECK(all.out.empty());
+  CHECK_THAT(all.err, Contains("a.jsonl:2: is not a parked record: "));
+  CHECK_THAT(all.err, Contains(why));
+  CHECK_FALSE(std::filesystem::exists(box / "out"));
+}
