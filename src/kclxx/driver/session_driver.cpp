@@ -106,7 +106,7 @@ void session_driver::carry_out(session::action& action) {
           },
           [&](session::complete& what) { complete(what.waiter, what.result); },
           [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
-          [&](session::log_line& what) { host_.write_log(what.level, std::move(what.text)); },
+          [&](session::log_line& what) { log(what.level, std::move(what.text)); },
           [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
           [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
           [&](session::request_stop&) { host_.request_stop(); },
@@ -114,6 +114,9 @@ void session_driver::carry_out(session::action& action) {
             write();
             status_ = what.status;
             events_.on_left(what.status, session_);
+            for (std::string& text : limiter_.rest()) {
+              host_.write_log(log_level::warning, std::move(text));
+            }
             host_.left(what.status);
           },
       },
@@ -129,6 +132,11 @@ void session_driver::write() {
   session_.on_output_broken(ec.message(), more);
   for (session::action& action : more) carry_out(action);
   lines_.clear();
+}
+
+void session_driver::log(log_level level, std::string text) {
+  auto passed = limiter_.pass(level, std::move(text), host_.now());
+  if (passed) host_.write_log(level, *std::move(passed));
 }
 
 void session_driver::complete(session::waiter_id waiter, std::error_code result) {
@@ -148,7 +156,7 @@ void session_driver::on_line(
                  [&](line_decoder::bad_line& what) { on_bad_line(what.text); },
                  [&](line_decoder::blank&) {
                    if (std::exchange(has_warned_of_blank_line_, true)) return;
-                   host_.write_log(log_level::warning, blank_line_warning);
+                   log(log_level::warning, blank_line_warning);
                  },
              },
              line);
@@ -212,8 +220,7 @@ void session_driver::on_callback_done(const callback_result& result) {
   events_.on_callback_ended(result.duration, result.error, result.is_lease_gone);
   if (result.keeps_batch && options_.mode == checkpoint_mode::automatic &&
       !std::exchange(has_warned_of_kept_batch_, true)) {
-    host_.write_log(
-        log_level::warning,
+    log(log_level::warning,
         "process_records returned but a copy of its record_batch is still in use; in "
         "checkpoint_mode::automatic its records count as complete already. If they are still "
         "being processed, use checkpoint_mode::manual. Logged once.");

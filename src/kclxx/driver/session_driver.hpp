@@ -17,6 +17,7 @@
 
 #include "driver/dialogue_events.hpp"
 #include "driver/line_decoder.hpp"
+#include "driver/log_limiter.hpp"
 #include "driver/processor_host.hpp"
 #include "session/session.hpp"
 
@@ -78,7 +79,7 @@ class session_driver {
       std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
-  void on_utf8_warning() { host_.write_log(log_level::warning, utf8_warning); }
+  void on_utf8_warning() { log(log_level::warning, utf8_warning); }
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
 
@@ -117,7 +118,7 @@ class session_driver {
   /// False when it was completed already.
   bool on_deadline(session::waiter_id id);
   void on_log(log_level level, const std::string& text) {
-    host_.write_log(level, session::log_line(level, text).text);
+    log(level, session::log_line(level, text).text);
   }
   void on_submit(const std::optional<sequence_position>& position, checkpoint_handler handler,
                  bool from_callback);
@@ -132,6 +133,7 @@ class session_driver {
   void carry_out();
   void carry_out(session::action& action);
   void write();
+  void log(log_level level, std::string text);
   void complete(session::waiter_id waiter, std::error_code result);
   void give_up();
 
@@ -140,6 +142,7 @@ class session_driver {
   session::session session_;
   processor_host processor_;
   dialogue_events events_;
+  log_limiter limiter_;
   session::actions actions_;  // reused between events
   std::string lines_;         // likewise
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
