@@ -46,7 +46,8 @@ struct log_options {
 /// }`. Thread safety: copies may be called at the same time; lines are not mixed.
 class KCLXX_EXPORT log_writer {
  public:
-  explicit log_writer(const log_options& options = {});
+  /// `descriptor`: what stands for stderr.
+  explicit log_writer(const log_options& options = {}, int descriptor = 2);
   /// What is below the level is dropped. A line that cannot be written to the file goes to stderr.
   void operator()(const log_entry& entry) const noexcept;
 

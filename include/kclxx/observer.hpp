@@ -185,7 +185,7 @@ using shard_event =
 /// thread of the session's own, without a lock, within a tenth of a second. What it throws is
 /// logged once. While it blocks, up to 65,536 events wait; those beyond are dropped, and
 /// on_events_dropped receives their number. At the end of the session the rest is delivered, for at
-/// most 0.3 s. In the test kit it is called on the test's thread, in virtual time.
+/// most 0.2 s. In the test kit it is called on the test's thread, in virtual time.
 ///
 /// Thread safety: one session makes one call at a time, in the order of the events. An observer of
 /// several sessions (see `serve`) is called by them at the same time.

@@ -48,6 +48,8 @@ struct metrics_options {
   /// kept otherwise. The directory must exist. Empty: no file.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
+  /// False: the file stays at the end of the lease and at exit status 0, too.
+  bool remove_at_end = true;
   /// How often a line with what has been done since the last one goes to the log. 0: never.
   std::chrono::milliseconds summary_interval{0};
   /// How often a line in CloudWatch's embedded metric format goes to stderr. 0: never.

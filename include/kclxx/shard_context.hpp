@@ -91,9 +91,12 @@ class KCLXX_EXPORT shard_context {
   /// function is not called again; on another thread the function may be running.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
-  /// Writes a line to the log, with the shard's id: where run_options::log leads. Control
-  /// characters are escaped. Blocking: as short as writing a line.
-  void log(log_level level, const std::string& text) const { fields_.service->log(level, text); }
+  /// Writes a line to the log, with the shard's id and the position that it is about: where
+  /// run_options::log leads. Control characters are escaped. Blocking: as short as writing a line.
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>& position = std::nullopt) const {
+    fields_.service->log(level, text, position);
+  }
 
   /// The service that this is a handle on; a decorator gets it from here.
   [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept {

@@ -129,7 +129,8 @@ class KCLXX_EXPORT shard_service {
   [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
 
   /// See shard_context::log.
-  virtual void log(log_level level, const std::string& text) = 0;
+  virtual void log(log_level level, const std::string& text,
+                   const std::optional<sequence_position>& position = std::nullopt) = 0;
 
   /// Sends an event of this shard to run_options::observers. Blocking: no; it does not throw.
   virtual void observe(shard_event event) noexcept;
@@ -169,7 +170,10 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
     return inner_->make_thread_pool(threads);
   }
-  void log(log_level level, const std::string& text) override { inner_->log(level, text); }
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>& position) override {
+    inner_->log(level, text, position);
+  }
   void observe(shard_event event) noexcept override { inner_->observe(std::move(event)); }
   [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
 

@@ -35,6 +35,7 @@ child::child(configuration with, std::shared_ptr<virtual_clock> time, std::share
       around_(std::move(around)),
       max_line_length_(with.options.max_line_length),
       log_function_(with.options.log),
+      log_level_(with.options.logging.level),
       observers_(with.options.observers),
       context_(std::move(with.context)),
       driver_(std::move(with.make_processor), with.options, false, with.seed, *this) {
@@ -81,10 +82,11 @@ void child::left(exit_status status) {
   around_.left(status);
 }
 
-void child::write_log(log_level level, std::string text) {
-  const log_entry entry{level, shard_id_, std::move(text)};
+void child::write_log(log_level level, std::string text,
+                      const std::optional<sequence_position>& position) {
+  const log_entry entry{level, shard_id_, std::move(text), position};
   around_.log(entry);
-  if (!log_function_) return;
+  if (!log_function_ || level < log_level_) return;
   tasks_.push_back([this, entry] {
     try {
       log_function_(entry);
@@ -413,10 +415,11 @@ std::unique_ptr<thread_pool> child::make_thread_pool(std::size_t) {
   return std::make_unique<pool>(weak_from_this());
 }
 
-void child::log(log_level level, const std::string& text) {
+void child::log(log_level level, const std::string& text,
+                const std::optional<sequence_position>& position) {
   usage_->require_owner("log()");
   leave_callback_of_the_dead();
-  if (!is_killed_) driver_.on_log(level, text);
+  if (!is_killed_) driver_.on_log(level, text, position);
 }
 
 child::timer_id child::start_timer(std::chrono::milliseconds delay,

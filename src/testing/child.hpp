@@ -115,7 +115,8 @@ class child final : public shard_service,
   void wait_until_notified(time_point deadline) override;
   void notify() override { is_notified_ = true; }
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
-  void log(log_level level, const std::string& text) override;
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>& position) override;
 
  private:
   class pool;
@@ -127,7 +128,8 @@ class child final : public shard_service,
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool) override {}
   void left(exit_status status) override;
-  void write_log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text,
+                 const std::optional<sequence_position>& position) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
@@ -154,6 +156,7 @@ class child final : public shard_service,
   surroundings around_;
   std::size_t max_line_length_;
   std::function<void(const log_entry&)> log_function_;
+  log_level log_level_;
   std::vector<std::shared_ptr<observer>> observers_;
   shard_context::fields context_;
   driver::session_driver driver_;

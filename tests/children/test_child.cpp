@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -316,6 +317,20 @@ class obedient : public kclxx::record_processor {
 
 obedient::static_object obedient::at_exit;
 
+class hanging final : public kclxx::observer {
+ public:
+  void on_event(const kclxx::event_source&, const kclxx::shard_event&) override {
+    std::this_thread::sleep_for(1h);
+  }
+};
+
+class throwing final : public kclxx::observer {
+ public:
+  void on_event(const kclxx::event_source&, const kclxx::shard_event&) override {
+    throw std::runtime_error("no disk");
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -338,6 +353,9 @@ int main(int argc, char** argv) {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
     }
     if (argument == "never_share") options.sharing = kclxx::sharing_mode::never;
+    if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
+    if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());
+    if (argument == "fast_metrics") options.metrics.write_interval = 200ms;
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
     if (argument == "longest_times") {
       options.checkpoint_interval = options.shutdown_retry_limit = options.grace_time =

@@ -122,7 +122,8 @@ class life : private driver::host, private processor::surroundings {
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;
-  void write_log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text,
+                 const std::optional<sequence_position>& position) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   void write_line(const std::string& line);

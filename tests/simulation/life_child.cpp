@@ -44,7 +44,8 @@ class life::service final : public shard_service {
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t) override {
     throw violation("pool: nothing here starts threads yet");
   }
-  void log(log_level level, const std::string& text) override {
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>&) override {
     owner_.feed([&] { owner_.driver_.on_log(level, text); });
   }
 
@@ -321,7 +322,7 @@ void life::left(exit_status status) {
   child_is_gone();
 }
 
-void life::write_log(log_level, std::string text) {
+void life::write_log(log_level, std::string text, const std::optional<sequence_position>&) {
   log_.note([&] { return "  log: " + text; });
 }
 

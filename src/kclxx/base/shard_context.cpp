@@ -51,7 +51,7 @@ class no_daemon final : public shard_service {
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
     return std::make_unique<detail::real_thread_pool>(threads);
   }
-  void log(log_level, const std::string& text) override {
+  void log(log_level, const std::string& text, const std::optional<sequence_position>&) override {
     std::fprintf(stderr, "kclxx: %s\n", text.c_str());
   }
 

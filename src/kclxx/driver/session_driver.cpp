@@ -106,7 +106,7 @@ void session_driver::carry_out(session::action& action) {
           },
           [&](session::complete& what) { complete(what.waiter, what.result); },
           [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
-          [&](session::log_line& what) { log(what.level, std::move(what.text)); },
+          [&](session::log_line& what) { log(what.level, std::move(what.text), what.position); },
           [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
           [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
           [&](session::request_stop&) { host_.request_stop(); },
@@ -115,7 +115,7 @@ void session_driver::carry_out(session::action& action) {
             status_ = what.status;
             events_.on_left(what.status, session_);
             for (std::string& text : limiter_.rest()) {
-              host_.write_log(log_level::warning, std::move(text));
+              host_.write_log(log_level::warning, std::move(text), std::nullopt);
             }
             host_.left(what.status);
           },
@@ -134,9 +134,10 @@ void session_driver::write() {
   lines_.clear();
 }
 
-void session_driver::log(log_level level, std::string text) {
+void session_driver::log(log_level level, std::string text,
+                         const std::optional<sequence_position>& position) {
   auto passed = limiter_.pass(level, std::move(text), host_.now());
-  if (passed) host_.write_log(level, *std::move(passed));
+  if (passed) host_.write_log(level, *std::move(passed), position);
 }
 
 void session_driver::complete(session::waiter_id waiter, std::error_code result) {

@@ -52,7 +52,8 @@ class host {
   [[nodiscard]] virtual bool is_observed() const noexcept { return false; }
 
   // User code: to be run later, outside the event.
-  virtual void write_log(log_level level, std::string text) = 0;
+  virtual void write_log(log_level level, std::string text,
+                         const std::optional<sequence_position>& position) = 0;
   virtual void request_stop() = 0;
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
@@ -117,8 +118,9 @@ class session_driver {
                      bool from_callback);
   /// False when it was completed already.
   bool on_deadline(session::waiter_id id);
-  void on_log(log_level level, const std::string& text) {
-    log(level, session::log_line(level, text).text);
+  void on_log(log_level level, const std::string& text,
+              const std::optional<sequence_position>& position = std::nullopt) {
+    log(level, session::log_line(level, text).text, position);
   }
   void on_submit(const std::optional<sequence_position>& position, checkpoint_handler handler,
                  bool from_callback);
@@ -133,7 +135,8 @@ class session_driver {
   void carry_out();
   void carry_out(session::action& action);
   void write();
-  void log(log_level level, std::string text);
+  void log(log_level level, std::string text,
+           const std::optional<sequence_position>& position = std::nullopt);
   void complete(session::waiter_id waiter, std::error_code result);
   void give_up();
 

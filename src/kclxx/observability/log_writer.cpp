@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "io/line_writer.hpp"
 #include "observability/journal.hpp"
@@ -39,14 +40,11 @@ std::error_code append(const std::string& file, const std::string& line) noexcep
 
 class log_writer::state {
  public:
-  explicit state(const log_options& options) : options_(options) {
-    static_cast<void>(observability::read_log_variable(environment("KCLXX_LOG"), options_));
-    if (const std::string file = environment("KCLXX_LOG_FILE"); !file.empty()) {
-      options_.file = file;
-    }
+  state(log_options options, int descriptor)
+      : options_(std::move(options)), descriptor_(descriptor) {
     if (options_.form == log_form::automatic) {
       const bool is_journal =
-          options_.file.empty() && journal::is_stream(STDERR_FILENO, environment("JOURNAL_STREAM"));
+          options_.file.empty() && journal::is_stream(descriptor_, environment("JOURNAL_STREAM"));
       options_.form = is_journal ? log_form::journal : log_form::text;
     }
     if (options_.form == log_form::journal) journal_.emplace();
@@ -64,27 +62,34 @@ class log_writer::state {
       if (!append(options_.file, dated)) return;
     }
     // A closed stderr must not end the shard.
-    static_cast<void>(io::write_all(STDERR_FILENO, line));
+    static_cast<void>(io::write_all(descriptor_, line));
   }
 
  private:
   log_options options_;
+  int descriptor_;
   std::optional<journal> journal_;
 };
 
-log_writer::log_writer(const log_options& options)
-    : state_(std::make_shared<const state>(options)) {}
+log_options observability::with_environment(log_options options,
+                                            std::vector<std::string>& problems) {
+  std::string problem = read_log_variable(environment("KCLXX_LOG"), options);
+  if (!problem.empty()) problems.push_back(std::move(problem));
+  if (const std::string file = environment("KCLXX_LOG_FILE"); !file.empty()) options.file = file;
+  return options;
+}
+
+log_writer::log_writer(const log_options& options, int descriptor) {
+  std::vector<std::string> reported_by_run;
+  state_ = std::make_shared<const state>(observability::with_environment(options, reported_by_run),
+                                         descriptor);
+}
 
 void log_writer::operator()(const log_entry& entry) const noexcept {
   try {
     state_->write(entry);
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
   }
-}
-
-std::string observability::log_problem() {
-  log_options unused;
-  return read_log_variable(environment("KCLXX_LOG"), unused);
 }
 
 }  // namespace kclxx

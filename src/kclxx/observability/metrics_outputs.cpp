@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 #include "io/line_writer.hpp"
@@ -48,9 +47,10 @@ class schedule {
 /// Shared with the thread, which outlives the owner when a file system does not answer.
 class metrics_outputs::state {
  public:
-  state(const metrics_options& options, log write_log)
+  state(const metrics_options& options, log write_log, int descriptor)
       : options_(options),
         write_log_(std::move(write_log)),
+        descriptor_(descriptor),
         file_schedule_(options.directory.empty()
                            ? clock::duration::zero()
                            : std::max<clock::duration>(options.write_interval, least_interval)),
@@ -106,17 +106,18 @@ class metrics_outputs::state {
       write_file(lock, began);
     }
     for (bool is_last = false; !is_last;) {
-      changed_.wait_until(lock,
-                          std::min({file_ ? file_schedule_.due() : clock::time_point::max(),
-                                    summary_.due(), cloudwatch_.due()}),
-                          [this] { return is_ending_ || (has_lease_ended_ && file_); });
+      changed_.wait_until(
+          lock,
+          std::min({file_ ? file_schedule_.due() : clock::time_point::max(), summary_.due(),
+                    cloudwatch_.due()}),
+          [this] { return is_ending_ || (has_lease_ended_ && file_ && options_.remove_at_end); });
       is_last = is_ending_;
       if (!is_abandoned_) write(lock, clock::now(), is_last);
     }
   }
 
   void write(std::unique_lock<std::mutex>& lock, clock::time_point now, bool is_last) {
-    if (file_ && (has_lease_ended_ || (is_last && is_removed_at_end_))) {
+    if (file_ && options_.remove_at_end && (has_lease_ended_ || (is_last && is_removed_at_end_))) {
       file_->remove();
       file_.reset();
     }
@@ -171,6 +172,7 @@ class metrics_outputs::state {
 
   const metrics_options options_;
   const log write_log_;
+  const int descriptor_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable ended_;
@@ -198,8 +200,8 @@ bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
          options.cloudwatch_interval > milliseconds(0);
 }
 
-metrics_outputs::metrics_outputs(const metrics_options& options, log write_log)
-    : state_(std::make_shared<state>(options, std::move(write_log))) {
+metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, int descriptor)
+    : state_(std::make_shared<state>(options, std::move(write_log), descriptor)) {
   const io::signal_block block;
   std::thread([shared = state_] { shared->run(); }).detach();
 }

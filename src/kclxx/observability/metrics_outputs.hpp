@@ -21,9 +21,9 @@ class metrics_outputs {
 
   [[nodiscard]] static bool is_any_on(const metrics_options& options) noexcept;
 
-  /// `write_log` is called on the thread.
+  /// `write_log` is called on the thread. CloudWatch's line goes to the descriptor.
   /// Errors: std::system_error when the thread cannot be started.
-  metrics_outputs(const metrics_options& options, log write_log);
+  metrics_outputs(const metrics_options& options, log write_log, int descriptor = 2);
   /// Does not wait.
   ~metrics_outputs();
   metrics_outputs(const metrics_outputs&) = delete;

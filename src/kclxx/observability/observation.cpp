@@ -25,7 +25,9 @@ observation::observation(const run_options& options, shard_names names, log to)
     const bool is_direct = dynamic_cast<const detail::direct_observer*>(each.get()) != nullptr;
     (is_direct ? direct_ : queued).push_back(each);
   }
-  if (metrics_outputs::is_any_on(options.metrics)) outputs_.emplace(options.metrics, to.write);
+  if (metrics_outputs::is_any_on(options.metrics)) {
+    outputs_.emplace(options.metrics, to.write, to.descriptor);
+  }
   if (!queued.empty()) queue_.emplace(std::move(queued), to.observer_threw);
 }
 

@@ -25,6 +25,7 @@ class observation {
   struct log {
     std::function<void(log_level, const std::string&)> write;
     std::function<void(const std::exception_ptr&)> observer_threw;
+    int descriptor = 2;  ///< for CloudWatch's line
   };
 
   /// Null when nothing watches. The logs are called on threads of the observation's own.

@@ -222,7 +222,7 @@ void failure_handling::log(log_level level, const record& failed, const std::str
   if (const auto key = failed.partition_key()) {
     line.append(" (partition key '").append(*key).append("')");
   }
-  shard_.log(level, line + " " + text);
+  shard_.log(level, line + " " + text, failed.position());
 }
 
 }  // namespace kclxx::processing

@@ -17,7 +17,7 @@ namespace kclxx::runtime {
 
 /// Shared with the thread, which may outlive the object when a line cannot be written.
 struct log_thread::state {
-  explicit state(int to) : descriptor(to) {}
+  state(int to, const log_options& options) : descriptor(to), write(options, to) {}
 
   /// What to write next. Without anything the thread ends.
   std::optional<log_entry> take() {
@@ -39,6 +39,7 @@ struct log_thread::state {
   }
 
   const int descriptor;
+  const log_writer write;
   std::mutex mutex;
   std::condition_variable is_drained;
   std::deque<log_entry> entries;
@@ -47,7 +48,8 @@ struct log_thread::state {
   bool is_abandoned = false;
 };
 
-log_thread::log_thread(int descriptor) : state_(std::make_shared<state>(descriptor)) {}
+log_thread::log_thread(int descriptor, const log_options& options)
+    : state_(std::make_shared<state>(descriptor, options)) {}
 
 void log_thread::write(log_entry entry) noexcept {
   try {
@@ -81,7 +83,7 @@ void log_thread::abandon() {
 }
 
 void log_thread::run(state& shared) noexcept {
-  while (const auto entry = shared.take()) log_to(shared.descriptor, *entry);
+  while (const auto entry = shared.take()) shared.write(*entry);
 }
 
 }  // namespace kclxx::runtime

@@ -9,8 +9,9 @@
 
 namespace kclxx::runtime {
 
-/// Writes log lines to a descriptor in order, on a thread that lives while there is something to
-/// write: a stderr that nobody reads holds up neither the session nor its end.
+/// Writes log lines in order, to a descriptor or where the options say, on a thread that lives
+/// while there is something to write: a stderr that nobody reads holds up neither the session nor
+/// its end.
 ///
 /// Thread safety: all functions from any thread.
 class log_thread {
@@ -19,7 +20,7 @@ class log_thread {
   static constexpr std::size_t most_waiting = 1000;
 
   /// `descriptor` is open until all is written or abandoned.
-  explicit log_thread(int descriptor);
+  explicit log_thread(int descriptor, const log_options& options = {});
   /// Does not wait: what was not begun is not written.
   ~log_thread() { abandon(); }
   log_thread(const log_thread&) = delete;

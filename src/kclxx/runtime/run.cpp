@@ -9,12 +9,15 @@
 #include <string>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <kclxx/run.hpp>
 #include <kclxx/serve.hpp>
 
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
+#include "observability/log_writer.hpp"
+#include "observability/observation.hpp"
 #include "runtime/logger.hpp"
 #include "runtime/shard_runtime.hpp"
 #include "sharing/resident.hpp"
@@ -43,10 +46,14 @@ void log_failure(const run_options& options, const std::exception& error) {
 }
 
 exit_status serve(runtime::shard_runtime::configuration with, processor_factory make_processor,
-                  const run_options& options) {
+                  run_options options) {
+  std::vector<std::string> problems;
+  options.logging = observability::with_environment(options.logging, problems);
+  options.metrics = observability::with_environment(options.metrics, problems);
   try {
     const auto shard = std::make_shared<runtime::shard_runtime>(std::move(with),
                                                                 std::move(make_processor), options);
+    for (const std::string& problem : problems) shard->log(log_level::warning, problem, {});
     return shard->serve();
   } catch (const std::exception& error) {
     log_failure(options, error);

@@ -41,6 +41,7 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
 }
 
 exit_status shard_runtime::serve() {
+  session_.observation = make_observation(session_.driver.options());
   if (with_.loop != nullptr) {
     run_callbacks();
     session_.tasks.drain_lines(clock::now() + last_lines);
@@ -100,6 +101,7 @@ void shard_runtime::run_callbacks() {
   // Handlers may use the processor, and the destructor may log.
   session_.tasks.finish();
   session_.driver.processor().destroy();
+  finish_observation(clock::now() + last_logs);
   session_.tasks.finish();
   with_.names.service.reset();  // it kept this object alive
   const std::lock_guard lock(session_.mutex);
@@ -186,7 +188,9 @@ void shard_runtime::leave_stuck(const char* why) {
   const std::string shard = session_.shard_id;
   lock.unlock();
   if (why != nullptr) session_.tasks.log({log_level::error, shard, why});
-  if (!session_.tasks.drain(clock::now() + last_logs)) {
+  const auto deadline = clock::now() + last_logs;
+  finish_observation(deadline);
+  if (!session_.tasks.drain(deadline)) {
     session_.tasks.log_to_descriptor(
         {log_level::error, shard,
          "a log function or a checkpoint handler did not return within the grace time"});
@@ -199,6 +203,12 @@ void shard_runtime::leave_stuck(const char* why) {
   is_done_.notify_all();
   lock.unlock();
   if (with_.on_stuck) with_.on_stuck();
+}
+
+void shard_runtime::finish_observation(time_point deadline) {
+  if (!session_.observation || session_.observation->finish(deadline)) return;
+  session_.tasks.log({log_level::warning, session_.shard_id,
+                      "an observer, or the directory of the metrics, took too long at the end"});
 }
 
 void shard_runtime::fail(const std::string& why) noexcept {
@@ -223,7 +233,10 @@ void shard_runtime::arm(session::timer which, milliseconds after) {
 }
 
 void shard_runtime::call(session::call what) {
-  if (what.what == protocol::action_kind::initialize) session_.shard_id = what.shard_id;
+  if (what.what == protocol::action_kind::initialize) {
+    session_.shard_id = what.shard_id;
+    if (session_.observation) session_.observation->name_shard(what.shard_id);
+  }
   callbacks_.call(std::move(what));
   input_.wake_reader();
 }
@@ -242,8 +255,9 @@ void shard_runtime::pause_reading(bool paused) {
 }
 
 /// In the order of the events, hence under the lock.
-void shard_runtime::write_log(log_level level, std::string text) {
-  session_.tasks.log({level, session_.shard_id, std::move(text)});
+void shard_runtime::write_log(log_level level, std::string text,
+                              const std::optional<sequence_position>& position) {
+  session_.tasks.log({level, session_.shard_id, std::move(text), position});
 }
 
 void shard_runtime::run_handler(checkpoint_handler handler, std::error_code result) {
@@ -331,9 +345,29 @@ std::unique_ptr<thread_pool> shard_runtime::make_thread_pool(std::size_t threads
   return std::make_unique<detail::real_thread_pool>(threads);
 }
 
-void shard_runtime::log(log_level level, const std::string& text) {
+void shard_runtime::log(log_level level, const std::string& text,
+                        const std::optional<sequence_position>& position) {
   const event now(session_);
-  session_.driver.on_log(level, text);
+  session_.driver.on_log(level, text, position);
+}
+
+void shard_runtime::observe(shard_event what) noexcept {
+  if (session_.observation) session_.observation->observe(std::move(what));
+}
+
+/// Null when nobody watches. Its threads may outlive this object.
+std::unique_ptr<observability::observation> shard_runtime::make_observation(
+    const run_options& options) {
+  const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
+    if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
+  };
+  return observability::observation::make(
+      options, {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
+      {write,
+       [write](const std::exception_ptr& thrown) {
+         write(log_level::warning, driver::observer_threw(thrown));
+       },
+       with_.log});
 }
 
 }  // namespace kclxx::runtime

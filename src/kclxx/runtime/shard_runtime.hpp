@@ -80,7 +80,12 @@ class shard_runtime final : public shard_service,
   }
   void notify() override { notification_.notify(); }
   [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
-  void log(log_level level, const std::string& text) override;
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>& position) override;
+  void observe(shard_event what) noexcept override;
+  [[nodiscard]] bool is_observed() const noexcept override {
+    return session_.observation != nullptr;
+  }
 
  private:
   // The first are session::timer's.
@@ -94,7 +99,8 @@ class shard_runtime final : public shard_service,
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;
-  void write_log(log_level level, std::string text) override;
+  void write_log(log_level level, std::string text,
+                 const std::optional<sequence_position>& position) override;
   void request_stop() override { session_.tasks.request_stop(); }
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
@@ -110,6 +116,9 @@ class shard_runtime final : public shard_service,
   void leave_if_stuck();
   void leave_stuck(const char* why);
   void fail(const std::string& why) noexcept;
+
+  std::unique_ptr<observability::observation> make_observation(const run_options& options);
+  void finish_observation(time_point deadline);
 
   configuration with_;
   shared_session session_;

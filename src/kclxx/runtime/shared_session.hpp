@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "driver/session_driver.hpp"
+#include "observability/observation.hpp"
 #include "runtime/user_tasks.hpp"
 
 namespace kclxx::runtime {
@@ -29,7 +31,7 @@ struct shared_session {
 
   shared_session(processor_factory make_processor, const run_options& options, bool input_is_file,
                  int log_descriptor, driver::host& around)
-      : tasks(options.log, log_descriptor),
+      : tasks(options, log_descriptor),
         driver(std::move(make_processor), options, input_is_file, std::random_device{}(), around) {}
 
   std::mutex mutex;
@@ -38,6 +40,8 @@ struct shared_session {
   driver::session_driver driver;
   std::unordered_map<session::waiter_id, waiting_call*> waiting;
   std::string shard_id;
+  /// Set before the threads start, and never changed; null without observers.
+  std::unique_ptr<observability::observation> observation;
 };
 
 class shared_session::event {

@@ -9,8 +9,10 @@
 
 namespace kclxx::runtime {
 
-user_tasks::user_tasks(std::function<void(const log_entry&)> log, int log_descriptor)
-    : log_(std::move(log)), lines_(std::make_shared<log_thread>(log_descriptor)) {}
+user_tasks::user_tasks(const run_options& options, int log_descriptor)
+    : log_(options.log),
+      level_(options.logging.level),
+      lines_(std::make_shared<log_thread>(log_descriptor, options.logging)) {}
 
 user_tasks::~user_tasks() {
   if (stop_thread_.joinable()) stop_thread_.detach();
@@ -40,6 +42,7 @@ std::vector<std::function<void()>> user_tasks::take_without_thread() {
 }
 
 void user_tasks::log(const log_entry& entry) {
+  if (entry.level < level_) return;
   if (!log_) return log_to_descriptor(entry);
   try {
     thread_.post([lines = lines_, write = log_, entry] {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <kclxx/log.hpp>
+#include <kclxx/run_options.hpp>
 
 #include "runtime/log_thread.hpp"
 #include "runtime/task_thread.hpp"
@@ -24,8 +24,9 @@ class user_tasks {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Without a function, log lines go to the descriptor, on a thread of their own.
-  user_tasks(std::function<void(const log_entry&)> log, int log_descriptor);
+  /// Without a function, log lines go to the descriptor, or where the options say, on a thread of
+  /// their own.
+  user_tasks(const run_options& options, int log_descriptor);
   ~user_tasks();
   user_tasks(const user_tasks&) = delete;
   user_tasks& operator=(const user_tasks&) = delete;
@@ -54,6 +55,7 @@ class user_tasks {
 
  private:
   std::function<void(const log_entry&)> log_;
+  log_level level_;
   std::shared_ptr<log_thread> lines_;  // a log function that does not return may need it
   task_thread thread_;
   std::stop_source stop_;

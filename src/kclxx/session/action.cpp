@@ -2,6 +2,7 @@
 #include "session/action.hpp"
 
 #include <ostream>
+#include <utility>
 
 #include "base/log_text.hpp"
 #include "base/overloaded.hpp"
@@ -14,8 +15,9 @@ bool call::operator==(const call& other) const {
          start_position == other.start_position;
 }
 
-log_line::log_line(log_level severity, std::string_view message)
-    : level(severity), text(detail::one_line(message)) {}
+log_line::log_line(log_level severity, std::string_view message,
+                   std::optional<sequence_position> about)
+    : level(severity), text(detail::one_line(message)), position(std::move(about)) {}
 
 const char* to_string(timer value) noexcept {
   switch (value) {

@@ -74,10 +74,12 @@ struct arm_timer {
 struct log_line {
   /// One line, whatever is in the text, an exception's what() for instance: control characters are
   /// escaped as in C.
-  log_line(log_level severity, std::string_view message);
+  log_line(log_level severity, std::string_view message,
+           std::optional<sequence_position> about = std::nullopt);
 
   log_level level;
   std::string text;
+  std::optional<sequence_position> position;
   bool operator==(const log_line&) const = default;
 };
 

@@ -80,8 +80,9 @@ void checkpoints::submit(const std::optional<waiter_id>& id, const optional_posi
   if (!target) {
     if (id) out.push_back(session::complete{*id, ec});
     if (!id && ec && !lease_gone_) {
-      out.push_back(log_line{log_level::error, "the checkpoint at " + to_string(*position) +
-                                                   " is refused: " + ec.message()});
+      out.push_back(log_line{
+          log_level::error,
+          "the checkpoint at " + to_string(*position) + " is refused: " + ec.message(), position});
     }
     return;
   }
@@ -172,7 +173,8 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   const std::error_code ec = make_checkpoint_error_code(*error);
   const std::string what = "the checkpoint at " + describe(position) + " failed: " + *error;
   if (ec == checkpoint_errc::shutdown) {
-    out.push_back(log_line{log_level::warning, what + "; this worker no longer holds the lease"});
+    out.push_back(
+        log_line{log_level::warning, what + "; this worker no longer holds the lease", position});
     lose_lease(ec, out);
     return outcome::lease_gone;
   }
@@ -191,11 +193,11 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     // Only while somebody wants it: a waiting call that gave up has the error.
     const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
     const bool is_wanted = !too_late && wanted(now, urgency::all).has_value();
-    out.push_back(log_line{log_level::warning, is_wanted ? what + retry : what});
+    out.push_back(log_line{log_level::warning, is_wanted ? what + retry : what, position});
     out.push_back(arm_timer{timer::retry, after});
     return outcome::retry_later;
   }
-  out.push_back(log_line{log_level::error, what});
+  out.push_back(log_line{log_level::error, what, position});
   if (pending_ <= position) pending_.reset();
   complete_if(covered, ec, out);
   return outcome::refused;
@@ -205,7 +207,8 @@ void checkpoints::not_answered(errc why, actions& out) {
   if (!in_flight_) return;
   const sequence_position position = *std::exchange(in_flight_, std::nullopt);
   out.push_back(log_line{log_level::warning,
-                         "the daemon did not answer the checkpoint at " + describe(position)});
+                         "the daemon did not answer the checkpoint at " + describe(position),
+                         position});
   complete_if(
       [&](const waiter& waiting) { return waiting.is_waiting_call && waiting.target <= position; },
       why, out);

@@ -374,14 +374,15 @@ void session::leave_now(exit_status status, actions& out) {
   checkpoints_.fail_waiters(errc::daemon_gone, out);
   fire_stop(out);
   phase_ = phase::left;
-  out.push_back(leave{status});
+  out.emplace_back(leave{status});
 }
 
 void session::report_unpersisted(actions& out) {
   if (!checkpoints_.is_behind()) return;
   out.push_back(log_line{log_level::warning,
                          "records up to " + to_string(*checkpoints_.complete()) +
-                             " are complete but not checkpointed: they will be delivered again"});
+                             " are complete but not checkpointed: they will be delivered again",
+                         checkpoints_.complete()});
 }
 
 void session::leave_at_end(actions& out) {
@@ -454,7 +455,8 @@ void session::close_shutdown(time_point now, actions& out) {
   if (checkpoints_.is_behind()) {
     out.push_back(log_line{log_level::error,
                            "shutdown: records up to " + to_string(*checkpoints_.complete()) +
-                               " are complete but not checkpointed: they will be delivered again"});
+                               " are complete but not checkpointed: they will be delivered again",
+                           checkpoints_.complete()});
   }
   write_status_and_continue(now, out);
 }

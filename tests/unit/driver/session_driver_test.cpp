@@ -122,7 +122,9 @@ class child : private driver::host {
   void wake(session::waiter_id, std::error_code) override { FAIL("nobody waits"); }
   void pause_reading(bool) override {}
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
-  void write_log(log_level, std::string text) override { log_lines.push_back(std::move(text)); }
+  void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
+    log_lines.push_back(std::move(text));
+  }
   void request_stop() override { is_stopped = true; }
   void run_handler(checkpoint_handler handler, std::error_code result) override {
     handlers.emplace_back(std::move(handler), result);

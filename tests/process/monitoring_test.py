@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text files, the alert rules and the dashboard, with Debian's promtool, node_exporter and Prometheus.
+
+usage: monitoring_test.py CHILD    a child that accepts any batch
+"""
+
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+
+CHILD = None
+MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docs" / "monitoring"
+PATIENCE = 60  # seconds
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.1)
+    raise AssertionError(f"not within {PATIENCE} s: {what}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def get(port, path, **parameters):
+    query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}{query}", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def answers(port, path):
+    try:
+        return get(port, path) is not None
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+class Child:
+    """A child and the daemon's side of its dialogue."""
+
+    def __init__(self, shard, directory, *arguments, **environment):
+        variables = dict(os.environ, KCLXX_METRICS_DIR=str(directory), KCLXX_APPLICATION_NAME="billing",
+                         KCLXX_STREAM_NAME="orders", **environment)
+        self.process = subprocess.Popen([CHILD, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=variables)
+        self.sequence = 0
+        self.call({"action": "initialize", "shardId": shard, "sequenceNumber": "TRIM_HORIZON",
+                   "subSequenceNumber": 0})
+
+    def say(self, message):
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def call(self, message, errors=()):
+        """One action: answers the checkpoints until the status comes; the first ones with these errors."""
+        errors = list(errors)
+        self.say(message)
+        while True:
+            text = self.process.stdout.readline()
+            if text == "\n":  # before each of the child's lines
+                continue
+            line = json.loads(text)
+            if line["action"] == "status":
+                return
+            error = errors.pop(0) if errors else None
+            self.say({"action": "checkpoint", "sequenceNumber": line.get("sequenceNumber"),
+                      "subSequenceNumber": line.get("subSequenceNumber"), "error": error})
+
+    def deliver(self, count, errors=()):
+        records = []
+        for _ in range(count):
+            self.sequence += 1
+            records.append({"action": "record", "data": base64.b64encode(b"0123456789").decode(), "partitionKey": "k",
+                            "approximateArrivalTimestamp": 1600000000000, "sequenceNumber": str(self.sequence),
+                            "subSequenceNumber": 0})
+        self.call({"action": "processRecords", "millisBehindLatest": 1500, "records": records}, errors)
+
+    def end(self):
+        """The daemon closes the input. Returns the exit status."""
+        self.process.stdin.close()
+        self.log = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.wait(PATIENCE)
+
+    def die(self):
+        """The daemon breaks off in a line: the child leaves with a status that is not 0."""
+        self.process.stdin.write("{")
+        return self.end()
+
+
+class Monitoring(unittest.TestCase):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.work = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+        self.metrics = self.work / "metrics"
+        self.metrics.mkdir()
+
+    def start(self, name, *arguments):
+        log = self.stack.enter_context(open(self.work / f"{name}.log", "w"))
+        process = subprocess.Popen([name, *arguments], stdout=log, stderr=log)
+
+        def end():
+            process.terminate()
+            process.wait(PATIENCE)
+
+        self.stack.callback(end)
+        return process
+
+    def node_exporter(self):
+        port = free_port()
+        self.start("prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
+                   f"--collector.textfile.directory={self.metrics}", f"--web.listen-address=127.0.0.1:{port}")
+        until("node_exporter answers", lambda: answers(port, "/metrics"))
+        return port
+
+    def names(self):
+        return sorted(path.name for path in self.metrics.iterdir())
+
+    def test_the_files_live_as_long_as_their_leases(self):
+        ended, crashed, lost, killed = (Child(f"shardId-{i}", self.metrics) for i in range(4))
+        until("four files", lambda: len(self.names()) == 4)
+        self.assertEqual(ended.end(), 0)
+        self.assertEqual(crashed.die(), 12)
+        lost.call({"action": "leaseLost"})
+        until("the file of the lost lease is gone", lambda: "kclxx.billing.shardId-2.prom" not in self.names())
+        self.assertEqual(lost.end(), 0)
+        killed.process.kill()
+        killed.end()
+        self.assertEqual(self.names(), ["kclxx.billing.shardId-1.prom", "kclxx.billing.shardId-3.prom"])
+
+    def test_promtool_and_node_exporter_accept_the_files(self):
+        for shard in range(2):
+            child = Child(f"shardId-{shard}", self.metrics)
+            child.deliver(3)
+            child.deliver(2)
+            child.call({"action": "shutdownRequested"}, ["ThrottlingException"])
+            self.assertEqual(child.die(), 12)
+        for name in self.names():
+            checked = subprocess.run(["promtool", "check", "metrics"], input=(self.metrics / name).read_text(),
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        scraped = get(self.node_exporter(), "/metrics").splitlines()
+        for shard in range(2):
+            labels = f'application="billing",shard="shardId-{shard}",stream="orders"'
+            self.assertIn(f"kclxx_records_total{{{labels}}} 5", scraped)
+            self.assertIn(f"kclxx_record_bytes_total{{{labels}}} 50", scraped)
+            self.assertIn(f"kclxx_batches_total{{{labels}}} 2", scraped)
+            self.assertIn(f"kclxx_behind_latest_seconds{{{labels}}} 1.5", scraped)
+            self.assertTrue(any(line.startswith('kclxx_checkpoint_errors_total{application="billing",'
+                                                'error="ThrottlingException",' + f'shard="shardId-{shard}"')
+                                and line.endswith(" 1") for line in scraped))
+        self.assertIn("node_textfile_scrape_error 0", scraped)
+        times = [line for line in scraped if line.startswith("node_textfile_mtime_seconds{")]
+        self.assertEqual(len(times), 2)
+
+    def test_the_summary_and_the_line_for_cloudwatch_come_at_the_end(self):
+        child = Child("shardId-7", "", KCLXX_SUMMARY_SECONDS="3600", KCLXX_CLOUDWATCH_SECONDS="3600")
+        child.deliver(4)
+        self.assertEqual(child.end(), 0)
+        self.assertRegex(child.log, r"kclxx shardId-7 info: in \d+ s: 4 records \([0-9.]+/s\), 0\.0 kB, 1 batches")
+        line = json.loads(next(line for line in child.log.splitlines() if line.startswith("{")))
+        self.assertEqual(line["Records"], 4)
+        self.assertEqual(line["Shard"], "shardId-7")
+
+    def test_what_the_environment_has_wrong_is_reported(self):
+        child = Child("shardId-7", self.work / "missing", KCLXX_SUMMARY_SECONDS="often", KCLXX_LOG="chatty")
+        self.assertEqual(child.end(), 0)
+        self.assertIn("warning: KCLXX_SUMMARY_SECONDS=often is not a number of seconds", child.log)
+        self.assertIn("warning: KCLXX_LOG: 'chatty' is neither a level", child.log)
+        self.assertRegex(child.log, "warning: cannot write the metrics to .*missing/kclxx.billing.shardId-7.prom: "
+                                    "No such file or directory")
+
+    def test_the_log_is_json_where_asked(self):
+        child = Child("shardId-7", "", KCLXX_LOG="error,json")
+        self.assertEqual(child.die(), 12)
+        lines = [json.loads(line) for line in child.log.splitlines() if line.startswith("{")]
+        self.assertEqual([(line["level"], line["shard"], line["message"]) for line in lines],
+                         [("error", "shardId-7", "the input ended in the middle of a line")])
+
+    def test_an_observer_that_hangs_or_throws_changes_nothing_for_the_daemon(self):
+        for argument, logged in (("hanging_observer", "an observer, or the directory of the metrics, took too long"),
+                                 ("throwing_observer", "an observer failed: no disk (logged once)")):
+            child = Child("shardId-7", self.metrics, argument)
+            for _ in range(100):
+                child.deliver(3)
+            child.call({"action": "shardEnded"})
+            began = time.monotonic()
+            self.assertEqual(child.end(), 0)
+            self.assertLess(time.monotonic() - began, 5)
+            self.assertEqual(child.log.count(logged), 1, child.log)
+            self.assertEqual(self.names(), [])
+
+    def test_the_alert_rules_are_right(self):
+        for arguments in (["check", "rules", MONITORING / "kclxx-alerts.yml"],
+                          ["test", "rules", pathlib.Path(__file__).with_name("alerts_test.yml")]):
+            checked = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False)
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_prometheus_answers_each_query_of_the_dashboard(self):
+        children = [Child(f"shardId-{i}", self.metrics, "fast_metrics") for i in range(2)]
+        exporter = self.node_exporter()
+        configuration = self.work / "prometheus.yml"
+        configuration.write_text(f"""
+global: {{ scrape_interval: 500ms, evaluation_interval: 500ms }}
+rule_files: ["{MONITORING / 'kclxx-alerts.yml'}"]
+scrape_configs:
+  - job_name: node
+    static_configs: [{{ targets: ["127.0.0.1:{exporter}"] }}]
+""")
+        port = free_port()
+        self.start("prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={self.work / 'tsdb'}",
+                   f"--web.listen-address=127.0.0.1:{port}")
+        until("Prometheus is ready", lambda: answers(port, "/-/ready"))
+
+        def query(expression):
+            expression = expression.replace("$application", ".*").replace("$__rate_interval", "10s")
+            result = json.loads(get(port, "/api/v1/query", query=expression))
+            self.assertEqual(result["status"], "success", expression)
+            return result["data"]["result"]
+
+        def has_rate():
+            for child in children:
+                child.deliver(1)
+            return len(query("rate(kclxx_records_total[10s]) > 0")) == 2
+
+        until("Prometheus has a rate for two shards", has_rate)
+        self.assertNotIn("kclxx_worker", get(port, "/api/v1/label/__name__/values"))
+        dashboard = json.loads((MONITORING / "kclxx-dashboard.json").read_text())
+        queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+        self.assertGreater(len(queries), 15)
+        for expression in queries:
+            result = query(expression)
+            # What is filtered by its value has nothing to show when all is well.
+            if not re.search(r" > 0$", expression):
+                self.assertTrue(result, expression)
+        rules = json.loads(get(port, "/api/v1/rules"))["data"]["groups"][0]["rules"]
+        self.assertEqual([rule["health"] for rule in rules], ["ok"] * 5)
+        for child in children:
+            self.assertEqual(child.end(), 0)
+
+
+if __name__ == "__main__":
+    CHILD = sys.argv.pop(1)
+    for program in ("promtool", "prometheus", "prometheus-node-exporter"):
+        if shutil.which(program) is None:
+            sys.exit(f"monitoring_test: {program} is missing: apt-get install prometheus prometheus-node-exporter")
+    unittest.main(verbosity=2)
