@@ -9,6 +9,10 @@ the time, in nanoseconds of the clock that all processes of the machine share:
     checkpointed SEQUENCE SUB                    the daemon has confirmed it
     refused SEQUENCE SUB ERROR                   the daemon or kclxx has refused it
     lease_lost, shard_ended, shutdown_requested  the callback was called
+    batch RECORDS BYTES                          accounted_child: delivered
+    attempt SEQUENCE SUB NUMBER succeeded|failed accounted_child: the handler was called
+    parked SEQUENCE SUB PARTITION_KEY ID         accounted_child: stored, and so processed
+    parent PID                                   accounted_child: the process that started it
     exit STATUS                                  run() has returned
 """
 import dataclasses
@@ -33,6 +37,7 @@ class Position(typing.NamedTuple):
         return f"{names.get(self.sequence, self.sequence)}/{self.sub}"
 
 
+ACCOUNTED_ATTEMPTS = 3  # of accounted_child's policy
 SHARD_END = Position.parse("SHARD_END", 0)
 
 
@@ -62,11 +67,15 @@ class Journal:
     checkpoints: list = dataclasses.field(default_factory=list)
     events: dict = dataclasses.field(default_factory=dict)  # name: time
     status: int = None
+    parent: int = 0
+    accounts: list = dataclasses.field(default_factory=list)  # of accounted_child, in order
 
     def add(self, line):
         time, event, *fields = line.split("\t")
         time = int(time)
-        if event == "record":
+        if event in ("record", "parked"):
+            if event == "parked":
+                self.accounts.append("parked")
             sequence, sub, key, id = fields
             self.records.append(Record(time, Position.parse(sequence, sub), key, id))
         elif event == "initialize":
@@ -77,6 +86,14 @@ class Journal:
             self.checkpoints.append(Checkpoint(time, Position.parse(*fields[:2]), error))
         elif event == "exit":
             self.events[event], self.status = time, int(fields[0])
+        elif event == "attempt":
+            _, _, number, how = fields
+            is_last = how == "failed" and int(number) == ACCOUNTED_ATTEMPTS
+            self.accounts.append("failed for good" if is_last else how)
+        elif event == "batch":
+            pass  # the transcript has it, too
+        elif event == "parent":
+            self.parent = int(fields[0])
         elif event in ("lease_lost", "shard_ended", "shutdown_requested"):
             self.events[event] = time
         else:
