@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, shared, subdirectory, pkg_config, samples, other_boost build a program outside
+# Modes: find_package, prometheus, shared, subdirectory, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and shared also build and run a test with
 # the test kit; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
@@ -49,6 +49,11 @@ case $mode in
     # The tool, and what the README copies for it.
     "$prefix/bin/kclxx" daemon check "$prefix/share/kclxx/properties/aws.properties" >"$work/check" || true
     grep -q 'executableName names' "$work/check" || { echo "no properties: $(<"$work/check")"; exit 1; }
+    ;;
+  prometheus)
+    cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
+    build_project "$source/tests/package/prometheus" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/exposed" '1 records, 21 families'
     ;;
   shared)
     # With an absolute directory, as Nix and Guix have it.
