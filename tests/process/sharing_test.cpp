@@ -621,7 +621,9 @@ TEST_CASE("a socket that is another's is not used, and not removed by the reside
     const descriptor thief = listen_at(path);
     const launched second = host.start("b");
     std::thread accepting([&] {
-      for (int i = 0; i < 6; ++i) accept_at(thief);  // each attempt, and a look at who is there
+      for (int i = 0; i < 6; ++i) {
+        descriptor(::accept4(thief.get(), nullptr, nullptr, SOCK_CLOEXEC)).close();
+      }  // each attempt, and a look at who is there
     });
     must_be_served_alone(*second, "three residents ended before they took the shard over");
     accepting.join();
@@ -917,7 +919,11 @@ TEST_CASE("a resident without descriptors refuses, and serves again when it has 
   rlimit before{};
   REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
   const auto now = static_cast<rlim_t>(descriptors_of(resident));
+#ifdef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens a pipe to look at what was thrown
+  const int room = GENERATE(0, 1, 3);
+#else
   const int room = GENERATE(0, 1, 3, 5);
+#endif
   rlimit few{now + static_cast<rlim_t>(room), before.rlim_max};
   REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &few, nullptr) == 0);
   must_be_served_alone(*host.start("b"), "the program refused: ");
