@@ -518,7 +518,7 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
       queue_.make_due_ready(now);
       post_lanes();
       has_arrived = has_reached(what);
-      waits_for_ = what;
+      waits_for_ = has_arrived ? goal::none : what;  // no lane looks at it afterwards
       until = next_wake().value_or(until);
     }
     if (what != goal::no_handler) throw_failure(with);
