@@ -132,9 +132,9 @@ class metrics_outputs::state {
       cloudwatch_.take(now);
       output(lock, reported_, [&](const figures& before, const figures& current) {
         const auto date = std::chrono::system_clock::now();
-        // Nothing can be done for a closed stderr.
+        // Nothing can be done for a closed descriptor.
         static_cast<void>(
-            io::write_all(STDERR_FILENO, cloudwatch_line(before, current, *names_, date) + '\n'));
+            io::write_all(descriptor_, cloudwatch_line(before, current, *names_, date) + '\n'));
       });
     }
   }
