@@ -91,7 +91,7 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    for sample in word_count print_records shared_cache; do
+    for sample in word_count shared_cache print_records; do
       rm -rf "$work/program"
       build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
     done
