@@ -64,6 +64,7 @@ TEST_CASE("no more than its connections are in use, and each comes back") {
   std::atomic<int> in_use = 0;
   std::atomic<int> most = 0;
   std::vector<std::thread> shards;
+  shards.reserve(8);
   for (int i = 0; i < 8; ++i) {
     shards.emplace_back([&] {
       for (int turn = 0; turn < 500; ++turn) {

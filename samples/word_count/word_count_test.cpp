@@ -179,6 +179,7 @@ TEST_CASE("of many who write at once, each is shut out by the next, and no write
   };
   std::atomic<int> written = 0;
   std::vector<std::thread> writers;
+  writers.reserve(4);
   for (int writer = 0; writer < 4; ++writer) {
     writers.emplace_back([&] {
       for (int round = 0; round < 25; ++round) {
