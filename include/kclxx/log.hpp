@@ -42,11 +42,16 @@ struct log_options {
 
 /// Writes messages as the options demand: what `run` does without a log function of the program's.
 /// One with a function may still call it:
-/// `options.log = [write = kclxx::log_writer()](const kclxx::log_entry& entry) { ...; write(entry);
-/// }`. Thread safety: copies may be called at the same time; lines are not mixed.
+///
+///     options.log = [write = kclxx::log_writer()](const kclxx::log_entry& entry) {
+///       count(entry);
+///       write(entry);
+///     };
+///
+/// Thread safety: copies may be called at the same time; lines are not mixed.
 class KCLXX_EXPORT log_writer {
  public:
-  /// `descriptor`: what stands for stderr.
+  /// `descriptor`: what is written to as stderr.
   explicit log_writer(const log_options& options = {}, int descriptor = 2);
   /// What is below the level is dropped. A line that cannot be written to the file goes to stderr.
   void operator()(const log_entry& entry) const noexcept;

@@ -169,7 +169,7 @@ struct handlers_stuck {
   std::string partition_key{};
   int attempt = 1;
   std::chrono::milliseconds age{0};  ///< since the handler began
-  std::string where{};               ///< where it stands, if known
+  std::string where{};               ///< the functions that its thread is in, if known
   bool operator==(const handlers_stuck&) const = default;
 };
 
