@@ -167,8 +167,7 @@ failure_decision failure_handling::give_up(const record& failed, failed_attempts
   } catch (...) {
     return retry_parking(failed, attempts, message_of(std::current_exception()));
   }
-  // An error, as a skipped one: repeated warnings are limited, and each record needs its line.
-  log(log_level::error, failed, "parked " + reason + ": " + error);
+  log(log_level::warning, failed, "parked " + reason + ": " + error);
   if (is_observed_) {
     shard_.service()->observe(record_parked{failed.position(), attempts.count, error});
   }

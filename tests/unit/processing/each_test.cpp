@@ -204,6 +204,21 @@ TEST_CASE("a parked record is complete", "[processing][each]") {
   CHECK(logged(with, "record 2/0 (partition key 'key') parked after 3 attempts"));
 }
 
+TEST_CASE("each parked record has its line, however many there are", "[processing][each]") {
+  flaky handler;
+  testing::daemon with(each(std::ref(handler), {.attempts = 1,
+                                                .exhausted = exhausted::park,
+                                                .lot = make_lot(),
+                                                .flood = {.window = 0}}),
+                       prompt());
+  with.initialize().deliver(records_with_bad(50, 100));
+  INFO(with);
+  const auto entries = with.log();
+  CHECK(std::count_if(entries.begin(), entries.end(), [](const log_entry& entry) {
+          return Contains(" parked ").match(std::string(entry.text));
+        }) == 50);
+}
+
 TEST_CASE("a skipped record is complete, and an error in the log", "[processing][each]") {
   flaky handler;
   testing::daemon with(each(std::ref(handler), {.attempts = 1, .exhausted = exhausted::skip}),
