@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text files, the alert rules and the dashboard, with Debian's promtool, node_exporter and Prometheus.
+"""The text files, the alert rules and the dashboard, with Debian's promtool, node_exporter and Prometheus; the log,
+with Debian's journald.
 
 usage: monitoring_test.py CHILD    a child that accepts any batch
 """
@@ -107,6 +108,44 @@ class Child:
         """The daemon breaks off in a line: the child leaves with a status that is not 0."""
         self.process.stdin.write("{")
         return self.end()
+
+
+JOURNALD = pathlib.Path("/lib/systemd/systemd-journald")
+
+
+def run_with_journald():
+    """In a mount namespace of its own: prints what journald has of a child whose stderr is a stream of the journal."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+    for directory in ("/run/systemd/journal", "/run/log/journal"):
+        os.makedirs(directory)
+    journald = subprocess.Popen([JOURNALD], stderr=subprocess.DEVNULL)
+    try:
+        until("journald listens", lambda: os.path.exists("/run/systemd/journal/stdout"))
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.connect("/run/systemd/journal/stdout")
+            stream.sendall(b"billing\n\n6\n0\n0\n0\n0\n")  # as sd_journal_stream_fd does
+            status = os.fstat(stream.fileno())
+            first = {"action": "initialize", "shardId": "shardId-7", "sequenceNumber": "TRIM_HORIZON",
+                     "subSequenceNumber": 0}
+            subprocess.run([CHILD], input=json.dumps(first) + "\nno message\n", text=True, stderr=stream,
+                           stdout=subprocess.DEVNULL,
+                           env=dict(os.environ, JOURNAL_STREAM=f"{status.st_dev}:{status.st_ino}"), check=False)
+        subprocess.run(["journalctl", "--sync"], check=True)
+        subprocess.run(["journalctl", "--output=json", "SYSLOG_IDENTIFIER=kclxx"], check=True)
+    finally:
+        journald.terminate()
+        journald.wait(PATIENCE)
+
+
+class Journal(unittest.TestCase):
+    @unittest.skipUnless(JOURNALD.exists() and os.geteuid() == 0, "journald is started in a mount namespace, as root")
+    def test_log_lines_reach_journald_with_their_fields(self):
+        output = subprocess.run(["unshare", "--mount", "--propagation=private", sys.executable, __file__, CHILD,
+                                 "--with-journald"], stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
+        [entry] = map(json.loads, output.splitlines())
+        self.assertEqual(entry["KCLXX_SHARD"], "shardId-7")
+        self.assertEqual(entry["PRIORITY"], "3")
+        self.assertIn("bad line from the daemon", entry["MESSAGE"])
 
 
 class Monitoring(unittest.TestCase):
@@ -263,6 +302,8 @@ scrape_configs:
 
 if __name__ == "__main__":
     CHILD = sys.argv.pop(1)
+    if "--with-journald" in sys.argv:
+        sys.exit(run_with_journald())
     for program in ("promtool", "prometheus", "prometheus-node-exporter"):
         if shutil.which(program) is None:
             sys.exit(f"monitoring_test: {program} is missing: apt-get install prometheus prometheus-node-exporter")
