@@ -3,10 +3,7 @@
 // and not included by kclxx.hpp: a program that includes it needs Boost's headers.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <future>
@@ -42,20 +39,6 @@
 #include <kclxx/record_processor.hpp>
 
 namespace kclxx::asio {
-
-/// How records are processed by coroutines: kclxx::parallel_options, whose fields are explained
-/// there, for handlers that wait rather than compute.
-struct parallel_options {
-  /// How many records are with coroutines at the same time.
-  std::size_t concurrency = 64;
-  kclxx::order order = order::key;
-  std::size_t window_records = 10'000;
-  std::uint64_t window_bytes = std::uint64_t{64} << 20;
-  std::chrono::milliseconds stuck_after{60'000};
-  kclxx::when_stuck when_stuck = when_stuck::report;
-  std::chrono::milliseconds drain_timeout{15'000};
-  window_monitor monitor{};
-};
 
 namespace detail {
 
@@ -185,11 +168,6 @@ boost::asio::awaitable<void> call(Handler& handler, const record& what,
   }
 }
 
-inline kclxx::parallel_options with_lanes(const parallel_options& options) {
-  return {options.concurrency, options.order,      options.window_records, options.window_bytes,
-          options.stuck_after, options.when_stuck, options.drain_timeout,  options.monitor};
-}
-
 /// kclxx::parallel with completions, whose handler starts a coroutine.
 template <class Handler>
 class processor final : public record_processor {
@@ -202,7 +180,7 @@ class processor final : public record_processor {
     executor_ = executor ? *executor : own_->executor();
     handler_.emplace(make_handler(*shared_, shard, executor_));
     inner_ = kclxx::parallel([this](completion done) { start(std::move(done)); }, policy,
-                             with_lanes(options))(shard);
+                             options)(shard);
     cancel_.emplace(shard.stop_token(), cancel_function{running_});
   }
   ~processor() override {
@@ -312,12 +290,15 @@ Code to_boost(const std::error_code& ec) {
 /// The processor factory of a program whose handler is a coroutine:
 ///
 ///     boost::asio::awaitable<void> handle(kclxx::record event, const kclxx::shard_context& shard);
-///     return kclxx::run(kclxx::asio::parallel(handle, policy, {.concurrency = 64}));
+///     return kclxx::run(kclxx::asio::parallel(handle, policy, {.lanes = 64}));
 ///
 /// The handler is `awaitable<void>(const record&)` or `awaitable<void>(const record&, const
 /// shard_context&)`, the record by value or by reference. Or `(const shard_context&,
 /// any_io_executor) -> Handler`, which makes a shard's own one: with a connection, for instance.
 /// The record is complete when the coroutine returns. What it throws is a failure.
+///
+/// parallel_options::lanes bounds how many coroutines there are at the same time. They cost no
+/// thread, so that where they mostly wait more than the default is of use.
 ///
 /// Each shard has an io_context and one thread that runs it, so its coroutines need no lock.
 ///

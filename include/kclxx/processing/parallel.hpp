@@ -34,8 +34,8 @@ enum class when_stuck {
 
 /// How records are processed side by side.
 struct parallel_options {
-  /// How many records are with handlers at the same time. A record_handler is called on as many
-  /// threads of the shard.
+  /// How many records are with handlers at the same time: threads of the shard for a
+  /// record_handler, completions that are not reported, or coroutines (kclxx/asio.hpp).
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 

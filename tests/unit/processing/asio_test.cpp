@@ -81,7 +81,7 @@ TEST_CASE("coroutines process records side by side, those of a key in order, on 
                            done.add(event);
                          },
                          {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 2ms},
-                         {.concurrency = 40, .window_records = 500}),
+                         {.lanes = 40, .window_records = 500}),
                      prompt());
   process_3000(shard);
   CHECK(done.count() == 3000);
@@ -138,7 +138,7 @@ TEST_CASE("a shard can have a handler of its own, made for its executor", "[proc
                                sum += static_cast<int>(number_of(event));
                              };
                            },
-                           {}, {.concurrency = 1}),
+                           {}, {.lanes = 1}),
                        prompt());
     shard.initialize("shard-1");
     shard.send(keyed_records(10, 1, 3));
@@ -164,8 +164,10 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   };
   asio::thread_pool pool(2);
   {
-    served_shard shard(is_own_context ? kclxx::asio::parallel(handler)
-                                      : kclxx::asio::parallel(handler, {}, {}, pool.get_executor()),
+    const kclxx::parallel_options options{.lanes = 64};
+    served_shard shard(is_own_context
+                           ? kclxx::asio::parallel(handler, {}, options)
+                           : kclxx::asio::parallel(handler, {}, options, pool.get_executor()),
                        prompt());
     shard.initialize("shard-1");
     shard.send(keyed_records(100, 1, 100));
