@@ -91,7 +91,9 @@ case $mode in
     ;;
   samples)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1
-    for sample in word_count shared_cache print_records; do
+    samples=(word_count shared_cache print_records)
+    if pkg-config --exists libpqxx; then samples=(clickstream "${samples[@]}"); fi
+    for sample in "${samples[@]}"; do
       rm -rf "$work/program"
       build_project "$source/samples/$sample" -DCMAKE_PREFIX_PATH="$prefix"
     done

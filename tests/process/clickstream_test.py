@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""samples/clickstream with a real PostgreSQL: the sums are exact whatever happens.
+
+usage: clickstream_test.py KCLXX CLICKSTREAM
+"""
+
+import base64
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+KCLXX = CLICKSTREAM = None
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 60  # seconds
+SHARD = "shardId-000000000000"
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.05)
+    raise AssertionError(f"not within {PATIENCE} s: {what}")
+
+
+class Postgres:
+    """A cluster of its own, in a temporary directory."""
+
+    def __init__(self):
+        # Short, since a socket's path is 107 bytes at most, and where the user postgres can reach it.
+        self.directory = tempfile.mkdtemp(prefix="kclxx-pg.", dir="/tmp")
+        self.environment = dict({name: value for name, value in os.environ.items() if not name.startswith("PG")},
+                                PGHOST=self.directory, PGUSER="postgres", PGDATABASE="postgres")
+        self.process = None
+        try:
+            self.start()
+            self.run("-f", str(ROOT / "samples" / "clickstream" / "schema.sql"))
+        except BaseException:
+            self.remove()
+            raise
+
+    def start(self):
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen([ROOT / "scripts" / "lib" / "run-postgres", self.directory],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until("PostgreSQL answers", self.answers)
+
+    @property
+    def log(self):
+        return self.directory + ".log"
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError("PostgreSQL did not start: " + pathlib.Path(self.log).read_text())
+        return subprocess.run(["psql", "-c", ""], env=self.environment, capture_output=True).returncode == 0
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)  # it ends all connections
+        self.process.wait(PATIENCE)
+
+    def remove(self):
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.directory)
+        os.unlink(self.log)
+
+    def run(self, *arguments):
+        done = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *arguments], env=self.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return done.stdout.splitlines()
+
+    def query(self, statement):
+        return self.run("-c", statement)
+
+    def sums(self):
+        rows = self.query("SELECT json_build_array(page, extract(epoch FROM minute)::bigint / 60, views) FROM page_views")
+        return {(page, minute): views for page, minute, views in map(json.loads, rows)}
+
+
+def view(page, at):
+    return json.dumps({"page": page, "at": at, "user": "u1"})
+
+
+def some_views(count, seed):
+    chosen = random.Random(seed)
+    return [view(chosen.choice(["/", "/help", "/prix/été", "/a'b\"c\\"]), 1_600_000_000_000 + chosen.randrange(600_000))
+            for _ in range(count)]
+
+
+def sums_of(events):
+    sums = collections.Counter()
+    for event in map(json.loads, events):
+        sums[event["page"], event["at"] // 60_000] += 1
+    return dict(sums)
+
+
+class Child:
+    """A clickstream, and the daemon's side of its dialogue."""
+
+    def __init__(self, directory, environment, name="child"):
+        self.log = directory / f"{name}.log"
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen([CLICKSTREAM, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=log, text=True, env=environment)
+        self.persisted = None
+        self.call({"action": "initialize", "shardId": SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0})
+
+    def say(self, message):
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        """Persists its checkpoints until its status comes. False: it has ended."""
+        for text in self.process.stdout:
+            if text == "\n":
+                continue
+            line = json.loads(text)
+            if line["action"] == "status":
+                return True
+            self.persisted = line["sequenceNumber"]
+            self.say({"action": "checkpoint", "sequenceNumber": line["sequenceNumber"],
+                      "subSequenceNumber": line["subSequenceNumber"], "error": None})
+        return False
+
+    def call(self, message):
+        self.say(message)
+        if not self.answer():
+            raise AssertionError(f"status {self.process.wait()}: {self.text()}")
+
+    def send(self, events, first):
+        """Delivers them from the sequence number `first` on, without waiting."""
+        self.say({"action": "processRecords", "millisBehindLatest": 0, "records": [
+            {"action": "record", "data": base64.b64encode(event.encode()).decode(), "partitionKey": "k",
+             "approximateArrivalTimestamp": 1600000000000, "sequenceNumber": str(first + index), "subSequenceNumber": 0}
+            for index, event in enumerate(events)]})
+
+    def deliver(self, events, first):
+        self.send(events, first)
+        if not self.answer():
+            raise AssertionError(f"status {self.process.wait()}: {self.text()}")
+
+    def text(self):
+        return self.log.read_text()
+
+    def is_fenced(self):
+        until("it is fenced", lambda: "clickstream: epoch 2, not 1: fenced" in self.text())
+
+    def end(self):
+        """The daemon closes the input. Returns the exit status."""
+        self.process.stdin.close()
+        status = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        return status
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Clickstream(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.postgres = Postgres()
+        cls.addClassCleanup(cls.postgres.remove)
+
+    def setUp(self):
+        self.postgres.query("TRUNCATE page_views, shards")
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.work = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+
+    def start(self, name="child"):
+        child = Child(self.work, self.postgres.environment, name)
+        self.stack.callback(lambda: child.process.poll() is None and child.kill())
+        return child
+
+    def parked(self):
+        lines = [line for file in self.work.glob("*.parked.jsonl") for line in file.read_text().splitlines()]
+        return [base64.b64decode(json.loads(line)["data"]).decode() for line in lines]
+
+    def test_children_that_are_killed_have_successors_and_the_sums_are_exact(self):
+        payloads = self.work / "views.jsonl"
+        payloads.write_text("\n".join(some_views(5000, seed=1)) + "\n")
+        made = self.work / "made"
+        subprocess.run([KCLXX, "generate", "--output", made, "--shards", "4", "--reshard", "2", "--records", "20000",
+                        "--batch", "100", "--data", payloads, "--end", "shard-end"], check=True)
+        events = []
+        for transcript in made.iterdir():
+            for line in map(json.loads, transcript.read_text().splitlines()):
+                for record in line.get("line", {}).get("records", []):
+                    events.append(base64.b64decode(record["data"]).decode())
+        self.assertEqual(len(events), 20000)
+        done = subprocess.run([KCLXX, "replay", "--faults", "kill-at=7,kill=0.5,seed=1", *sorted(made.iterdir()),
+                               "--", CLICKSTREAM, self.work], env=self.postgres.environment, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+        self.assertEqual(self.parked(), [])
+        epochs = [int(epoch) for epoch in self.postgres.query("SELECT epoch FROM shards")]
+        self.assertGreater(sum(epochs), len(epochs) + 3, "hardly a child was killed")
+
+    def test_a_child_that_is_killed_at_any_moment_counts_each_event_once(self):
+        events = some_views(3000, seed=2)
+        position = 0
+        for kill in range(12):
+            child = self.start(f"killed-{kill}")
+            child.deliver(events[position:position + 100], position + 1)
+            child.send(events[position + 100:position + 300], position + 101)
+            time.sleep(random.random() * 0.02)  # somewhere in connection, transaction, commit
+            child.kill()
+            position += 100  # the rest is delivered again
+        child = self.start("last")
+        child.deliver(events[position:], position + 1)
+        self.assertEqual(child.end(), 0)
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+
+    def test_a_worker_that_lost_its_lease_and_does_not_know_it_is_fenced(self):
+        events = some_views(300, seed=3)
+        old = self.start("old")
+        old.deliver(events[:100], 1)
+        new = self.start("new")
+        new.deliver(events[:200], 1)  # its predecessor's position was not persisted
+        old.deliver(events[100:], 101)  # it answers, and does nothing
+        old.is_fenced()
+        self.assertEqual(self.postgres.sums(), sums_of(events[:200]))
+        new.deliver(events[200:], 201)
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+        self.assertEqual(new.end(), 0)
+
+    def test_a_worker_that_is_suspended_in_its_transaction_does_not_stop_its_successor(self):
+        events = some_views(200, seed=4)
+        old = self.start("old")
+        old.deliver(events[:100], 1)
+        blocker = subprocess.Popen(["psql", "-XqAt"], env=self.postgres.environment, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.stack.callback(blocker.communicate)
+        blocker.stdin.write("BEGIN; LOCK TABLE page_views; SELECT 'locked';\n")
+        blocker.stdin.flush()
+        self.assertEqual(blocker.stdout.readline(), "locked\n")
+        old.send(events[100:], 101)  # it has the lock on the shard's row, and waits for the table
+        until("it waits", lambda: self.postgres.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        old.process.send_signal(signal.SIGSTOP)
+        blocker.communicate("COMMIT;\n")
+        new = self.start("new")
+        new.deliver(events, 1)
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+        old.process.send_signal(signal.SIGCONT)
+        self.assertTrue(old.answer())
+        old.is_fenced()
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+        self.assertEqual(new.end(), 0)
+
+    def test_events_that_cannot_be_counted_are_parked_and_the_rest_is_counted(self):
+        good = some_views(400, seed=5)
+        bad = [
+            "not JSON", '{"page":"/"}', '{"page":"/","at":"now"}', '{"page":"/","at":-1}', '{"page":7,"at":1}',
+            # What only the database finds.
+            view("/" + "x" * 512, 1_600_000_000_000), view("/\0", 1_600_000_000_000), view("/", 2**64 - 1),
+        ]
+        events = list(good)
+        for index, event in enumerate(bad):
+            events.insert(40 * index + 3, event)
+        child = self.start()
+        child.deliver(events[:250], 1)
+        child.deliver(events[250:], 251)
+        self.assertEqual(self.postgres.sums(), sums_of(good))
+        self.assertEqual(self.parked(), bad)
+        self.assertEqual(child.end(), 0)
+
+    def test_the_shard_waits_for_a_database_that_is_away_and_nothing_is_lost(self):
+        events = some_views(300, seed=6)
+        child = self.start()
+        child.deliver(events[:100], 1)
+        self.postgres.stop()
+        child.send(events[100:200], 101)
+        late = self.start("late")  # it has not taken the shard: it has no batch yet
+        late.send(events, 1)
+        for waiting in (child, late):
+            until("the batch is tried again", lambda: "failed in attempt 1" in waiting.text())
+        self.assertIsNone(child.process.poll())
+        self.assertIsNone(late.process.poll())
+        self.postgres.start()
+        self.assertTrue(child.answer())
+        self.assertTrue(late.answer())
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+        self.assertEqual(self.parked(), [])
+
+    def test_what_is_counted_is_checkpointed_at_a_stop(self):
+        child = self.start()
+        child.deliver(some_views(100, seed=7), 1)
+        child.call({"action": "shutdownRequested"})
+        self.assertEqual(child.persisted, "100")
+        self.assertEqual(child.end(), 0)
+
+    def test_metrics_tell_what_was_counted_and_parked(self):
+        child = self.start()
+        child.deliver([*some_views(100, seed=8), "not JSON"], 1)
+        child.process.stdin.write("{")  # the daemon dies within a line: the file is kept
+        self.assertEqual(child.end(), 12)
+        (metrics,) = self.work.glob("*.prom")
+        values = dict(re.findall(r"^(kclxx_\w+_total){[^}]*} (\d+)$", metrics.read_text(), re.MULTILINE))
+        self.assertEqual(values["kclxx_records_total"], "101")
+        self.assertEqual(values["kclxx_parked_records_total"], "1")
+
+
+if __name__ == "__main__":
+    KCLXX, CLICKSTREAM = sys.argv[1:3]
+    if not list(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        sys.exit("clickstream_test: PostgreSQL is missing: apt-get install postgresql")
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
