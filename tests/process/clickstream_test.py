@@ -287,6 +287,26 @@ class Clickstream(unittest.TestCase):
         self.assertEqual(self.parked(), bad)
         self.assertEqual(child.end(), 0)
 
+    def test_parked_events_can_be_counted_later_beside_the_worker(self):
+        long = view("/" + "x" * 599, 1_600_000_000_000)
+        events = some_views(100, seed=9)
+        child = self.start()
+        child.deliver([*events, long], 1)
+        self.assertEqual(self.parked(), [long])
+        (parked,) = self.work.glob("*.parked.jsonl")
+        again = self.work / "again.jsonl"
+        again.write_text(parked.read_text().replace('"shard":"', '"shard":"parked-'))
+        parked.unlink()
+        self.postgres.query("ALTER TABLE page_views ALTER page TYPE varchar(600)")
+        self.addCleanup(self.postgres.query, "TRUNCATE page_views; ALTER TABLE page_views ALTER page TYPE varchar(512)")
+        for _ in range(2):  # the second time it is left out
+            done = subprocess.run([KCLXX, "replay", "--parked", again, "--", CLICKSTREAM, self.work],
+                                  env=self.postgres.environment, capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.postgres.sums(), sums_of([*events, long]))
+        child.deliver(events, 102)  # it is not fenced
+        self.assertEqual(self.postgres.sums(), sums_of([*events, long, *events]))
+
     def test_the_shard_waits_for_a_database_that_is_away_and_nothing_is_lost(self):
         events = some_views(300, seed=6)
         child = self.start()
