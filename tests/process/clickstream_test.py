@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -125,17 +126,22 @@ class Child:
         self.process.stdin.flush()
 
     def answer(self):
-        """Persists its checkpoints until its status comes. False: it has ended."""
-        for text in self.process.stdout:
-            if text == "\n":
-                continue
-            line = json.loads(text)
-            if line["action"] == "status":
-                return True
-            self.persisted = line["sequenceNumber"]
-            self.say({"action": "checkpoint", "sequenceNumber": line["sequenceNumber"],
-                      "subSequenceNumber": line["subSequenceNumber"], "error": None})
-        return False
+        """Persists its checkpoints until its status comes. False: it has ended, or was killed since it did not answer."""
+        watchdog = threading.Timer(PATIENCE, self.process.kill)
+        watchdog.start()
+        try:
+            for text in self.process.stdout:
+                if text == "\n":
+                    continue
+                line = json.loads(text)
+                if line["action"] == "status":
+                    return True
+                self.persisted = line["sequenceNumber"]
+                self.say({"action": "checkpoint", "sequenceNumber": line["sequenceNumber"],
+                          "subSequenceNumber": line["subSequenceNumber"], "error": None})
+            return False
+        finally:
+            watchdog.cancel()
 
     def call(self, message):
         self.say(message)
