@@ -200,6 +200,25 @@ class Clickstream(unittest.TestCase):
         self.stack.callback(lambda: child.process.poll() is None and child.kill())
         return child
 
+    def lock(self, statement):
+        """So that a transaction stops in the middle. Returns what unlocks it."""
+        blocker = subprocess.Popen(["psql", "-XqAt"], env=self.postgres.environment, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+
+        def unlock():
+            if blocker.poll() is None:
+                blocker.communicate("COMMIT;\n", timeout=PATIENCE)
+
+        self.stack.callback(unlock)
+        blocker.stdin.write(f"BEGIN; {statement}; SELECT 'locked';\n")
+        blocker.stdin.flush()
+        self.assertEqual(blocker.stdout.readline(), "locked\n")
+        return unlock
+
+    def await_waiting(self, sessions):
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        until(f"{sessions} sessions wait", lambda: self.postgres.query(waiting) == [str(sessions)])
+
     def parked(self):
         lines = [line for file in self.work.glob("*.parked.jsonl") for line in file.read_text().splitlines()]
         return [base64.b64decode(json.loads(line)["data"]).decode() for line in lines]
@@ -253,20 +272,31 @@ class Clickstream(unittest.TestCase):
         self.assertEqual(self.postgres.sums(), sums_of(events))
         self.assertEqual(new.end(), 0)
 
+    def test_a_successor_waits_for_a_transaction_of_its_predecessor(self):
+        first = view("!", 1_600_000_000_000)  # sorts before all others
+        events = [first, *some_views(200, seed=10), first]
+        old = self.start("old")
+        old.deliver(events[:100], 1)
+        unlock = self.lock("UPDATE page_views SET views = views WHERE page = '!'")
+        old.send(events[100:], 101)
+        self.await_waiting(1)
+        new = self.start("new")
+        new.send(events[:-1], 1)  # without the row that is locked: nothing else holds it up
+        self.await_waiting(2)
+        unlock()
+        self.assertTrue(old.answer())
+        self.assertTrue(new.answer())
+        self.assertEqual(self.postgres.sums(), sums_of(events))
+
     def test_a_worker_that_is_suspended_in_its_transaction_does_not_stop_its_successor(self):
         events = some_views(200, seed=4)
         old = self.start("old")
         old.deliver(events[:100], 1)
-        blocker = subprocess.Popen(["psql", "-XqAt"], env=self.postgres.environment, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
-        self.stack.callback(blocker.communicate)
-        blocker.stdin.write("BEGIN; LOCK TABLE page_views; SELECT 'locked';\n")
-        blocker.stdin.flush()
-        self.assertEqual(blocker.stdout.readline(), "locked\n")
+        unlock = self.lock("LOCK TABLE page_views")
         old.send(events[100:], 101)  # it has the lock on the shard's row, and waits for the table
-        until("it waits", lambda: self.postgres.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        self.await_waiting(1)
         old.process.send_signal(signal.SIGSTOP)
-        blocker.communicate("COMMIT;\n")
+        unlock()
         new = self.start("new")
         new.deliver(events, 1)
         self.assertEqual(self.postgres.sums(), sums_of(events))
