@@ -20,10 +20,10 @@ namespace {
 thread_local bool is_stop_thread = false;
 
 /// A killed process runs no destructor. Kept reachable, so that no leak is reported.
-void keep_undestroyed(driver::processor_host& host) {
-  using kept = decltype(host.abandon());
-  static auto* const all = new std::vector<kept>;
-  all->push_back(host.abandon());
+template <class Kept>
+void keep_undestroyed(Kept what) {
+  static auto* const all = new std::vector<Kept>;
+  all->push_back(std::move(what));
 }
 
 }  // namespace
@@ -188,6 +188,7 @@ void child::read(const std::string& line) {
 
 bool child::run_user_code() {
   if (is_killed_) return false;
+  timers_.take_dropped().clear();  // between the events of the driver
   if (!tasks_.empty()) {
     run_tasks();
   } else if (const auto timer = timers_.take_due(clock_->now())) {
@@ -224,7 +225,8 @@ void child::run_callback() {
       driver_.run_callback(std::move(what), checkpointer(shared_from_this()), fields);
   end_user_code();
   if (is_killed_) return;
-  if (status() == exit_status::callback_stuck) return keep_undestroyed(driver_.processor());
+  if (status() == exit_status::callback_stuck)
+    return keep_undestroyed(driver_.processor().abandon());
   if (result.thrown && !result.is_lease_gone) thrown_ = result.thrown;
   driver_.on_callback_done(result);
 }
@@ -255,10 +257,11 @@ void child::leave_callback_of_the_dead() const {
 
 void child::kill() {
   if (status()) return finish();
-  keep_undestroyed(driver_.processor());
+  keep_undestroyed(driver_.processor().abandon());
   is_killed_ = true;
   tasks_.clear();
   timers_.end();
+  keep_undestroyed(timers_.take_dropped());
 }
 
 void child::finish() {
@@ -268,6 +271,7 @@ void child::finish() {
   is_killed_ = true;
   tasks_.clear();
   timers_.end();
+  timers_.take_dropped().clear();
 }
 
 // --- Time ---

@@ -8,13 +8,27 @@ namespace kclxx::driver {
 
 shard_timers::timer_id shard_timers::start(time_point due, std::chrono::milliseconds period,
                                            std::function<void()> call) {
-  const timer_id id = next_id_++;
-  if (has_ended_) return id;
-  timers_.emplace(id, timer{due, period, std::make_shared<std::function<void()>>(std::move(call))});
-  return id;
+  auto shared = std::make_shared<std::function<void()>>(std::move(call));
+  if (has_ended_) {
+    dropped_.push_back(std::move(shared));
+  } else {
+    timers_.emplace(next_id_, timer{due, period, std::move(shared)});
+  }
+  return next_id_++;
 }
 
-void shard_timers::cancel(timer_id id) { timers_.erase(id); }
+void shard_timers::cancel(timer_id id) {
+  const auto found = timers_.find(id);
+  if (found == timers_.end()) return;
+  dropped_.push_back(std::move(found->second.call));
+  timers_.erase(found);
+}
+
+void shard_timers::end() {
+  for (auto& [id, ended] : timers_) dropped_.push_back(std::move(ended.call));
+  timers_.clear();
+  has_ended_ = true;
+}
 
 std::map<shard_timers::timer_id, shard_timers::timer>::const_iterator shard_timers::first() const {
   return std::min_element(timers_.begin(), timers_.end(),

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <kclxx/shard_service.hpp>
 
@@ -25,10 +27,10 @@ class shard_timers {
   timer_id start(time_point due, std::chrono::milliseconds period, std::function<void()> call);
   void cancel(timer_id id);
   /// Ends all timers; those that are started later never call.
-  void end() {
-    timers_.clear();
-    has_ended_ = true;
-  }
+  void end();
+  /// The functions of timers that have ended otherwise than by take_due. Destroying one is user
+  /// code, so the host does that without its lock.
+  [[nodiscard]] std::vector<function> take_dropped() { return std::exchange(dropped_, {}); }
 
   [[nodiscard]] std::optional<time_point> next_due() const;
   /// The function of a timer that is due, or null. A periodic timer is due again a period later,
@@ -44,6 +46,7 @@ class shard_timers {
   [[nodiscard]] std::map<timer_id, timer>::const_iterator first() const;
 
   std::map<timer_id, timer> timers_;  // few: a search for the first is cheap
+  std::vector<function> dropped_;
   timer_id next_id_ = 1;
   bool has_ended_ = false;
 };

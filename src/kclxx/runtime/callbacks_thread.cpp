@@ -16,10 +16,10 @@ void callbacks_thread::run(const std::shared_ptr<shard_service>& service,
   std::unique_lock lock(session_.mutex);
   thread_ = std::this_thread::get_id();
   while (!session_.driver.status()) {
-    const auto timer = is_timers_turn_ ? timers_.take_due(clock::now()) : nullptr;
+    auto timer = is_timers_turn_ ? session_.timers.take_due(clock::now()) : nullptr;
     is_timers_turn_ = !timer;
     if (timer) {
-      run_timer(lock, timer);
+      run_timer(lock, std::move(timer));
     } else if (call_) {
       run_callback(lock, service, names);
     } else {
@@ -35,20 +35,20 @@ void callbacks_thread::call(session::call what) {
 
 void callbacks_thread::end() {
   call_.reset();
-  timers_.end();
+  session_.timers.end();
   wake();
 }
 
 callbacks_thread::timer_id callbacks_thread::start_timer(time_point due,
                                                          std::chrono::milliseconds period,
                                                          std::function<void()> function) {
-  const timer_id id = timers_.start(due, period, std::move(function));
+  const timer_id id = session_.timers.start(due, period, std::move(function));
   wake();
   return id;
 }
 
 void callbacks_thread::wait_for_work(std::unique_lock<std::mutex>& lock) {
-  const auto due = timers_.next_due();
+  const auto due = session_.timers.next_due();
   if (input_.is_callbacks_threads()) {
     input_.read(lock, due);
   } else if (due) {
@@ -70,9 +70,9 @@ void callbacks_thread::run_callback(std::unique_lock<std::mutex>& lock,
   session::call what = *std::exchange(call_, std::nullopt);
   begin_user_code();
   lock.unlock();
-  const auto result = session_.driver.run_callback(std::move(what), checkpointer(service), names);
-  leave_if_forked();
   {
+    const auto result = session_.driver.run_callback(std::move(what), checkpointer(service), names);
+    leave_if_forked();
     const shared_session::event now(session_);
     is_in_user_code_ = false;
     session_.driver.on_callback_done(result);
@@ -81,18 +81,19 @@ void callbacks_thread::run_callback(std::unique_lock<std::mutex>& lock,
 }
 
 void callbacks_thread::run_timer(std::unique_lock<std::mutex>& lock,
-                                 const driver::shard_timers::function& timer) {
+                                 driver::shard_timers::function timer) {
   begin_user_code();
   is_in_timer_ = true;
   lock.unlock();
-  std::exception_ptr thrown;
-  try {
-    (*timer)();
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  leave_if_forked();
   {
+    std::exception_ptr thrown;
+    try {
+      (*timer)();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    timer.reset();  // user code, if this was its only call
+    leave_if_forked();
     const shared_session::event now(session_);
     is_in_user_code_ = is_in_timer_ = false;
     if (thrown) session_.driver.on_user_code_threw("a timer", thrown);

@@ -41,8 +41,6 @@ class callbacks_thread {
   void end();
   timer_id start_timer(time_point due, std::chrono::milliseconds period,
                        std::function<void()> function);
-  void cancel_timer(timer_id timer) { timers_.cancel(timer); }
-  void end_timers() { timers_.end(); }
   void wake() { has_work_.notify_one(); }
 
   /// In a callback or a timer.
@@ -61,7 +59,7 @@ class callbacks_thread {
   void run_callback(std::unique_lock<std::mutex>& lock,
                     const std::shared_ptr<shard_service>& service,
                     const shard_context::fields& names);
-  void run_timer(std::unique_lock<std::mutex>& lock, const driver::shard_timers::function& timer);
+  void run_timer(std::unique_lock<std::mutex>& lock, driver::shard_timers::function timer);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void begin_user_code();
   void leave_if_forked() const;
@@ -71,7 +69,6 @@ class callbacks_thread {
   const unsigned fork_count_ = io::fork_count();
   std::condition_variable has_work_;
   std::optional<session::call> call_;
-  driver::shard_timers timers_;
   std::thread::id thread_;
   time_point user_code_began_{};
   bool is_in_user_code_ = false;

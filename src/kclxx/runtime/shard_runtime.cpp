@@ -329,15 +329,15 @@ bool shard_runtime::sleep_until(time_point deadline) {
 
 shard_runtime::timer_id shard_runtime::start_timer(milliseconds delay, milliseconds period,
                                                    std::function<void()> function) {
-  const std::lock_guard lock(session_.mutex);
+  const shared_session::event now(session_);
   const timer_id id = callbacks_.start_timer(clock::now() + delay, period, std::move(function));
   input_.wake_reader();
   return id;
 }
 
 void shard_runtime::cancel_timer(timer_id timer) {
-  const std::lock_guard lock(session_.mutex);
-  callbacks_.cancel_timer(timer);
+  const shared_session::event now(session_);
+  session_.timers.cancel(timer);
 }
 
 std::unique_ptr<thread_pool> shard_runtime::make_thread_pool(std::size_t threads) {

@@ -95,7 +95,7 @@ class shard_runtime final : public shard_service,
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
   void call(session::call what) override;
-  void end_timers() override { callbacks_.end_timers(); }
+  void end_timers() override { session_.timers.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
   void pause_reading(bool paused) override;
   void left(exit_status status) override;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "driver/session_driver.hpp"
+#include "driver/shard_timers.hpp"
 #include "observability/observation.hpp"
 #include "runtime/user_tasks.hpp"
 
@@ -20,8 +21,8 @@ namespace kclxx::runtime {
 
 /// A shard's session_driver, and what its threads need to feed it one event at a time.
 struct shared_session {
-  /// Holds the lock for one event. User code for which no thread can be had runs when it is
-  /// released, since it may call back.
+  /// Holds the lock for one event. User code runs when it is released, since it may call back: what
+  /// no thread can be had for, and the destructors of timers' functions.
   class event;
   /// A call of checkpoint() that waits for its outcome.
   struct waiting_call {
@@ -38,6 +39,7 @@ struct shared_session {
   user_tasks tasks;
   // Guarded by the mutex, but for driver.run_callback.
   driver::session_driver driver;
+  driver::shard_timers timers;
   std::unordered_map<session::waiter_id, waiting_call*> waiting;
   std::string shard_id;
   /// Set before the threads start, and never changed; null without observers.
@@ -58,6 +60,7 @@ class shared_session::event {
   /// Releases the lock.
   void run_user_code() {
     const auto functions = owner_.tasks.take_without_thread();
+    const auto dropped = owner_.timers.take_dropped();
     lock_.unlock();
     for (const auto& function : functions) function();
   }

@@ -2,6 +2,7 @@
 #include "driver/shard_timers.hpp"
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "support/catch.hpp"
@@ -91,4 +92,21 @@ TEST_CASE("at the end of the shard all timers end, and later ones never call", "
   timers.end();
   CHECK(timers.start(start, once, [] {}) != timers.start(start, once, [] {}));
   CHECK(timers.take_due(start + std::chrono::hours(1)) == nullptr);
+}
+
+TEST_CASE("functions of timers that were cancelled, ended or refused are destroyed by the host",
+          "[driver]") {
+  shard_timers timers;
+  const auto owned = std::make_shared<int>(7);
+  const auto function = [owned] {};
+  const auto first = timers.start(start, once, function);
+  timers.cancel(first);
+  timers.cancel(first);
+  timers.start(start, milliseconds(10), function);
+  timers.end();
+  timers.start(start, once, function);
+  CHECK(owned.use_count() == 5);
+  CHECK(timers.take_dropped().size() == 3);
+  CHECK(owned.use_count() == 2);
+  CHECK(timers.take_dropped().empty());
 }

@@ -383,6 +383,55 @@ TEST_CASE("sleep_until ends within 100 ms of the stop token, and false", "[serve
   CHECK(std::min({time_to_wake(), time_to_wake(), time_to_wake()}) < 100ms);
 }
 
+namespace {
+
+/// Calls the library when it is destroyed, as a writer does that flushes and reports it.
+struct calls_in_destructor {
+  const shard_context& shard;
+  shard_service::timer_id other = 0;
+  explicit calls_in_destructor(const shard_context& its_shard) : shard(its_shard) {}
+  calls_in_destructor(const calls_in_destructor&) = delete;
+  calls_in_destructor& operator=(const calls_in_destructor&) = delete;
+  ~calls_in_destructor() {
+    shard.log(log_level::warning, "destroyed");
+    shard.cancel(other);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a timer's function may call the library from its destructor", "[serve][timer]") {
+  const auto [what, last_action] = GENERATE(table<std::string, std::string>({
+      {"its only call has returned", ""},
+      {"it is cancelled", ""},
+      {"the lease is lost", R"({"action":"leaseLost"})"},
+      {"the session ends", ""},
+  }));
+  CAPTURE(what);
+  std::atomic<bool> has_run = false;
+  served_shard shard([&, which = what](const shard_context& context) {
+    const bool is_once = which == "its only call has returned";
+    auto owned = std::make_shared<calls_in_destructor>(context);
+    const auto function = [&has_run, owned = std::move(owned)] { has_run = true; };
+    const auto timer = is_once ? context.after(0ms, function) : context.every(1h, function);
+    if (which == "it is cancelled") context.cancel(timer);
+    return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
+        std::make_shared<std::function<void(record_batch)>>([](const record_batch&) {}));
+  });
+  shard.initialize("shard-0");
+  if (what == "its only call has returned") CHECK(eventually([&] { return has_run.load(); }));
+  if (!last_action.empty()) {
+    shard.send(last_action);
+    shard.expect_status("leaseLost");
+  } else {
+    shard.records({"a"}, 1);
+    shard.answer_until_status();
+  }
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.logged().size() == 1);
+}
+
 TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[serve]") {
   std::atomic<int> done{0};
   std::atomic<bool> is_notified{false};
