@@ -294,18 +294,17 @@ Code to_boost(const std::error_code& ec) {
 ///
 /// The handler is `awaitable<void>(const record&)` or `awaitable<void>(const record&, const
 /// shard_context&)`, the record by value or by reference. Or `(const shard_context&,
-/// any_io_executor) -> Handler`, which makes a shard's own one: with a connection, for instance.
-/// The record is complete when the coroutine returns. What it throws is a failure.
+/// any_io_executor) -> Handler`, which is called once for each shard, for instance to open a
+/// connection. The record is complete when the coroutine returns. What it throws is a failure.
 ///
-/// parallel_options::lanes bounds how many coroutines there are at the same time. They cost no
-/// thread, so that where they mostly wait more than the default is of use.
+/// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
+/// waits uses no thread, so a larger value than the default often helps.
 ///
 /// Each shard has an io_context and one thread that runs it, so its coroutines need no lock.
 ///
-/// Cancellation: when the stop token stops, coroutines are cancelled (with Boost 1.77 or newer:
-/// cancellation_type::all, of which coroutines accept terminal by default). The processor's
-/// destructor waits until they have ended.
-/// Errors: as kclxx::parallel.
+/// Cancellation: when a stop is requested (shard_context::stop_token), coroutines are cancelled
+/// (with Boost 1.77 or newer: cancellation_type::all, of which coroutines accept terminal by
+/// default). The processor's destructor waits until they have ended. Errors: as kclxx::parallel.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -328,8 +327,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 
 /// checkpointer::async_checkpoint with a completion token: use_awaitable, use_future, a callback.
 /// The signature is `void(boost::system::error_code)`; the code is empty when the target or a later
-/// position is persisted. With Boost 1.81 it converts to the std::error_code that it was, so
-/// `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
+/// position is persisted. With Boost 1.81 or newer it converts back to the original
+/// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
 /// The handler is posted to its associated executor, which has outstanding work until then.
 /// Blocking: no. Until the outcome is known hours can pass on an idle shard: the daemon reads a

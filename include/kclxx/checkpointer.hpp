@@ -16,7 +16,7 @@
 
 namespace kclxx {
 
-/// The position that a checkpoint covers: that record and all earlier ones of the shard.
+/// Which records a checkpoint covers: all of the shard up to and including this position.
 /// Thread safety: a value; distinct objects are independent.
 class checkpoint_target {
  public:
@@ -46,13 +46,13 @@ class checkpoint_target {
 /// after the last checkpoint are delivered.
 ///
 /// 1. With checkpoint_mode::automatic (the default) no call is needed: the library checkpoints
-///    what process_records returned from.
+///    each batch when process_records has returned for it.
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
 ///    (waits) once records are complete.
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). A checkpoint of a position that is already
-/// persisted succeeds at once; not in initialize or lease_lost.
+/// persisted succeeds at once. In initialize and lease_lost every checkpoint fails.
 ///
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
@@ -83,15 +83,15 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, otherwise with the reason why this process will never
-  /// persist it. Retryable errors are retried until one of the two is known.
+  /// persist it. Retryable errors are retried until one of the two is certain.
   ///
   /// The handler is never called inside async_checkpoint or under a lock. A thread of the session
   /// runs handlers and the log function, one at a time. It may do so while a callback runs: lock
   /// what both use. A handler should be short, and does not wait for a checkpoint. In the test kit
   /// handlers run on the test's thread, between callbacks and while a callback waits.
   ///
-  /// An exception of a handler is treated as a callback's. Without a handler, an error that the
-  /// daemon reports and a target that is refused are logged.
+  /// An exception from a handler is treated like one from a callback. Without a handler, an error
+  /// that the daemon reports and a target that is refused are logged.
   ///
   /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.

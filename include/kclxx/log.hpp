@@ -22,19 +22,19 @@ struct log_entry {
 };
 
 enum class log_form {
-  automatic,  ///< journal when stderr is a stream of journald's, else text
+  automatic,  ///< journal if stderr is connected to journald, else text
   text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
   json,       ///< one object in a line: time, level, shard, position, message
   /// The native protocol of journald, with fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=kclxx,
-  /// KCLXX_SHARD, KCLXX_POSITION. A daemon copies a child's stderr, so systemd's children get it
-  /// only by this name; where journald cannot be reached it is text.
+  /// KCLXX_SHARD, KCLXX_POSITION. A child of the daemon sees the daemon's pipe as its stderr,
+  /// so it must ask for this form by name. Where journald cannot be reached it is text.
   journal,
 };
 
 /// Which messages are written, how and where. The environment takes precedence:
 /// KCLXX_LOG=warning,json sets level and form (either may be left out), KCLXX_LOG_FILE the file.
 struct log_options {
-  log_level level = log_level::info;  ///< and what is above
+  log_level level = log_level::info;  ///< messages below this level are dropped
   log_form form = log_form::automatic;
   /// Appended to, in text or JSON; opened for each line, so that it can be rotated. Empty: stderr.
   std::string file{};

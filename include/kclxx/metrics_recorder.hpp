@@ -22,13 +22,13 @@ struct metric_family {
   std::string_view name;
   std::string_view help;
   metric_type type;
+  /// The name and the unit in the CloudWatch line; empty: not there.
+  std::string_view cloudwatch_name{};
+  std::string_view cloudwatch_unit{};
   /// The label that it has besides application, stream and shard; empty: none.
   std::string_view label{};
   /// The values of that label that are there from the start; others may come.
   std::span<const std::string_view> label_values{};
-  /// The name and the unit in the CloudWatch line; empty: not there.
-  std::string_view cloudwatch_name{};
-  std::string_view cloudwatch_unit{};
 };
 
 /// Index of metric_families().

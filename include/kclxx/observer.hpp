@@ -16,7 +16,7 @@
 
 namespace kclxx {
 
-/// Whose event it is: the names that shard_context has.
+/// The shard that an event belongs to: the names that shard_context has.
 struct shard_names {
   std::string shard_id{};  ///< empty before initialize
   std::optional<std::string> stream_name{};
@@ -149,8 +149,8 @@ struct record_skipped {
   bool operator==(const record_skipped&) const = default;
 };
 
-/// The records that are delivered and not complete. Sent when it fills or empties, and in between
-/// as often as is useful to people who watch it.
+/// The records that are delivered and not complete. Sent when the window fills or empties, and in
+/// between about once a second while it changes.
 struct window_changed {
   std::size_t records = 0;
   std::uint64_t bytes = 0;
@@ -161,8 +161,8 @@ struct window_changed {
   bool operator==(const window_changed&) const = default;
 };
 
-/// Handlers run for longer than the limit: sent when one joins them, and with `handlers` = 0 when
-/// the last one has ended. The rest is about the one that joined them.
+/// Handlers run for longer than the limit. Sent when another handler exceeds it, and with
+/// `handlers` = 0 when none does any more. The other fields describe the newest of them.
 struct handlers_stuck {
   std::size_t handlers = 0;
   std::optional<sequence_position> position{};

@@ -71,8 +71,7 @@ class processor_factory {
       : function_(
             std::make_shared<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
 
-  /// For processors that complete their records with checkpoints whatever run_options::mode is, or
-  /// never do.
+  /// For processors that need a certain mode: it takes precedence over run_options::mode.
   template <class Function>
   processor_factory(Function&& function, checkpoint_mode mode)
       : processor_factory(std::forward<Function>(function)) {

@@ -40,7 +40,7 @@ class record_batch {
   [[nodiscard]] const_iterator end() const noexcept { return records_.data() + records_.size(); }
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
-  /// Precondition of these three: the record is there.
+  /// Preconditions: index < size(); for front and back, not empty().
   [[nodiscard]] const record& operator[](std::size_t index) const noexcept {
     return records_[index];
   }
@@ -63,8 +63,8 @@ class record_batch {
   }
 
   /// The records after `position`, sharing this batch's memory: all of them for TRIM_HORIZON, none
-  /// for SHARD_END. What a store has applied already is left out so. A binary search: the records
-  /// are in the shard's order.
+  /// for SHARD_END. Use it to skip records that a store has applied already. It searches in
+  /// logarithmic time, since the records are in the shard's order.
   /// Errors: as record::position.
   [[nodiscard]] record_batch after(const sequence_position& position) const {
     const auto first = std::partition_point(

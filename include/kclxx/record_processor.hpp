@@ -17,9 +17,9 @@ namespace kclxx {
 /// An exception that leaves a callback ends the session with exit_status::callback_failed and is
 /// never reported to the daemon as success. The daemon then ends the whole worker, with all its
 /// shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease, do
-/// not end the session: the exception is logged, and after it no callback but lease_lost is called
-/// (nor that, when the constructor or initialize threw). So do not throw such an error for another
-/// purpose.
+/// not end the session: the exception is logged, and after it no callback but lease_lost is called.
+/// When the constructor or initialize threw it, lease_lost is not called either. Do not throw these
+/// errors for other reasons.
 ///
 /// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that
 /// called it.

@@ -14,10 +14,11 @@ namespace kclxx {
 /// for main to return.
 ///
 /// While it runs, and afterwards, file descriptor 1 leads to stderr and 0 to /dev/null: the
-/// dialogue has private descriptors that programs started by a callback do not inherit. SIGINT,
-/// SIGTERM, SIGHUP, SIGQUIT and SIGPIPE do nothing, since the daemon decides when a child ends,
-/// unless stdin is a terminal or the program has set handlers of its own; that stays so afterwards,
-/// too. May be called once in a process; `serve` may be called many times.
+/// dialogue has private descriptors that programs started by a callback do not inherit. It
+/// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
+/// when a child ends. A signal for which the program has a handler of its own, and all of them if
+/// stdin is a terminal, stay as they are. May be called once in a process; `serve` may be called
+/// many times.
 ///
 /// In a process that kclxx-share has started it serves all shards of the daemon, until the daemon
 /// ends: see docs/sharing.md.

@@ -62,11 +62,11 @@ struct metrics_options {
 struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
-  /// The least time between two checkpoints that no call waits for: those that the library makes in
-  /// automatic mode, and those of async_checkpoint. Each costs the daemon a write to its lease
-  /// table. They are sent only while a callback is open, so what is complete before an idle time
-  /// stays unpersisted until the daemon's next call; callProcessRecordsEvenForEmptyRecordList in
-  /// the daemon's properties makes it call regularly. 0: with every batch.
+  /// The least time between two checkpoints that are made automatically or with async_checkpoint.
+  /// Each costs the daemon a write to its lease table. They are sent only while a callback is open,
+  /// so what is complete before an idle time stays unpersisted until the daemon's next call;
+  /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes it call regularly.
+  /// 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// Retries in shutdown_requested end this long after the daemon's message arrived, the callback's
@@ -97,7 +97,7 @@ struct run_options {
 
   // What is observed.
   metrics_options metrics{};
-  /// Receive what happens. None: nothing is measured, and the cost is a null check.
+  /// Receive what happens. Without one, and without metrics, nothing is measured.
   std::vector<std::shared_ptr<observer>> observers{};
 };
 

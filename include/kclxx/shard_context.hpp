@@ -71,7 +71,7 @@ class KCLXX_EXPORT shard_context {
   [[nodiscard]] std::chrono::system_clock::time_point date() const {
     return fields_.service->date();
   }
-  /// Sleeps. Returns true at the deadline, and false as soon as the stop token stops.
+  /// Sleeps. Returns true at the deadline, and false as soon as a stop is requested.
   /// Blocking: yes; in the test kit the virtual clock moves instead.
   bool sleep_until(clock::time_point deadline) const {
     return fields_.service->sleep_until(deadline);
@@ -80,15 +80,15 @@ class KCLXX_EXPORT shard_context {
   bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
 
   /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
-  /// between callbacks and never during one, also while the shard is idle; a period that passes
-  /// during a callback makes one call after it. The timers end before lease_lost is called, and
-  /// with the session; one that is started later is never called. An exception is treated as a
-  /// callback's.
-  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  /// between callbacks and never during one, also while the shard is idle; if a period
+  /// elapses during a callback, even several times, one call follows the callback. The timers end
+  /// before lease_lost is called, and with the session; one that is started later is never called.
+  /// An exception is treated like one from a callback. Errors: std::logic_error without a service,
+  /// or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
-  /// Ends a timer. One that has ended is ignored. After a cancel on the callbacks' thread the
-  /// function is not called again; on another thread the function may be running.
+  /// Ends a timer; one that has ended is ignored. If it is called on the callbacks' thread, the
+  /// function does not run again. If on another thread, the function may be running.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes a line to the log, with the shard's id and the position that it is about: where

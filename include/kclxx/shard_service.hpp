@@ -19,8 +19,8 @@
 
 namespace kclxx {
 
-/// A move-only function of a checkpoint's outcome. Empty by default. It is called as it is, on the
-/// library's thread: there is no completion token, executor or cancellation, as Asio has them.
+/// A move-only function of a checkpoint's outcome. Empty by default. The library calls it on
+/// a thread of its own. kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
 /// Thread safety: none.
 class checkpoint_handler {
  public:
@@ -57,7 +57,8 @@ class checkpoint_handler {
 };
 
 /// A simulated process has ended, as in the test kit after crash(): a service throws this out of
-/// each call that user code still makes. Not a std::exception. What catches everything rethrows it.
+/// each call that user code still makes. Not a std::exception. A `catch (...)` block must rethrow
+/// it.
 struct process_ended {};
 
 /// Threads that run functions. Destroying it drops the functions that have not begun, and waits
@@ -117,7 +118,7 @@ class KCLXX_EXPORT shard_service {
                                std::function<void()> function) = 0;
   virtual void cancel_timer(timer_id timer) = 0;
 
-  /// Waits until notify() is called, the deadline passes or the stop token stops; then look again
+  /// Waits until notify() is called, the deadline passes or a stop is requested; then look again
   /// at what you wait for. A call of notify() before the wait ends it at once, and counts once.
   /// Blocking: yes. One thread waits at a time: that of the callbacks.
   virtual void wait_until_notified(clock::time_point deadline) = 0;

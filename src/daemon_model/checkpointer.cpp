@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view shard_end = "SHARD_END";
 
 /// The KCL's compareTo: one SHARD_END is not after the other, whatever their sub-sequence numbers.
-bool is_behind(const sequence_position& a, const sequence_position& b) {
+bool is_after(const sequence_position& a, const sequence_position& b) {
   return a > b && !(a.sequence_number() == shard_end && b.sequence_number() == shard_end);
 }
 
@@ -42,7 +42,7 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
   // 1.x validates first, and knows no other sentinel.
   const bool is_valid = position->is_number() || position->sequence_number() == shard_end;
   if (version_ == kcl_version::v1 && !is_valid) return std::nullopt;
-  if (is_behind(last_, *position) || is_behind(*position, largest_permitted_)) return std::nullopt;
+  if (is_after(last_, *position) || is_after(*position, largest_permitted_)) return std::nullopt;
   return position;
 }
 

@@ -173,7 +173,7 @@ prometheus_observer::~prometheus_observer() = default;
 void prometheus_observer::on_event(const event_source& source, const shard_event& event) {
   try {
     state_->record(source, event);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a series; the dialogue goes on
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a series; the dialogue continues
   }
 }
 

@@ -12,10 +12,11 @@ namespace kclxx {
 /// of one processRecords call, never none, and after a failure a part of them.
 ///
 /// The records are complete when the handler returns. When it throws batch_failure, those before
-/// the failure's position are complete; the record there has failed one attempt, and the handler is
-/// called again with it and what follows. After any other exception it is called with halves of the
-/// batch, without waiting and at no attempt's cost, until the record that fails is alone. So
-/// records that did not fail are processed again: the handler must allow for it.
+/// the failure's position are complete. The record at that position has failed once, and the
+/// handler is called again, beginning with it. After any other exception the handler is called with
+/// halves of the batch, without waiting, until the record that fails is alone. This search does not
+/// count as an attempt. Records that did not fail are processed again by it: the handler must allow
+/// for that.
 ///
 /// Errors, Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,

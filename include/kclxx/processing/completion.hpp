@@ -15,8 +15,8 @@ namespace detail {
 class taken_record;
 }
 
-/// A record that a handler has taken, and the duty to report how it ended: complete() or fail(),
-/// once. One that is destroyed without either has failed. Move-only; a default-constructed,
+/// A record given to a handler, which must call complete() or fail() exactly once. A completion
+/// that is destroyed without either counts as failed. Move-only; a default-constructed,
 /// moved-from or reported one is empty.
 ///
 /// When the lease is lost or the session has ended, a report has no effect.
@@ -32,15 +32,15 @@ class KCLXX_EXPORT completion {
   ~completion();
 
   explicit operator bool() const noexcept { return taken_ != nullptr; }
-  /// Precondition of these two: it is not empty. The record ends with the report.
+  /// Precondition of these two: it is not empty. The reference is valid until complete() or fail().
   [[nodiscard]] const kclxx::record& record() const noexcept;
   /// Which attempt this is, from 1 on.
   [[nodiscard]] int attempt() const noexcept;
 
   /// The record is processed. Blocking: no.
   void complete() noexcept;
-  /// It is not; failure_policy decides what happens, on a thread of the library's. Without an
-  /// argument: with the exception that is being handled. Blocking: no.
+  /// It is not; failure_policy decides what happens, on a thread of the library's. The
+  /// default is the exception that is currently handled. Blocking: no.
   void fail(std::exception_ptr why = std::current_exception()) noexcept;
   /// The same, with a std::runtime_error of this text.
   void fail(std::string_view why) noexcept;
@@ -53,7 +53,7 @@ class KCLXX_EXPORT completion {
 
 /// What starts to process one record, and reports the end with the completion:
 /// `(completion)`, `(completion, const shard_context&)`, or what makes one of these. What it throws
-/// counts as fail(), whatever has become of the completion.
+/// counts as fail(), even if the completion was moved from.
 using async_record_handler = basic_handler<completion>;
 
 }  // namespace kclxx

@@ -26,7 +26,7 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
 };
 
 /// Thrown by a batch_handler that knows which record failed: the records before `position` are
-/// complete. A position that is not within the batch tells nothing: the batch is then halved.
+/// complete. A position outside the batch is ignored, and the batch is halved.
 class KCLXX_EXPORT batch_failure : public std::exception {
  public:
   /// `cause` is what policy, log and parking lot see; null: this exception.
@@ -58,9 +58,9 @@ enum class exhausted {
 };
 
 /// Stops, instead of skipping or parking, when more than `ratio` of the last `window` records
-/// failed for good: then the fault is not in the records, and an outage must not empty the stream
-/// into a file. Records that this process has not seen yet count as good, so the first 100 failures
-/// in a row are within the defaults. A window of 0 turns it off.
+/// failed for good. So many failures mean that a dependency is down, and an outage must not move
+/// the whole stream into a file. Records that this process has not seen yet count as good, so the
+/// first 100 failures in a row are within the defaults. A window of 0 turns it off.
 struct flood_breaker {
   int window = 200;
   double ratio = 0.5;
@@ -70,27 +70,29 @@ struct flood_breaker {
 /// attempts, then the session ends.
 ///
 /// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) and a fenced_error are no
-/// failures of the record: they leave the callback at once. A stop token that stops ends the
-/// attempts, too; the record is then not complete.
+/// failures of the record: they leave the callback at once. A requested stop
+/// (shard_context::stop_token) ends the attempts, too; the record is then not complete.
 ///
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Per record, the first one included. 5: with the waits below about 2 to 3 s, enough for a
-  /// connection to be made again and short enough for the daemon's limits. 0: without end; then
+  /// connection to be made again and short enough for the daemon's limits. 0: unlimited; then
   /// this shard waits for one record while the others continue.
   int attempts = 5;
   /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
-  /// to `max_backoff`; of that a random part of at most a half is left out, so that shards do not
-  /// retry at the same time. Other processing of the shard, and shutdown_requested, wait meanwhile.
+  /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
+  /// the same time. Other processing of the shard, and shutdown_requested, wait meanwhile.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that reached the stream longer ago is not tried again. Unset: age does not
-  /// matter, since after an outage every record is old. Records without an arrival time have none.
+  /// matter, since after an outage every record is old. It does not apply to a record without an
+  /// arrival time.
   std::optional<std::chrono::seconds> max_age{};
   /// False for an exception that need not be tried again. Empty: all are, but permanent_error.
   /// What is not a std::exception is retried. It does not throw.
   std::function<bool(const std::exception&)> retryable{};
-  /// What then. `stop`, since it is the only answer that neither loses nor hides a record.
+  /// What happens when a record has failed for good. `stop`, since it is the only answer that
+  /// neither loses nor hides a record.
   kclxx::exhausted exhausted = kclxx::exhausted::stop;
   /// Where `park` stores records. Null: a parking_file in the directory that the environment
   /// variable KCLXX_PARKING_DIR names, or else in the working directory.

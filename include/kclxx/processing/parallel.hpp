@@ -39,21 +39,22 @@ struct parallel_options {
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
-  /// The window: records from the oldest that is not complete on, and the data of their batches, in
-  /// bytes. While it is full the daemon waits. After a crash at most the window, and what was
-  /// completed since the last checkpoint, is delivered again. A record that is larger than the
-  /// window has it to itself.
+  /// Limits of the window: all records from the oldest incomplete one to the newest, and the data
+  /// of their batches, in bytes. While it is full the daemon waits. After a crash at most the
+  /// window, and what was completed since the last checkpoint, is delivered again. A record that is
+  /// larger than the window has it to itself.
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
-  /// A handler that has a record for longer is reported in the log, again after twice the time, and
-  /// so on. 0: none is.
+  /// A handler that runs for longer is reported in the log, again after twice the time, and so on.
+  /// 0: never.
   std::chrono::milliseconds stuck_after{60'000};
   kclxx::when_stuck when_stuck = when_stuck::report;
 
-  /// How long shutdown_requested waits for records that are not complete, and a session that stops
-  /// because a record failed for the handlers that run. 15 s: a shutdownGraceMillis of 25 s, which
-  /// `kclxx daemon check` recommends, leaves 10 s for the checkpoint and for other shards.
+  /// How long shutdown_requested waits for records that are not complete. A session that stops
+  /// because a record failed waits as long for the handlers that run. 15 s: a shutdownGraceMillis
+  /// of 25 s, which `kclxx daemon check` recommends, leaves 10 s for the checkpoint and for other
+  /// shards.
   std::chrono::milliseconds drain_timeout{15'000};
 
   /// Tells how far the shards are, and what holds them up.
@@ -66,7 +67,8 @@ struct parallel_options {
 ///
 /// process_records returns as soon as the batch is in the window; everything up to the oldest
 /// record that is not complete is checkpointed. shard_ended waits until all records are complete.
-/// A handler for which the stop token stops should return: the processor's destructor waits for it.
+/// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
+/// destructor waits for it.
 ///
 /// Errors: what is wrong with policy or options is reported when a shard starts, and ends the
 /// session with exit_status::callback_failed.

@@ -18,7 +18,7 @@ namespace detail {
 class window_registry;
 }
 
-/// How far a shard is whose records are processed side by side.
+/// The progress of a shard that `parallel` processes.
 struct window_state {
   /// The oldest record that is not complete: it holds the watermark back.
   struct oldest_record {

@@ -41,7 +41,7 @@ struct checkpoint_attempt {
 };
 
 /// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
-/// time. Between daemon and processor runs the code of production, except threads and pipes.
+/// time. It uses the code of production, except for threads and pipes.
 ///
 /// 1. Make one with what `run` would get.
 /// 2. Play the daemon with the functions below. Each returns once the dialogue is quiet: callbacks
@@ -51,7 +51,7 @@ struct checkpoint_attempt {
 ///
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
 /// that nothing can end. An exception of a callback does not reach the caller: exit_status(), log()
-/// and thrown() have it, and the next call refuses, since the child has left.
+/// and thrown() have it, and the next call throws, since the child has left.
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another
 /// one throws std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
@@ -114,7 +114,7 @@ class daemon {
   /// records after that are delivered. May be called inside a callback.
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
-  /// what one of them was given, the other delivers first with its next delivery. Each
+  /// a delivery begins with the records that only the other one has delivered. Each
   /// runs only inside its own functions, as if it was suspended in between: timers that were due
   /// meanwhile fire in its next one.
   [[nodiscard]] daemon start_successor();

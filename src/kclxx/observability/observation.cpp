@@ -45,7 +45,7 @@ void observation::observe(shard_event&& event) noexcept {
     if (outputs_) outputs_->record(source, event);
     for (const auto& each : direct_) each->on_event(source, event);
     if (queue_) queue_->push(source, std::move(event));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for an event; the dialogue goes on
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for an event; the dialogue continues
   }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batches(): a batch at once, and how the record that fails is found. "A.3" is the list of tests in
-// the issue on processing.
+// batches(): a batch at once, and how the record that fails is found.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -137,7 +136,6 @@ TEST_CASE("what is before a batch_failure is complete, and the rest is tried aga
   CHECK(with.persisted() == sequence_position("4"));
 }
 
-// A.3, 5
 TEST_CASE("a batch_failure at the same position twice counts as two attempts",
           "[processing][batches]") {
   telling_handler handler;
@@ -193,7 +191,6 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
   CHECK(with.persisted() == sequence_position("7"));
 }
 
-// A.3, 4
 TEST_CASE("the first, the last and the only record of a batch can fail, for each kind of handler",
           "[processing][batches]") {
   const bool tells = GENERATE(false, true);

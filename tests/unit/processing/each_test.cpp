@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// each(): one record at a time, and what becomes of those that fail. "A.3" is the list of tests in
-// the issue on processing.
+// each(): one record at a time, and what becomes of those that fail.
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -145,7 +144,6 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
   CHECK(first == waits());
 }
 
-// A.3, 3
 TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not complete",
           "[processing][each]") {
   flaky handler;
@@ -230,7 +228,6 @@ TEST_CASE("a skipped record is complete, and an error in the log", "[processing]
   CHECK(logged(with, "record 2/0 (partition key 'key') skipped after 1 attempt"));
 }
 
-// A.3, 4
 TEST_CASE("the first, the last and the only record of a batch can fail, and those of an aggregate",
           "[processing][each]") {
   const auto [payloads, is_aggregate] = GENERATE(table<strings, bool>({
@@ -274,7 +271,6 @@ TEST_CASE("when the session stops within an aggregate, the next one begins there
   CHECK(handler.calls == std::map<std::string, int>{{"a", 1}, {"b", 1}, {"bad", 2}, {"d", 1}});
 }
 
-// A.3, 10
 TEST_CASE("attempts are bounded when the exception's type changes", "[processing][each]") {
   int calls = 0;
   const auto lot = make_lot();
@@ -361,7 +357,7 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
 
 // --- The parking lot fails ---
 
-// A.3, 8: with a lot that refuses. parking_file_test has real full disks.
+// With a lot that refuses. parking_file_test has real full disks.
 TEST_CASE("a record that cannot be parked is not complete, and its attempts start anew",
           "[processing][each]") {
   flaky handler;
@@ -401,7 +397,6 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
 
 // --- Floods ---
 
-// A.3, 1
 TEST_CASE("a shard moves while 5 or 50 % of its records fail for ever", "[processing][flood]") {
   const auto percent = GENERATE(5U, 50U);
   flaky handler;
@@ -415,7 +410,6 @@ TEST_CASE("a shard moves while 5 or 50 % of its records fail for ever", "[proces
   CHECK(handler.done.size() == 1000 - 10 * percent);
 }
 
-// A.3, 1
 TEST_CASE("when all records fail, the session ends before the stream is emptied into the lot",
           "[processing][flood]") {
   flaky handler;
@@ -461,7 +455,6 @@ TEST_CASE("without the flood breaker a shard moves while all records fail", "[pr
   CHECK(with.persisted() == sequence_position("1000"));
 }
 
-// A.3, 1
 TEST_CASE("with attempts without end, the log tells which record holds the shard",
           "[processing][flood]") {
   std::optional<testing::daemon> with;

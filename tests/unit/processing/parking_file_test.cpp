@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parking lot of JSON Lines files. "A.3" is the list of tests in the issue on processing.
+// The parking lot of JSON Lines files.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -195,7 +195,6 @@ TEST_CASE("a parking directory that is not there ends the session at the start",
   CHECK(logged(with, "records cannot be parked in /nonexistent/lot: No such file or directory"));
 }
 
-// A.3, 8
 TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",
           "[processing][parking]") {
   const temporary_directory directory;
@@ -224,7 +223,6 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
   CHECK(with->persisted() == sequence_position("3"));
 }
 
-// A.3, 8
 TEST_CASE("a line that did not fit on the disk is taken back", "[processing][parking]") {
   const temporary_directory directory;
   parking_file lot(directory.path());

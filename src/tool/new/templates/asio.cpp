@@ -13,5 +13,5 @@ kclxx::processor_factory make_processor() {
   // A record is complete once process_record returns. Records with the same partition key are
   // processed one after another, others at the same time. When it throws, it is called again, up to
   // five times; after that the worker stops.
-  return kclxx::asio::parallel(&process_record, {.attempts = 5}, {.concurrency = 16});
+  return kclxx::asio::parallel(&process_record, {.attempts = 5}, {.lanes = 16});
 }
