@@ -146,9 +146,8 @@ void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_poi
   arm_for_failure(now, then);
 }
 
-/// Nothing is persisted for the sake of a lost lease, so the next callback is early enough.
 void dispatcher::arm_for_failure(time_point now, follow_up& then) {
-  if (failure_ && !is_failure_thrown_ && failure_kind_ != failure_kind::lease_gone) arm(now, then);
+  if (failure_ && !is_failure_thrown_) arm(now, then);
 }
 
 void dispatcher::clear_if_unused() {
@@ -570,7 +569,7 @@ void dispatcher::on_timer(time_point which) {
     const std::lock_guard lock(mutex_);
     if (timer_ != which) return;  // an earlier one took its place
     timer_.reset();
-    has_failed = failure_ && !is_failure_thrown_ && failure_kind_ != failure_kind::lease_gone;
+    has_failed = failure_ && !is_failure_thrown_;
     if (!has_failed) {
       queue_.make_due_ready(now);
       post_lanes();
@@ -578,7 +577,7 @@ void dispatcher::on_timer(time_point which) {
   }
   // The daemon reads only while a callback is open: to wait for handlers would be of no use.
   if (has_failed) {
-    request_checkpoint(shard_.get_checkpointer());
+    if (failure_kind_ != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
     const std::lock_guard lock(mutex_);
     is_failure_thrown_ = true;
     std::rethrow_exception(failure_);

@@ -91,7 +91,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   enum class failure_kind {
     at_once,
     after_handlers,  ///< those that run have drain_timeout to end
-    lease_gone,      ///< at once, but in a callback
+    lease_gone,      ///< at once, without a checkpoint
   };
 
   // With the mutex held.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with completions: reported later, in any order, from any thread; in virtual time.
+// "A.3" is the list of tests in the issue on processing.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -214,6 +215,7 @@ TEST_CASE("a completion is empty once it is reported or moved from", "[processin
   CHECK(shard.daemon.persisted() == sequence_position("1"));
 }
 
+// A.3, 9
 TEST_CASE("a completion is reported and destroyed on another thread after the lease is lost",
           "[processing][completion]") {
   reported_by_test shard;
@@ -254,6 +256,7 @@ TEST_CASE("a handler waits no longer for its completions when the session ends",
   CHECK(shard.daemon.log().empty());  // nothing was complete
 }
 
+// A.3, 7
 TEST_CASE("the stuck clock begins with the handler, not with the record's arrival",
           "[processing][completion]") {
   reported_by_test shard({}, {.lanes = 1, .order = order::none, .stuck_after = 60s});

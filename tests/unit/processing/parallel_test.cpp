@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with handlers that return: order, failures, the window and the endings, in the test
-// kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
+// kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads. "A.3" is the list
+// of tests in the issue on processing.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -177,6 +178,50 @@ TEST_CASE(
   CHECK(daemon.persisted() == sequence_position("33"));
 }
 
+// A.3, 4
+TEST_CASE("the first, the last and the only record can fail side by side, and those of an aggregate",
+          "[processing][parallel]") {
+  const bool is_async = GENERATE(false, true);
+  const bool is_aggregate = GENERATE(false, true);
+  const auto payloads =
+      GENERATE(strings{"bad", "b", "c"}, strings{"a", "b", "bad"}, strings{"a", "bad", "c"},
+               strings{"bad"}, strings{"bad1", "bad2"});
+  CAPTURE(is_async, is_aggregate, payloads);
+  std::map<std::string, int> calls;
+  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  const auto handler = [&](const record& one) {
+    ++calls[std::string(one.data())];
+    if (one.data().starts_with("bad")) throw std::runtime_error("no");
+  };
+  const auto async_handler = [&](kclxx::completion one) {
+    handler(one.record());
+    one.complete();
+  };
+  const kclxx::failure_policy policy{.attempts = 2, .exhausted = exhausted::park, .lot = lot};
+  test_daemon daemon(is_async ? kclxx::parallel(async_handler, policy)
+                              : kclxx::parallel(handler, policy),
+                     prompt());
+  daemon.initialize();
+  if (is_aggregate) {
+    daemon.deliver_aggregate(payloads);
+  } else {
+    daemon.deliver(payloads);
+  }
+  daemon.advance(1s).deliver({});  // the next callback checkpoints the watermark
+  CHECK(daemon.persisted() == (is_aggregate
+                                   ? sequence_position("1", payloads.size() - 1)
+                                   : sequence_position(std::to_string(payloads.size()))));
+  strings bad;
+  for (const auto& payload : payloads) {
+    if (payload.starts_with("bad")) bad.push_back(payload);
+    CHECK(calls[payload] == (payload.starts_with("bad") ? 2 : 1));
+  }
+  strings parked = lot->data();
+  std::sort(parked.begin(), parked.end());
+  CHECK(parked == bad);
+}
+
+// A.3, 1
 TEST_CASE("flood: whatever share of the records fails for good, the shard moves",
           "[processing][parallel]") {
   const int percent = GENERATE(5, 50, 100);
@@ -314,6 +359,30 @@ TEST_CASE("a lost lease that a handler reports ends the processing, and is no fa
   CHECK(daemon.checkpoints().empty());
 }
 
+TEST_CASE("a handler that is fenced on an idle shard ends the processing without a further line",
+          "[processing][parallel]") {
+  int calls = 0;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record&, const shard_context& shard) {
+                           ++calls;
+                           shard.sleep_for(5s);
+                           throw kclxx::fenced_error("epoch 7, not 6");
+                         },
+                         {}, {.lanes = 1}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}});
+  daemon.advance(6s);
+  CHECK(calls == 1);
+  CHECK(daemon.stop_requested());
+  CHECK(logged(daemon, "ended early: epoch 7, not 6"));
+  CHECK_FALSE(daemon.exit_status());
+  CHECK(daemon.checkpoints().empty());
+  daemon.lose_lease();
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+}
+
+// A.3, 2
 TEST_CASE("lease lost with a full window: the counters are back at 0", "[processing][parallel]") {
   kclxx::window_monitor monitor;
   test_daemon daemon(kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
@@ -331,6 +400,7 @@ TEST_CASE("lease lost with a full window: the counters are back at 0", "[process
   CHECK(daemon.checkpoints().empty());
 }
 
+// A.3, 2
 TEST_CASE(
     "end of input while a callback waits for room: it returns, and the window is gone with "
     "the processor",
@@ -358,6 +428,7 @@ TEST_CASE(
   CHECK(monitor.states().empty());
 }
 
+// A.3, 3
 TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
   int calls = 0;
   test_daemon daemon(kclxx::parallel(
@@ -379,6 +450,7 @@ TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
   CHECK(daemon.now() - time == 60s);
 }
 
+// A.3, 6
 TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before it is complete",
           "[processing][parallel]") {
   strings events;
