@@ -1,8 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""The figures in the text files are those of the run: of what the daemon and the child wrote to each
-other, as kclxx capture has it, and of what the handler and the parking lot wrote down, over all
-workers, through kills, a split, a merge, retries, parked records and refused checkpoints."""
+"""What became of each record, through kills, a split, a merge, retries, parked records and refused
+checkpoints: all are processed or parked, and the figures in the text files are those of the run."""
 import base64
 import collections
 import json
@@ -12,8 +11,9 @@ import signal
 import time
 import unittest
 
-from harness import settings
+from harness import accounts, settings, verdict
 from harness.case import DaemonCase, main
+from harness.journal import ACCOUNTED_ATTEMPTS
 
 SHARDS = 4
 RECORDS_A_SECOND = 400
@@ -80,14 +80,59 @@ def of_handler(journal):
 
 
 class Accounting(DaemonCase):
+    def test_every_record_is_processed_or_parked(self):
+        """1 % of the records fail for good, 5 % twice. A worker is killed, a shard split."""
+        application = self.prepare(keys=100, aggregated=3)
+        producer = application.producer
+        self.start("first", 5000)
+        self.start("second", 5000)
+        self.wait_for_flow({"first", "second"})
+        victim = next(w for w in application.workers if w.name != application.leases.leader())
+        at = time.monotonic_ns()
+        taken = {j.shard for j in application.journals() if j.worker == victim.name and j.alive()}
+        application.kill_worker(victim)
+        split = next(shard for shard in application.stream.shards() if shard.id not in taken)
+        application.stream.split(split)
+        new = {shard.id for shard in application.stream.shards() if split.id in shard.parents}
+        application.wait_for("records of the killed worker's shards, and of the new ones", lambda:
+                             taken | new <= {j.shard for j in application.journals()
+                                             if j.started > at and len(j.records) > 50}, 180)
+        producer.stop()
+        if producer.rounds % 2:
+            producer.put_round()  # the shares are exact after two
+        self.settle(application)
+        self.figures(f"{settings.FORM}: {self.check_all_accounted(producer.put)}; kill -9 of a worker with "
+                     f"{len(taken)} of {SHARDS} shards, a split", f"KCL {settings.KCL}")
+
+    def check_all_accounted(self, put):
+        """Returns what was seen."""
+        application, journals = self.app, self.app.journals()
+        always = {id for id in put if accounts.failures_of(id) == accounts.ALWAYS}
+        twice = {id for id in put if accounts.failures_of(id) == 2}
+        self.assertEqual((len(always) * 100, len(twice) * 100), (len(put), len(put) * 5))
+        self.check_starts(application)
+        duplicates, _ = self.check(application, bounded=False, in_order=settings.FORM == "each")
+        self.assert_none("records that were both parked and processed",
+                         verdict.parked_and_processed(journals))
+        self.assert_none("positions that were stored too early", verdict.stored_too_early(
+            journals, [one for one in application.proxy.stored if one.table == application.name]))
+        parked = collections.Counter()
+        for path in (application.directory / "parked").glob("*.parked.jsonl"):
+            for line in map(json.loads, path.read_text().splitlines()):
+                self.assertEqual(line["attempts"], ACCOUNTED_ATTEMPTS, line)
+                parked[base64.b64decode(line["data"]).decode().split(" ")[0]] += 1
+        self.assertEqual(set(parked), always)
+        for journal in journals:
+            self.assert_none("records with more or fewer attempts than they need", [
+                f"{record.id}: {journal.attempts[record.position]}" for record in journal.records
+                if journal.attempts[record.position] != min(accounts.failures_of(record.id) + 1,
+                                                            ACCOUNTED_ATTEMPTS)])
+        return (f"{len(put)} records, {len(always)} that always fail, all parked, and {len(twice)} that "
+                f"fail twice, all processed; none both, 0 lost, 0 out of order, no position stored "
+                f"before what is up to it was done; {duplicates} duplicates")
+
     def test_the_text_files_add_up_to_what_happened(self):
-        application = self.application(SHARDS, proxy=self.proxy())
-        self.app = application
-        for name in ("metrics", "parked"):
-            (application.directory / name).mkdir()
-        (application.directory / "kclxx").symlink_to(settings.TOOL)
-        (application.directory / "accounted_child").symlink_to(settings.CHILD.with_name("accounted_child"))
-        application.producer.start(RECORDS_A_SECOND)
+        application = self.prepare()
         first = self.start("first")
         self.start("second")
         self.wait_for_flow({"first", "second"})
@@ -126,10 +171,21 @@ class Accounting(DaemonCase):
             j.alive() for j in application.journals()), 60)
         self.assert_accounts(victim)
 
-    def start(self, name):
+    def prepare(self, **options):
+        """Workers' programs and folders, and a producer at work."""
+        self.app = application = self.application(SHARDS, proxy=self.proxy(), **options)
+        for name in ("metrics", "parked"):
+            (application.directory / name).mkdir()
+        (application.directory / "kclxx").symlink_to(settings.TOOL)
+        (application.directory / "accounted_child").symlink_to(settings.ACCOUNTED_CHILD)
+        application.producer.start(RECORDS_A_SECOND)
+        return application
+
+    def start(self, name, failover=15000):
         return self.app.start_worker(
-            name, failoverTimeMillis="15000",
-            executableName="./kclxx capture --output transcripts -- ./accounted_child journals metrics parked")
+            name, failoverTimeMillis=str(failover),
+            executableName="./kclxx capture --output transcripts -- "
+                           f"./accounted_child {settings.FORM} park journals metrics parked")
 
     def wait_for_flow(self, workers):
         self.app.wait_for(f"records of {workers}", lambda: workers <= {

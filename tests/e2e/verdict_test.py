@@ -81,6 +81,28 @@ class Verdicts(unittest.TestCase):
         [finding] = verdict.excess_duplicates(all_of_it)
         self.assertTrue(finding.startswith("t: 1 duplicates, 0 records"), finding)
 
+    def test_a_record_is_parked_or_processed_not_both(self):
+        parked = journal(ALL.replace("record 102 0 a a:1", "parked 102 0 a a:1"))
+        self.assertEqual(verdict.parked_and_processed([parked]), [])
+        self.assertEqual(verdict.lost(PUT, [parked]), [])
+        again = journal("50 parked 102 0 a a:1", started=45)
+        self.assertEqual(verdict.parked_and_processed([parked, again]), [])
+        other = journal("50 record 102 0 a a:1", started=45)
+        self.assertEqual(verdict.parked_and_processed([parked, other]), ["a:1"])
+
+    def test_a_position_is_stored_when_all_up_to_it_is_done(self):
+        def stored(time, sequence, shard="s"):
+            return [Stored(time, "t", shard, Position(sequence, 0))]
+        self.assertEqual(verdict.stored_too_early([journal(ALL)], stored(21, 103)), [])
+        self.assertEqual(len(verdict.stored_too_early([journal(ALL)], stored(21, 104))), 1)
+        self.assertEqual(verdict.stored_too_early([journal(ALL)], stored(21, 104, "x")), [])
+        late = journal(ALL.replace("10 record 100 0 a a:0\n", "") + "    50 record 100 0 a a:0")
+        self.assertEqual(len(verdict.stored_too_early([late], stored(21, 103))), 1,
+                         "the first record is not done, the last one is")
+        self.assertEqual(verdict.stored_too_early([late], stored(51, 107)), [])
+        self.assertEqual(len(verdict.stored_too_early([journal(ALL)], [
+            Stored(39, "t", "s", SHARD_END)])), 1)
+
     def test_a_child_must_begin_exactly_at_the_stored_position(self):
         stored = [Stored(15, "t", "s", Position(101, 0)), Stored(22, "t", "s", Position(103, 0)),
                   Stored(60, "t", "s", Position(107, 0)), Stored(30, "t", "x", Position(999, 0))]

@@ -46,6 +46,7 @@ class Record(typing.NamedTuple):
     position: Position
     key: str
     id: str
+    parked: bool = False
 
 
 class Checkpoint(typing.NamedTuple):
@@ -69,6 +70,8 @@ class Journal:
     status: int = None
     parent: int = 0
     accounts: list = dataclasses.field(default_factory=list)  # of accounted_child, in order
+    attempts: dict = dataclasses.field(default_factory=dict)  # of accounted_child: {position: number}
+    failing: set = dataclasses.field(default_factory=set)  # positions whose last attempt failed
 
     def add(self, line):
         time, event, *fields = line.split("\t")
@@ -77,7 +80,8 @@ class Journal:
             if event == "parked":
                 self.accounts.append("parked")
             sequence, sub, key, id = fields
-            self.records.append(Record(time, Position.parse(sequence, sub), key, id))
+            self.records.append(Record(time, Position.parse(sequence, sub), key, id,
+                                       event == "parked"))
         elif event == "initialize":
             self.shard, sequence, sub, self.worker, pid = fields
             self.pid, self.started, self.start = int(pid), time, Position.parse(sequence, sub)
@@ -87,7 +91,10 @@ class Journal:
         elif event == "exit":
             self.events[event], self.status = time, int(fields[0])
         elif event == "attempt":
-            _, _, number, how = fields
+            sequence, sub, number, how = fields
+            position = Position.parse(sequence, sub)
+            self.attempts[position] = int(number)
+            self.failing.add(position) if how == "failed" else self.failing.discard(position)
             is_last = how == "failed" and int(number) == ACCOUNTED_ATTEMPTS
             self.accounts.append("failed for good" if is_last else how)
         elif event == "batch":

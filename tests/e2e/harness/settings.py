@@ -8,6 +8,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("KCLXX_E2E_BUILD", SOURCE / "build" / "e2e"))
 TOOL = BUILD / "src" / "tool" / "kclxx"
 CHILD = BUILD / "tests" / "e2e" / "recorded_child"
+ACCOUNTED_CHILD = CHILD.with_name("accounted_child")
 RUNS = BUILD / "tests" / "e2e" / "runs"
 # The folder of emulators that run already (services.py); without it a test starts its own.
 SERVICES = os.environ.get("KCLXX_E2E_SERVICES")
@@ -36,6 +37,7 @@ def take_flag(name):
 
 
 SHARE = take_flag("--share")  # one process of recorded_child for all shards of a worker
+FORM = take_option("--form", "each")  # of processing, in accounted_child: each or parallel
 KCL = int(take_option("--kcl", "3"))
 SEED = int(take_option("--seed", "1"))
 MINUTES = float(take_option("--minutes", "2"))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What follows from the journals. Pure: lists in, findings out; verdict_test.py shows that each
 of them can fail."""
+import bisect
 import collections
+import itertools
 
 from .journal import SHARD_END, Position
 
@@ -15,6 +17,33 @@ def altered(put, journals):
     """Records that were never put, or under another partition key. `put`: {id: Put}."""
     return [f"{record.id} with key {record.key}, {j}" for j in journals for record in j.records
             if record.id not in put or put[record.id].key != record.key]
+
+
+def parked_and_processed(journals):
+    """Records that one child parked and the same or another one processed."""
+    ids = {parked: {r.id for j in journals for r in j.records if r.parked == parked}
+           for parked in (False, True)}
+    return sorted(ids[False] & ids[True])
+
+
+def stored_too_early(journals, stored):
+    """Positions that were stored before all records up to them were processed or parked.
+
+    `stored`: proxy.Stored. A record that nobody has processed is in `lost`.
+    """
+    done = collections.defaultdict(dict)  # {shard: {position: when first}}
+    for j in journals:
+        for r in j.records:
+            done[j.shard][r.position] = min(r.time, done[j.shard].get(r.position, r.time))
+    findings = []
+    for shard, of_shard in done.items():
+        positions = sorted(of_shard)
+        latest = list(itertools.accumulate((of_shard[p] for p in positions), max))
+        for one in stored:
+            count = bisect.bisect_right(positions, one.position) if one.shard == shard else 0
+            if count and latest[count - 1] > one.time:
+                findings.append(f"{shard}: {one.position} was stored before all up to it was done")
+    return findings
 
 
 def duplicates(journals):
