@@ -67,7 +67,7 @@ void record_queue_in_random_order(benchmark::State& state, order in) {
       ++complete;
     }
   }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * all_records));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(all_records));
 }
 
 BENCHMARK_CAPTURE(record_queue_in_random_order, key, order::key)->Unit(benchmark::kMillisecond);

@@ -11,7 +11,7 @@ PROGRAM = ROOT / "build/bench/benchmarks/micro/micro_benchmarks"
 NAME = "micro"
 CPU = Figure("cpu_ns", "CPU ns", of=None)
 # A twin of each other, or of one size more: what a regression would show in as well. Those of processing have no floor.
-LEFT_OUT = "base64_scalar|decode_spaced|decode/bytes:(100|1024|20480)/records:10$|records:10000|lanes_with|record_queue"
+LEFT_OUT = "base64_scalar|decode_spaced|decode/bytes:(100|1024|20480)/records:10$|records:10000|lanes_with|record_queue|stop"
 
 
 def measure(repetitions, seconds):
