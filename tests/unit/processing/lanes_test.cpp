@@ -301,8 +301,11 @@ TEST_CASE("the report of a stuck handler shows where its thread stands, and does
   REQUIRE(holds_within(20s, [&] { return logged(shard, "handler is stuck"); }));
   CHECK(logged(shard, "record 1/0 (partition key 'key-0', attempt 1)"));
   INFO(shard.logged().at(0).text);
-  // ThreadSanitizer holds the signal back until the system call returns.
-  if (!is_thread_sanitized) CHECK(logged(shard, "handler_that_waits_for_ever"));
+  // ThreadSanitizer holds the signal back until the system call returns. On a busy machine the
+  // thread may not answer in time, and a later report has it.
+  if (!is_thread_sanitized) {
+    CHECK(holds_within(20s, [&] { return logged(shard, "handler_that_waits_for_ever"); }));
+  }
   REQUIRE(holds_within(20s, [&] { return shard.logged().size() >= 3; }));  // 30, 60, 120 ms
   CHECK_FALSE(has_returned);
   REQUIRE(::write(ends[1], "x", 1) == 1);

@@ -179,13 +179,13 @@ TEST_CASE(
 }
 
 // A.3, 4
-TEST_CASE("the first, the last and the only record can fail side by side, and those of an aggregate",
-          "[processing][parallel]") {
+TEST_CASE(
+    "the first, the last and the only record can fail side by side, and those of an aggregate",
+    "[processing][parallel]") {
   const bool is_async = GENERATE(false, true);
   const bool is_aggregate = GENERATE(false, true);
-  const auto payloads =
-      GENERATE(strings{"bad", "b", "c"}, strings{"a", "b", "bad"}, strings{"a", "bad", "c"},
-               strings{"bad"}, strings{"bad1", "bad2"});
+  const auto payloads = GENERATE(strings{"bad", "b", "c"}, strings{"a", "b", "bad"},
+                                 strings{"a", "bad", "c"}, strings{"bad"}, strings{"bad1", "bad2"});
   CAPTURE(is_async, is_aggregate, payloads);
   std::map<std::string, int> calls;
   const auto lot = std::make_shared<kclxx::test::memory_lot>();
@@ -198,9 +198,9 @@ TEST_CASE("the first, the last and the only record can fail side by side, and th
     one.complete();
   };
   const kclxx::failure_policy policy{.attempts = 2, .exhausted = exhausted::park, .lot = lot};
-  test_daemon daemon(is_async ? kclxx::parallel(async_handler, policy)
-                              : kclxx::parallel(handler, policy),
-                     prompt());
+  test_daemon daemon(
+      is_async ? kclxx::parallel(async_handler, policy) : kclxx::parallel(handler, policy),
+      prompt());
   daemon.initialize();
   if (is_aggregate) {
     daemon.deliver_aggregate(payloads);
@@ -208,9 +208,8 @@ TEST_CASE("the first, the last and the only record can fail side by side, and th
     daemon.deliver(payloads);
   }
   daemon.advance(1s).deliver({});  // the next callback checkpoints the watermark
-  CHECK(daemon.persisted() == (is_aggregate
-                                   ? sequence_position("1", payloads.size() - 1)
-                                   : sequence_position(std::to_string(payloads.size()))));
+  CHECK(daemon.persisted() == (is_aggregate ? sequence_position("1", payloads.size() - 1)
+                                            : sequence_position(std::to_string(payloads.size()))));
   strings bad;
   for (const auto& payload : payloads) {
     if (payload.starts_with("bad")) bad.push_back(payload);
