@@ -3,6 +3,7 @@
 // and not included by kclxx.hpp: a program that includes it needs Boost's headers.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -66,7 +67,6 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     {
       const std::lock_guard lock(mutex_);
       all_.insert(added);
-      if (is_cancelled_) post_cancel(added);
     }
     auto end = [self = shared_from_this(), added,
                 ended = std::move(ended)](const std::exception_ptr& thrown) mutable {
@@ -74,19 +74,26 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       ended(thrown);
       self->remove(added);
     };
+    // co_spawn fills the slot, which belongs to the executor.
+    boost::asio::post(on, [self = shared_from_this(), added, function = std::move(function),
+                           end = std::move(end)]() mutable {
 #if BOOST_VERSION >= 107700
-    boost::asio::co_spawn(
-        on, std::move(function),
-        boost::asio::bind_cancellation_slot(added->signal.slot(), std::move(end)));
+      boost::asio::co_spawn(
+          added->on, std::move(function),
+          boost::asio::bind_cancellation_slot(added->signal.slot(), std::move(end)));
+      if (self->is_cancelled()) cancel(*added);  // an earlier signal had nobody to reach
 #else
-    boost::asio::co_spawn(on, std::move(function), std::move(end));
+      boost::asio::co_spawn(added->on, std::move(function), std::move(end));
 #endif
+    });
   }
 
   void cancel() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
-    for (const auto& each : all_) post_cancel(each);
+    for (const auto& each : all_) {
+      boost::asio::post(each->on, [each] { cancel(*each); });
+    }
   }
 
   /// Blocking: until all have ended.
@@ -112,13 +119,15 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     if (all_.empty()) is_empty_.notify_all();
   }
 
-  static void post_cancel(const std::shared_ptr<one>& which) {
+  bool is_cancelled() {
+    const std::lock_guard lock(mutex_);
+    return is_cancelled_;
+  }
+
+  /// On the executor.
+  static void cancel([[maybe_unused]] one& which) {
 #if BOOST_VERSION >= 107700
-    boost::asio::post(which->on, [which] {
-      if (!which->has_ended) which->signal.emit(boost::asio::cancellation_type::all);
-    });
-#else
-    static_cast<void>(which);
+    if (!which.has_ended) which.signal.emit(boost::asio::cancellation_type::all);
 #endif
   }
 
@@ -128,11 +137,12 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   bool is_cancelled_ = false;
 };
 
-/// An io_context and the thread that runs it.
+/// An io_context and the thread that runs it. An exception that leaves a function there, such as a
+/// completion handler of the program's, is treated like one from a timer of the shard.
 class context_thread {
  public:
-  context_thread()
-      : work_(boost::asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {}
+  explicit context_thread(const shard_context& shard)
+      : work_(boost::asio::make_work_guard(context_)), thread_([this, &shard] { run(shard); }) {}
   context_thread(const context_thread&) = delete;
   context_thread& operator=(const context_thread&) = delete;
   /// What still waits is destroyed.
@@ -143,6 +153,18 @@ class context_thread {
   [[nodiscard]] executor_type executor() { return context_.get_executor(); }
 
  private:
+  void run(const shard_context& shard) {
+    for (;;) {
+      try {
+        context_.run();
+        return;
+      } catch (...) {
+        shard.after(std::chrono::milliseconds(0),
+                    [thrown = std::current_exception()] { std::rethrow_exception(thrown); });
+      }
+    }
+  }
+
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::thread thread_;
@@ -176,7 +198,7 @@ class processor final : public record_processor {
             const parallel_options& options, const std::optional<executor_type>& executor,
             const shard_context& shard)
       : shared_(std::move(shared)), shard_(shard) {
-    if (!executor) own_.emplace();
+    if (!executor) own_.emplace(shard);
     executor_ = executor ? *executor : own_->executor();
     handler_.emplace(make_handler(*shared_, shard, executor_));
     inner_ = kclxx::parallel([this](completion done) { start(std::move(done)); }, policy,
@@ -300,7 +322,8 @@ Code to_boost(const std::error_code& ec) {
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
 ///
-/// Each shard has an io_context and one thread that runs it, so its coroutines need no lock.
+/// Each shard has an io_context and one thread that runs it, so its coroutines need no lock. An
+/// exception that leaves a function of its own there is treated like one from a timer.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), coroutines are cancelled
 /// (with Boost 1.77 or newer: cancellation_type::all, of which coroutines accept terminal by

@@ -139,9 +139,12 @@ class prometheus_observer::state {
     const std::lock_guard lock(mutex_);
     const auto labels = labels_of(*source.shard);
     if (std::holds_alternative<lease_gained>(event)) {
-      auto& shard = shards_[labels];
-      if (!shard.series) shard.series = std::make_unique<shard_series>(families_, labels);
-      shard.sessions.insert(source.shard);
+      auto known = shards_.find(labels);
+      if (known == shards_.end()) {
+        auto series = std::make_unique<shard_series>(families_, labels);
+        known = shards_.emplace(labels, entry{std::move(series), {}}).first;
+      }
+      known->second.sessions.insert(source.shard);
     }
     const auto found = shards_.find(labels);
     if (found == shards_.end()) return;  // before the lease, and after it

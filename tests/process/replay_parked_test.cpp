@@ -81,15 +81,17 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   box.write("a.jsonl", parked("s-2", "9", "Yg==") + parked("s-1", "100", "Yw==") +
                            parked("s-2", "9", "YQ==", "1"));
   box.write("b.jsonl", parked("s-1", "20", "YQ==") + parked("s-1", "100", "Yw==") +
-                           R"({"shard":"s-1","sequenceNum)");
+                           R"({"shard":"s-1","lastError":"{\"code\":5})" + "\n" +
+                           parked("s-1", "30", "ZA==") + R"({"shard":"s-1","sequenceNum)");
   const auto all = box.kclxx({"replay", "--parked", "--parallel", "1", "a.jsonl", "b.jsonl", "--",
                               KCLXX_PARKING_CHILD, (box / "out").string()});
   CAPTURE(all.out, all.err);
   CHECK(all.status == 0);
-  CHECK(box.read("out") == "a\nc\nb\na\n");
+  CHECK(box.read("out") == "a\nd\nc\nb\na\n");
   CHECK_THAT(all.out, Contains("s-1  a.jsonl, b.jsonl"));
   CHECK_THAT(all.out, Contains("s-2  a.jsonl"));
   CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
+  CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
 }
 
 TEST_CASE("when the child fails at a parked record, what is before it is complete",

@@ -94,6 +94,32 @@ TEST_CASE("what was checkpointed before it was written is lost", "[replay][effec
   remove_kept(all.out);
 }
 
+TEST_CASE("a file that the run with faults did not make is empty: all of it is lost",
+          "[replay][effects]") {
+  replayed place;
+  // The child makes the file after two batches, which the run with faults does not reach.
+  const words command{KCLXX_TOOL,
+                      "replay",
+                      "--faults",
+                      "end-of-input-at=1",
+                      "--effects",
+                      "{dir}/table",
+                      place.dialogue(2, shard_ended),
+                      "--",
+                      KCLXX_PYTHON,
+                      KCLXX_TABLE_CHILD,
+                      "buffered",
+                      "{dir}/table"};
+  kclxx::tool::child_process tool(command);
+  tool.input.close();
+  const std::string out = read_all(tool.output.get());
+  CAPTURE(out);
+  CHECK(tool.wait().status == 1);
+  CHECK_THAT(out, Contains(" 0 the same, ") && Contains(" lost, 0 extra"));
+  const std::size_t begin = out.find('/', out.find("kept in       "));
+  std::filesystem::remove_all(out.substr(begin, out.find('\n', begin) - begin));
+}
+
 TEST_CASE("effects that cannot be compared are refused with the reason", "[replay][effects]") {
   replayed place;
   const std::string file = place.dialogue(2);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/duration.hpp"
 #include "io/line_writer.hpp"
 #include "io/signals.hpp"
 #include "observability/figures.hpp"
@@ -53,9 +54,10 @@ class metrics_outputs::state {
         descriptor_(descriptor),
         file_schedule_(options.directory.empty()
                            ? clock::duration::zero()
-                           : std::max<clock::duration>(options.write_interval, least_interval)),
-        summary_(options.summary_interval),
-        cloudwatch_(options.cloudwatch_interval) {}
+                           : std::max<clock::duration>(detail::clamped(options.write_interval),
+                                                       least_interval)),
+        summary_(detail::clamped(options.summary_interval)),
+        cloudwatch_(detail::clamped(options.cloudwatch_interval)) {}
 
   void record(const event_source& source, const shard_event& event) {
     const std::lock_guard lock(mutex_);
@@ -122,6 +124,7 @@ class metrics_outputs::state {
       file_.reset();
     }
     if (file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
+    if (is_abandoned_) return;  // while the file was written: the descriptor may be another's
     if (summary_.is_on() && (is_last || now >= summary_.due())) {
       const auto time = summary_.take(now);
       output(lock, summarized_, [&](const figures& before, const figures& current) {

@@ -50,8 +50,9 @@ void observation::observe(shard_event&& event) noexcept {
 }
 
 bool observation::finish(clock::time_point deadline) {
-  const bool is_delivered = !queue_ || queue_->finish(deadline);
-  return (!outputs_ || outputs_->finish(deadline)) && is_delivered;
+  // The metrics first: an observer that takes too long must not leave a file behind.
+  const bool is_written = !outputs_ || outputs_->finish(deadline);
+  return (!queue_ || queue_->finish(deadline)) && is_written;
 }
 
 namespace {

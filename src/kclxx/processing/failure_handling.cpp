@@ -34,7 +34,8 @@ void validate(const failure_policy& policy) {
 
 std::shared_ptr<parking_lot> default_lot() {
   const char* directory = std::getenv("KCLXX_PARKING_DIR");  // NOLINT(concurrency-mt-unsafe)
-  return std::make_shared<parking_file>(directory != nullptr ? directory : ".");
+  const bool is_set = directory != nullptr && *directory != '\0';
+  return std::make_shared<parking_file>(is_set ? directory : ".");
 }
 
 /// The same in every run, so that a test's time does not vary.

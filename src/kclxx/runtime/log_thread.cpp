@@ -17,7 +17,7 @@ namespace kclxx::runtime {
 
 /// Shared with the thread, which may outlive the object when a line cannot be written.
 struct log_thread::state {
-  state(int to, const log_options& options) : descriptor(to), write(options, to) {}
+  state(int to, std::function<void(const log_entry&)> by) : descriptor(to), write(std::move(by)) {}
 
   /// What to write next. Without anything the thread ends.
   std::optional<log_entry> take() {
@@ -39,7 +39,7 @@ struct log_thread::state {
   }
 
   const int descriptor;
-  const log_writer write;
+  const std::function<void(const log_entry&)> write;
   std::mutex mutex;
   std::condition_variable is_drained;
   std::deque<log_entry> entries;
@@ -48,8 +48,8 @@ struct log_thread::state {
   bool is_abandoned = false;
 };
 
-log_thread::log_thread(int descriptor, const log_options& options)
-    : state_(std::make_shared<state>(descriptor, options)) {}
+log_thread::log_thread(int descriptor, std::function<void(const log_entry&)> write)
+    : state_(std::make_shared<state>(descriptor, std::move(write))) {}
 
 void log_thread::write(log_entry entry) noexcept {
   try {

@@ -3,24 +3,26 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 
-#include <kclxx/run_options.hpp>
+#include <kclxx/log.hpp>
 
 namespace kclxx::runtime {
 
-/// Writes log lines in order, to a descriptor or where the options say, on a thread that lives
-/// while there is something to write: a stderr that nobody reads holds up neither the session nor
-/// its end.
+/// Writes log lines in order, on a thread that exists while there is something to write: a stderr
+/// that nobody reads, or a log function that does not return, holds up neither the session nor its
+/// end.
 ///
 /// Thread safety: all functions from any thread.
 class log_thread {
  public:
   /// Further lines are dropped and counted until there is room.
-  static constexpr std::size_t most_waiting = 1000;
+  static constexpr std::size_t most_waiting = 10'000;
 
-  /// `descriptor` is open until all is written or abandoned.
-  explicit log_thread(int descriptor, const log_options& options = {});
+  /// `write` is called for each line, and does not throw. `descriptor` takes a line for which there
+  /// is no thread; it is open until all is written or abandoned.
+  log_thread(int descriptor, std::function<void(const log_entry&)> write);
   /// Does not wait: what was not begun is not written.
   ~log_thread() { abandon(); }
   log_thread(const log_thread&) = delete;

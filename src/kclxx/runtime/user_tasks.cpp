@@ -10,9 +10,20 @@
 namespace kclxx::runtime {
 
 user_tasks::user_tasks(const run_options& options, int log_descriptor)
-    : log_(options.log),
-      level_(options.logging.level),
-      lines_(std::make_shared<log_thread>(log_descriptor, options.logging)) {}
+    : level_(options.logging.level),
+      lines_(std::make_shared<log_thread>(log_descriptor,
+                                          log_writer(options.logging, log_descriptor))),
+      log_(lines_) {
+  if (!options.log) return;
+  log_ = std::make_shared<log_thread>(
+      log_descriptor, [lines = lines_, write = options.log](const log_entry& entry) {
+        try {
+          write(entry);
+        } catch (...) {
+          lines->write(entry);
+        }
+      });
+}
 
 user_tasks::~user_tasks() {
   if (stop_thread_.joinable()) stop_thread_.detach();
@@ -42,28 +53,17 @@ std::vector<std::function<void()>> user_tasks::take_without_thread() {
 }
 
 void user_tasks::log(const log_entry& entry) {
-  if (entry.level < level_) return;
-  if (!log_) return log_to_descriptor(entry);
-  try {
-    thread_.post([lines = lines_, write = log_, entry] {
-      try {
-        write(entry);
-      } catch (...) {
-        lines->write(entry);
-      }
-    });
-  } catch (const std::exception&) {  // no thread, no memory
-    log_to_descriptor(entry);
-  }
+  if (entry.level >= level_) log_->write(entry);
 }
 
 void user_tasks::finish() {
-  thread_.drain(time_point::max());
+  drain(time_point::max());
   if (stop_thread_.joinable()) stop_thread_.join();
 }
 
 void user_tasks::abandon() {
   thread_.abandon();
+  log_->abandon();
   lines_->abandon();
 }
 

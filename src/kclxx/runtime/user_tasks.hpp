@@ -45,7 +45,7 @@ class user_tasks {
   /// Waits until all user code has returned.
   void finish();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
-  bool drain(time_point deadline) { return thread_.drain(deadline); }
+  bool drain(time_point deadline) { return thread_.drain(deadline) && log_->drain(deadline); }
   /// Waits until the lines for the descriptor are written. False when the deadline passed first.
   bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
   /// Writes nothing to the descriptor any more: it may be closed.
@@ -54,9 +54,9 @@ class user_tasks {
   void abandon();
 
  private:
-  std::function<void(const log_entry&)> log_;
   log_level level_;
-  std::shared_ptr<log_thread> lines_;  // a log function that does not return may need it
+  std::shared_ptr<log_thread> lines_;
+  std::shared_ptr<log_thread> log_;  // with a log function another one, which may need lines_
   task_thread thread_;
   std::stop_source stop_;
   std::thread stop_thread_;

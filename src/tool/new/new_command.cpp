@@ -95,9 +95,12 @@ void make_project(const new_options& options) {
 
 std::string not_a_name(const std::string& text) {
   static const std::regex allowed("[a-z][a-z0-9_-]{2,62}");
-  return std::regex_match(text, allowed)
-             ? ""
-             : text + " is no name: 3 to 63 of a-z 0-9 _ -, the first a letter";
+  if (!std::regex_match(text, allowed)) {
+    return text + " is no name: 3 to 63 of a-z 0-9 _ -, the first a letter";
+  }
+  // CMP0037: the program is a target of this name.
+  static const std::regex of_cmake("all|clean|edit_cache|help|install|package|rebuild_cache|test");
+  return std::regex_match(text, of_cmake) ? text + " is no name: CMake has a target " + text : "";
 }
 
 }  // namespace

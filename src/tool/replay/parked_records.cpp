@@ -55,13 +55,14 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::string place = name + ":" + std::to_string(++number);
     if (line.empty()) continue;
-    if (!line.ends_with('}')) {
-      cut_off_.push_back(place);
-      continue;
-    }
     try {
       add_line(name, line);
     } catch (const std::exception& error) {
+      const auto* parsing = dynamic_cast<const json::parse_error*>(&error);
+      if (parsing != nullptr && parsing->byte > line.size()) {  // it ended too early
+        cut_off_.push_back(place);
+        continue;
+      }
       throw parked_error(place + ": is not a parked record: " + error.what());
     }
   }

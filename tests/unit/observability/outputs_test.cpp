@@ -270,6 +270,24 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   CHECK(comes_true([&] { return content(path).find("} 4711\n") != std::string::npos; }));
 }
 
+TEST_CASE("with the longest interval the text file is written at the beginning and the end",
+          "[observability][outputs]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
+  kept_log log;
+  metrics_outputs outputs({.directory = folder.path().string(),
+                           .write_interval = std::chrono::milliseconds::max(),
+                           .remove_at_end = false},
+                          log.writer());
+  outputs.record(source(), lease_gained{});
+  CHECK(comes_true([&] { return fs::exists(path); }));
+  outputs.record(source(), batch_delivered{.records = 4711});
+  std::this_thread::sleep_for(20ms);  // a fault would write it within 1 ms
+  CHECK(content(path).find("} 4711\n") == std::string::npos);
+  CHECK(outputs.finish(in_time()));
+  CHECK(content(path).find("} 4711\n") != std::string::npos);
+}
+
 TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {
   const temporary_folder folder;
   kept_log log;

@@ -158,6 +158,22 @@ TEST_CASE("a shard can have a handler of its own, made for its executor", "[proc
   CHECK(sum == 55);
 }
 
+TEST_CASE("an exception that leaves a function on the shard's context ends the session",
+          "[processing][asio]") {
+  served_shard shard(
+      kclxx::asio::parallel([](const shard_context&, asio::any_io_executor executor) {
+        asio::post(executor, [] { throw std::runtime_error("no such table"); });
+        return [](record) -> asio::awaitable<void> { co_return; };
+      }),
+      prompt());
+  shard.initialize("shard-1");
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  const auto logged = shard.logged();
+  CHECK(std::any_of(logged.begin(), logged.end(), [](const kclxx::log_entry& entry) {
+    return entry.text.find("no such table") != std::string::npos;
+  }));
+}
+
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   const bool is_own_context = GENERATE(true, false);
   std::atomic<int> running = 0;

@@ -202,6 +202,15 @@ TEST_CASE("a parked record is complete", "[processing][each]") {
   CHECK(logged(with, "record 2/0 (partition key 'key') parked after 3 attempts"));
 }
 
+TEST_CASE("an empty KCLXX_PARKING_DIR counts as unset", "[processing][park]") {
+  ::setenv("KCLXX_PARKING_DIR", "", 1);
+  testing::daemon with(each([](const record&) {}, {.exhausted = exhausted::park}));
+  with.initialize();
+  ::unsetenv("KCLXX_PARKING_DIR");
+  INFO(with);
+  CHECK_FALSE(with.exit_status());
+}
+
 TEST_CASE("each parked record has its line, however many there are", "[processing][each]") {
   flaky handler;
   testing::daemon with(each(std::ref(handler), {.attempts = 1,

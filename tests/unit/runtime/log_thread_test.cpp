@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <fcntl.h>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -63,6 +64,10 @@ void write(log_thread& log, std::size_t first, std::size_t count) {
   }
 }
 
+std::function<void(const log_entry&)> writer_to(int descriptor) {
+  return log_writer({}, descriptor);
+}
+
 std::string lines(std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) {
@@ -76,7 +81,7 @@ std::string lines(std::size_t count) {
 TEST_CASE("log lines are written in order, on a thread that ends when there is none",
           "[log_thread]") {
   const page_pipe pipe;
-  log_thread log(pipe.input());
+  log_thread log(pipe.input(), writer_to(pipe.input()));
   CHECK(log.drain(clock::now()));
   for (std::size_t round = 0; round < 3; ++round) {
     write(log, 10 * round, 10);
@@ -89,7 +94,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
           "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input());
+  log_thread log(pipe.input(), writer_to(pipe.input()));
   constexpr std::size_t most = log_thread::most_waiting;
   write(log, 0, most + 11);
   CHECK_FALSE(log.drain(clock::now() + 10ms));
@@ -108,7 +113,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
 TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]") {
   page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input());
+  log_thread log(pipe.input(), writer_to(pipe.input()));
   write(log, 0, 2);
   log.abandon();
   write(log, 2, 1);
@@ -122,7 +127,7 @@ TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]
 }
 
 TEST_CASE("a log whose reader is gone ends nothing", "[log_thread]") {
-  log_thread log(-1);
+  log_thread log(-1, writer_to(-1));
   write(log, 0, 3);
   CHECK(log.drain(clock::now() + 20s));
 }

@@ -21,6 +21,7 @@
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/temporary_folder.hpp"
 #include "unit/runtime/served_shard.hpp"
 
 namespace kclxx::runtime {
@@ -298,6 +299,53 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
   CHECK(logged.front().level == log_level::warning);
   CHECK(logged.front().text.find(by_timer ? "a timer ended early: epoch 7, not 6: fenced"
                                           : "a checkpoint handler ended early: epoch 7") == 0);
+}
+
+TEST_CASE("a log function that does not return holds up no checkpoint handler", "[serve]") {
+  std::promise<void> released;
+  std::atomic<int> entered = 0;
+  run_options options;
+  options.mode = checkpoint_mode::manual;
+  options.checkpoint_interval = 0ms;
+  options.log = [&, wait = released.get_future().share()](const log_entry&) {
+    ++entered;
+    wait.wait();
+  };
+  std::atomic<bool> is_persisted = false;
+  served_shard shard(
+      [&](const record_batch& batch, const checkpointer& with) {
+        const shard_context context({.service = with.service()});
+        for (int i = 0; i < 3; ++i) context.log(log_level::warning, "slow");
+        with.async_checkpoint(batch, [&](std::error_code error) { is_persisted = !error; });
+      },
+      options);
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  CHECK(shard.answer_until_status() == std::vector<std::uint64_t>{1});
+  CHECK(eventually([&] { return is_persisted.load(); }));
+  CHECK(eventually([&] { return entered == 1; }));
+  released.set_value();
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(entered == 3);
+}
+
+TEST_CASE("a slow observer does not keep the text file from being removed", "[serve][metrics]") {
+  struct slow final : observer {
+    void on_event(const event_source&, const shard_event&) override {
+      std::this_thread::sleep_for(100ms);
+    }
+  };
+  const test::temporary_folder folder;
+  run_options options;
+  options.metrics.directory = folder.path().string();
+  options.observers = {std::make_shared<slow>()};
+  served_shard shard([](record_batch) {}, options);
+  shard.initialize("shard-0");
+  CHECK(eventually([&] { return !std::filesystem::is_empty(folder.path()); }));
+  shard.close();
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {
