@@ -60,7 +60,8 @@ enum class checkpoint_condition {
   /// errc::lease_lost, errc::fenced or checkpoint_errc::shutdown: another worker has the shard.
   /// Drop the work.
   lease_gone = 1,
-  /// checkpoint_errc::throttled or ::dependency: temporary. The library retries; so may you.
+  /// checkpoint_errc::throttled or checkpoint_errc::dependency: temporary. The library retries; so
+  /// may you.
   retryable,
 };
 

@@ -43,9 +43,9 @@ struct retry_options {
 /// The built-in outputs of metrics; docs/metrics.md lists these. All are off. The environment takes
 /// precedence: KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
 struct metrics_options {
-  /// Where a Prometheus text file is kept for each shard, for node_exporter's textfile collector:
-  /// kclxx.<application>.<shard>.prom. It is removed when the lease ends and at exit status 0, and
-  /// kept otherwise. The directory must exist. Empty: no file.
+  /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
+  /// collector of node_exporter. It is removed when the lease ends and at exit status 0, and kept
+  /// otherwise. The directory must exist. Empty: no file.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// False: the file stays at the end of the lease and at exit status 0, too.
