@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code of docs/checkpoints.md.
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <kclxx/kclxx.hpp>
+
+using namespace std::chrono_literals;
+
+void write_to_disk(const kclxx::record_batch& batch);
+int slow_main();
+
+class slow_writer : public kclxx::record_processor {
+ public:
+  explicit slow_writer(const kclxx::shard_context& shard)
+      : shard_(shard), worker_([this](const std::stop_token& stop) { work(stop); }) {}
+
+  void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
+    std::unique_lock lock(mutex_);
+    // Four batches at most are in memory: while this waits, the daemon waits.
+    changed_.wait(lock, shard_.stop_token(), [this] { return waiting_.size() < 4; });
+    if (!batch.empty()) waiting_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+
+ private:
+  void work(const std::stop_token& stop) try {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
+      const kclxx::record_batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      changed_.notify_all();
+      lock.unlock();
+      write_to_disk(batch);
+      shard_.get_checkpointer().async_checkpoint(batch);  // this batch and all before it
+      lock.lock();
+    }
+  } catch (...) {
+    // On the callbacks' thread this ends the session; here it would end the process.
+    shard_.after(0ms, [why = std::current_exception()] { std::rethrow_exception(why); });
+  }
+
+  const kclxx::shard_context& shard_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<kclxx::record_batch> waiting_;
+  std::jthread worker_;  // last: it ends before what it uses
+};
+
+int slow_main() {
+  kclxx::run_options options;
+  options.mode = kclxx::checkpoint_mode::manual;
+  return kclxx::run<slow_writer>(options);
+}

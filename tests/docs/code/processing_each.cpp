@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first program of docs/processing.md, and the README's.
+#include <string_view>
+
+#include <kclxx/kclxx.hpp>
+
+void store(std::string_view data);
+
+int main() {
+  return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); },
+                                {.attempts = 5, .exhausted = kclxx::exhausted::park}));
+}

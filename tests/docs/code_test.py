@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each block of code in the documents is in a source that is compiled."""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from pages import ROOT, blocks, pages  # noqa: E402
+
+
+def packed(text):
+    """Without blanks: the width of a page is another one than that of a source."""
+    return "".join(text.split())
+
+
+def compiled_sources():
+    """What is named in a CMakeLists.txt, and the headers beside it."""
+    lists = "".join(path.read_text() for folder in ("samples", "tests", "src/tool/new/templates")
+                    for path in (ROOT / folder).rglob("CMakeLists.txt"))
+    for folder in ("samples", "tests", "src/tool/new/templates"):
+        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+            name = f"{path.parent.name}/{path.name}" if path.parent.name == "code" else path.name
+            if path.suffix == ".hpp" or re.search(rf"\b{re.escape(name)}\b", lists):
+                yield path
+
+
+class Code(unittest.TestCase):
+    def test_each_block_of_cpp_is_in_a_source_that_is_compiled(self):
+        sources = {str(path.relative_to(ROOT)): packed(path.read_text()) for path in compiled_sources()}
+        count, missing = 0, []
+        for page, text in pages().items():
+            for _, block in blocks(text, "cpp"):
+                count += 1
+                if not any(packed(block) in source for source in sources.values()):
+                    missing.append(f"{page}:\n{block}")
+        self.assertGreater(count, 15)
+        self.assertEqual([], missing, "put them into tests/docs/code, and compile that\n" + "\n".join(missing))
+
+    def test_each_block_of_another_language_is_in_the_file_that_is_named_before_it(self):
+        count = 0
+        for page, text in pages().items():
+            for before, block in blocks(text, "python", "js", "java", "go"):
+                named = re.search(r"<!-- code: (\S+) -->\n\Z", before)
+                self.assertIsNotNone(named, f"{page}: no comment with the file before\n{block}")
+                self.assertIn(block, (ROOT / named[1]).read_text(), page)
+                count += 1
+        self.assertEqual(4, count)
+
+    def test_python_and_javascript_can_be_parsed(self):
+        for path in (ROOT / "tests/docs/code/moving").glob("*.py"):
+            compile(path.read_text(), str(path), "exec")
+        node = shutil.which("node")
+        if node is None:
+            self.skipTest("no node")
+        for path in (ROOT / "tests/docs/code/moving").glob("*.js"):
+            subprocess.run([node, "--check", path], check=True)
+
+    def test_the_first_program_of_the_readme_is_print_records_in_30_lines_at_most(self):
+        sample = (ROOT / "samples/print_records/print_records.cpp").read_text()
+        self.assertLessEqual(sample.count("\n"), 30)
+        self.assertIn(f"```cpp\n{sample}```\n", pages()["README.md"])
+
+    def test_json_of_the_documents_is_json(self):
+        for path in (ROOT / "docs").rglob("*.json"):
+            __import__("json").loads(path.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
