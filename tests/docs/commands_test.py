@@ -21,7 +21,7 @@ PROGRAMS = {}
 
 
 def commands():
-    """(page, command) for each line of the blocks for a shell; a line that ends with a backslash goes on."""
+    """(page, command) for each line of the blocks for a shell; a line that ends with a backslash continues."""
     texts = pages()
     for page in [ROOT / "src/tool/new/templates/README.md", *sorted((ROOT / "samples").rglob("README.md"))]:
         texts[str(page.relative_to(ROOT))] = page.read_text()
