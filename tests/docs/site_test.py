@@ -22,7 +22,6 @@ class Stage(unittest.TestCase):
         self.addCleanup(self.place.cleanup)
         repository, site = f"{self.place.name}/a", f"{self.place.name}/b"
         write(repository, **files)
-        subprocess.run(["git", "init", "-q", repository], check=True)
         subprocess.run([LIB / "stage", repository, site], check=True)
         return pathlib.Path(site)
 
