@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/duration.hpp"
 #include "processing/taken_record.hpp"
 #include "processing/thread_backtrace.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 /// Between checkpoint requests while a callback waits, and between events about the window.
 constexpr std::chrono::seconds pace{1};
 
-const parallel_options& valid(const parallel_options& options) {
+parallel_options valid(parallel_options options) {
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(std::string("parallel_options: ") + what);
   };
@@ -28,6 +29,7 @@ const parallel_options& valid(const parallel_options& options) {
   require(options.window_bytes > 0, "window_bytes is 0");
   require(options.stuck_after >= milliseconds(0), "stuck_after is negative");
   require(options.drain_timeout >= milliseconds(0), "drain_timeout is negative");
+  options.drain_timeout = detail::clamped(options.drain_timeout);
   return options;
 }
 
@@ -136,6 +138,12 @@ void dispatcher::arm(const std::optional<time_point>& when, follow_up& then) {
   timer_ = then.timer = when;
 }
 
+void dispatcher::wake_before(const std::optional<time_point>& when, follow_up& then) {
+  if (!when || waits_for_ == goal::none || waits_until_ <= *when) return;
+  waits_for_ = goal::none;
+  then.notify = true;
+}
+
 void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_point now,
                              follow_up& then) {
   if (!failure_) {
@@ -183,10 +191,17 @@ void dispatcher::carry_out(const follow_up& then) {
 
 void dispatcher::start_timer(time_point when) {
   const auto delay = std::chrono::ceil<milliseconds>(when - service_->now());
-  service_->start_timer(std::max(delay, milliseconds(0)), milliseconds(0),
-                        [self = weak_from_this(), when] {
-                          if (const auto alive = self.lock()) alive->on_timer(when);
-                        });
+  std::optional superseded(service_->start_timer(std::max(delay, milliseconds(0)), milliseconds(0),
+                                                 [self = weak_from_this(), when] {
+                                                   if (const auto alive = self.lock()) {
+                                                     alive->on_timer(when);
+                                                   }
+                                                 }));
+  {
+    const std::lock_guard lock(mutex_);
+    if (timer_ == when) std::swap(superseded, timer_id_);  // else another one is earlier
+  }
+  if (superseded) service_->cancel_timer(*superseded);
 }
 
 // --- Lanes ---
@@ -202,6 +217,7 @@ void dispatcher::run_lane() noexcept {
         next = take_work(now);
         if (next) {
           arm(handlers_.stuck_at(now), then);
+          wake_before(handlers_.stuck_at(now), then);
         } else {
           --lanes_;
           look(now, then);
@@ -272,6 +288,7 @@ void dispatcher::call(const work& one) {
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept.
 void dispatcher::handler_threw(const work& one, std::exception_ptr thrown) {
+  const auto now = service_->now();
   {
     const std::lock_guard lock(mutex_);
     auto* const attempt = handlers_.find(one.with);
@@ -279,6 +296,7 @@ void dispatcher::handler_threw(const work& one, std::exception_ptr thrown) {
       attempt->has_ended = true;
       failed_.push_back(one);
       failed_.back().failed = std::move(thrown);
+      failed_.back().ended = now;
       return;
     }
     const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const work& other) {
@@ -308,6 +326,9 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
     const auto found = attempts_.find(which);
     if (found != attempts_.end()) attempts = found->second;
   }
+  if (is_async_ && service_->is_observed()) {
+    service_->observe(attempt_event(*one.what, one.attempt, one.ended - one.began, thrown));
+  }
   using kind = failure_decision::kind;
   failure_decision decision{kind::stop};
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
@@ -331,7 +352,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
     } else if (decision.what == kind::retry) {
       attempts_[which] = std::move(attempts);
       queue_.retry_at(which, now + decision.delay);
-      if (std::exchange(waits_for_, goal::none) != goal::none) then.notify = true;
+      wake_before(now + decision.delay, then);
       arm(now + decision.delay, then);
     } else {
       set_failure(
@@ -369,7 +390,6 @@ void dispatcher::complete(const ticket& one) {
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
   const auto now = service_->now();
-  std::optional<record_attempted> observed;
   follow_up then;
   {
     const std::lock_guard lock(mutex_);
@@ -381,16 +401,13 @@ void dispatcher::fail(const ticket& one, std::exception_ptr why) {
     failed.what = &queue_.window().at(found->which);
     failed.attempt = found->number;
     failed.began = found->began;
-    if (service_->is_observed()) {
-      observed = attempt_event(*failed.what, failed.attempt, now - failed.began, why);
-    }
+    failed.ended = now;
     failed.failed = std::move(why);
     failed_.push_back(std::move(failed));
     post_lanes();
     look(now, then);
   }
   carry_out(then);
-  if (observed) service_->observe(std::move(*observed));
 }
 
 void dispatcher::touch(const ticket& one) {
@@ -519,13 +536,15 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
       has_arrived = has_reached(what);
       waits_for_ = has_arrived ? goal::none : what;  // no lane looks at it afterwards
       until = next_wake().value_or(until);
+      if (deadline) until = std::min(until, *deadline);
+      waits_until_ = until;
     }
     if (what != goal::no_handler) throw_failure(with);
     if (has_arrived) return true;
     request_checkpoint(with);
     report_stuck();
     if (stop_.stop_requested() || (deadline && now >= *deadline)) return false;
-    service_->wait_until_notified(deadline ? std::min(until, *deadline) : until);
+    service_->wait_until_notified(until);
   }
 }
 
@@ -569,6 +588,7 @@ void dispatcher::on_timer(time_point which) {
     const std::lock_guard lock(mutex_);
     if (timer_ != which) return;  // an earlier one took its place
     timer_.reset();
+    timer_id_.reset();
     has_failed = failure_ && !is_failure_thrown_;
     if (!has_failed) {
       queue_.make_due_ready(now);

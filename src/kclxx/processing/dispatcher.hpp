@@ -80,6 +80,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
     record_batch batch;  // of an async_record_handler's
     int attempt = 1;
     time_point began{};
+    time_point ended{};  // of an async_record_handler's that has failed
   };
   /// What is to be done once the mutex is released.
   struct follow_up {
@@ -105,6 +106,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// Whether the callbacks' thread has to be woken.
   void look(time_point now, follow_up& then);
   void arm(const std::optional<time_point>& when, follow_up& then);
+  /// The callbacks' thread waits again, until then at the latest.
+  void wake_before(const std::optional<time_point>& when, follow_up& then);
   void set_failure(std::exception_ptr why, failure_kind kind, time_point now, follow_up& then);
   void arm_for_failure(time_point now, follow_up& then);
   void clear_if_unused();
@@ -151,6 +154,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::unique_ptr<thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   goal waits_for_ = goal::none;
+  time_point waits_until_{};
   const record* next_ = nullptr;  // while goal::room is waited for
   bool is_callback_open_ = false;
   bool has_ended_ = false;
@@ -159,7 +163,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   failure_kind failure_kind_ = failure_kind::at_once;
   bool is_failure_thrown_ = false;
   std::optional<time_point> timer_;  // the next one
-  arrival requested_ = 0;            // the watermark of the last checkpoint
+  std::optional<shard_service::timer_id> timer_id_;
+  arrival requested_ = 0;  // the watermark of the last checkpoint
   time_point requested_at_{};
   time_point window_observed_at_{};
   bool was_window_observed_empty_ = true;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with completions: reported later, in any order, from any thread; in virtual time.
-// "A.3" is the list of tests in the issue on processing.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -215,7 +217,6 @@ TEST_CASE("a completion is empty once it is reported or moved from", "[processin
   CHECK(shard.daemon.persisted() == sequence_position("1"));
 }
 
-// A.3, 9
 TEST_CASE("a completion is reported and destroyed on another thread after the lease is lost",
           "[processing][completion]") {
   reported_by_test shard;
@@ -256,7 +257,6 @@ TEST_CASE("a handler waits no longer for its completions when the session ends",
   CHECK(shard.daemon.log().empty());  // nothing was complete
 }
 
-// A.3, 7
 TEST_CASE("the stuck clock begins with the handler, not with the record's arrival",
           "[processing][completion]") {
   reported_by_test shard({}, {.lanes = 1, .order = order::none, .stuck_after = 60s});
@@ -338,6 +338,97 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
   daemon.deliver({});
   REQUIRE(seen->events.size() == 2);
   CHECK(seen->events[1] == kclxx::handlers_stuck{});
+}
+
+TEST_CASE(
+    "a handler that gets stuck while its batch waits for room is reported, and ends the session",
+    "[processing][completion]") {
+  reported_by_test shard({}, {.order = order::none,
+                              .window_records = 1,
+                              .stuck_after = 60s,
+                              .when_stuck = kclxx::when_stuck::leave});
+  shard.daemon.deliver({"1", "2"});
+  CHECK(shard.logged("a handler is stuck: it has had record 1/0"));
+  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
+}
+
+TEST_CASE("observers get the error that an async handler threw, once", "[processing][completion]") {
+  struct attempts final : kclxx::observer {
+    void on_record_attempted(const kclxx::event_source&,
+                             const kclxx::record_attempted& event) override {
+      errors.push_back(event.error);
+    }
+    strings errors;
+  };
+  const bool is_kept = GENERATE(true, false);
+  const auto seen = std::make_shared<attempts>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::vector<completion> held;
+  test_daemon daemon(kclxx::parallel(
+                         [&](completion one) {
+                           if (is_kept) held.push_back(std::move(one));
+                           throw std::runtime_error("no table");
+                         },
+                         {.attempts = 1, .exhausted = kclxx::exhausted::skip}),
+                     options);
+  daemon.initialize().deliver({"1"}).deliver({});
+  CHECK(seen->errors == strings{"no table"});
+}
+
+namespace {
+
+/// Knows how many timers wait.
+struct counted_timers final : kclxx::shard_service_wrapper {
+  using shard_service_wrapper::shard_service_wrapper;
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override {
+    const auto own = std::make_shared<timer_id>();
+    *own =
+        shard_service_wrapper::start_timer(delay, period, [this, own, call = std::move(function)] {
+          waiting.erase(*own);
+          call();
+        });
+    waiting.insert(*own);
+    most = std::max(most, waiting.size());
+    return *own;
+  }
+  void cancel_timer(timer_id timer) override {
+    waiting.erase(timer);
+    shard_service_wrapper::cancel_timer(timer);
+  }
+  std::set<timer_id> waiting{};
+  std::size_t most = 0;
+};
+
+}  // namespace
+
+TEST_CASE("retries on an idle shard leave no timers behind", "[processing][completion]") {
+  // Each attempt arms a timer for the report of a stuck handler, and its retry an earlier one.
+  std::vector<completion> held;
+  std::optional<kclxx::shard_context> context;
+  std::shared_ptr<counted_timers> timers;
+  const auto inner = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); },
+                                     {.attempts = 0, .initial_backoff = 10ms, .max_backoff = 10ms},
+                                     {.stuck_after = 1h});
+  test_daemon daemon({[&](const kclxx::shard_context& shard) {
+                        auto fields = shard.to_fields();
+                        timers = std::make_shared<counted_timers>(fields.service);
+                        fields.service = timers;
+                        context.emplace(fields);
+                        return inner(*context);
+                      },
+                      kclxx::checkpoint_mode::manual},
+                     prompt());
+  daemon.initialize().deliver({"1"});
+  for (int i = 0; i < 100; ++i) {
+    CAPTURE(i, daemon);
+    REQUIRE(held.size() == 1);
+    held.front().fail("again");
+    held.clear();
+    daemon.advance(0ms).advance(10ms);
+  }
+  CHECK(timers->most <= 2);
 }
 
 TEST_CASE("a wait for completions that only the test could report is refused",

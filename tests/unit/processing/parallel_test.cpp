@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with handlers that return: order, failures, the window and the endings, in the test
-// kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads. "A.3" is the list
-// of tests in the issue on processing.
+// kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -178,7 +177,6 @@ TEST_CASE(
   CHECK(daemon.persisted() == sequence_position("33"));
 }
 
-// A.3, 4
 TEST_CASE(
     "the first, the last and the only record can fail side by side, and those of an aggregate",
     "[processing][parallel]") {
@@ -220,7 +218,6 @@ TEST_CASE(
   CHECK(parked == bad);
 }
 
-// A.3, 1
 TEST_CASE("flood: whatever share of the records fails for good, the shard moves",
           "[processing][parallel]") {
   const int percent = GENERATE(5, 50, 100);
@@ -381,7 +378,6 @@ TEST_CASE("a handler that is fenced on an idle shard ends the processing without
   CHECK(daemon.exit_status() == kclxx::exit_status::ok);
 }
 
-// A.3, 2
 TEST_CASE("lease lost with a full window: the counters are back at 0", "[processing][parallel]") {
   kclxx::window_monitor monitor;
   test_daemon daemon(kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
@@ -399,7 +395,6 @@ TEST_CASE("lease lost with a full window: the counters are back at 0", "[process
   CHECK(daemon.checkpoints().empty());
 }
 
-// A.3, 2
 TEST_CASE(
     "end of input while a callback waits for room: it returns, and the window is gone with "
     "the processor",
@@ -427,7 +422,6 @@ TEST_CASE(
   CHECK(monitor.states().empty());
 }
 
-// A.3, 3
 TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
   int calls = 0;
   test_daemon daemon(kclxx::parallel(
@@ -449,7 +443,6 @@ TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
   CHECK(daemon.now() - time == 60s);
 }
 
-// A.3, 6
 TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before it is complete",
           "[processing][parallel]") {
   strings events;
@@ -504,6 +497,21 @@ TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoint
   CHECK(logged(daemon,
                "shutdown: records that are not complete after 3000 ms: 1, from 2/0 on; they will "
                "be delivered again"));
+}
+
+TEST_CASE("shutdown_requested waits without limit for the longest drain_timeout",
+          "[processing][parallel]") {
+  int failures = 0;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record&) {
+                           if (failures++ < 100) throw std::runtime_error("no");
+                         },
+                         {.attempts = 0}, {.drain_timeout = std::chrono::milliseconds::max()}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}});
+  daemon.request_shutdown();
+  CHECK(daemon.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("a checkpoint of the watermark costs at most one line for each interval",
