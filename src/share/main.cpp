@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include "share/identity.hpp"
 #include "share/meeting_place.hpp"
 #include "share/resident.hpp"
+#include "share/wait.hpp"
 
 namespace {
 
@@ -24,6 +26,8 @@ using kclxx::sharing::process_identity;
 
 constexpr int usage_error = 2;
 constexpr int cannot_start = 127;  // as a shell's
+/// Its own: --resident-gone PROCESS NAME, of a resident and its meeting place.
+constexpr char resident_gone_option[] = "--resident-gone";
 
 constexpr char usage[] =
     "usage: kclxx-share PROGRAM [ARGUMENT...]\n"
@@ -67,13 +71,30 @@ void let_go() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
-/// Returns the status to leave with, or -1 with the reason why the shard cannot be shared.
-int share(const program& what, failure& why) {
+[[noreturn]] void wait_for_shard(const resident& of, const meeting_place& place) {
+  char process[16];
+  std::snprintf(process, sizeof process, "%ld", static_cast<long>(of.process()));
+  const char* const arguments[]{"kclxx-share", resident_gone_option, process, place.name(),
+                                nullptr};
+  wait_for_end(of.connection(), arguments, environ);
+}
+
+/// The resident that had accepted the shard is gone.
+int leave_without_resident(const char* process, const char* name) {
+  failure why;
+  const meeting_place place(name, why);
+  wait_for_exit(static_cast<pid_t>(std::strtol(process, nullptr, 10)));
+  if (!why.is_set()) place.remove_if_dead();
+  return static_cast<int>(kclxx::exit_status::resident_gone);
+}
+
+/// Serves the shard to its end. Returns with the reason when it cannot be shared.
+void share(const program& what, failure& why) {
   process_identity daemon;
   if (!find_daemon(daemon)) why.set("the process that started it cannot be seen in /proc");
   if (!is_pipe_or_socket(STDIN_FILENO)) why.set("stdin is neither a pipe nor a socket");
   if (!why.is_set() && has_hung_up(STDIN_FILENO)) why.set("the daemon is gone");
-  if (why.is_set()) return -1;
+  if (why.is_set()) return;
   const meeting_place place(daemon, hash_of(what, environ), why);
   // A resident may be killed between two steps; then there is another one, or room for one.
   for (int attempt = 0; attempt < 3 && !why.is_set(); ++attempt) {
@@ -87,22 +108,17 @@ int share(const program& what, failure& why) {
     const resident::answer answer = process.offer_shard(daemon, environ, why);
     if (answer == resident::answer::accepted) {
       let_go();
-      const int status = process.wait_for_end();
-      if (status != -1) return status;
+      wait_for_shard(process, place);
     }
-    if (answer != resident::answer::refused) {
-      process.wait_for_exit();
+    if (answer == resident::answer::none) {
+      wait_for_exit(process.process());
       place.remove_if_dead();
-    }
-    if (answer == resident::answer::accepted) {
-      return static_cast<int>(kclxx::exit_status::resident_gone);
-    }
-    if (answer == resident::answer::none && is_first) {
-      why.set("the program ended before it took the shard over; it has to call kclxx::run");
+      if (is_first) {
+        why.set("the program ended before it took the shard over; it has to call kclxx::run");
+      }
     }
   }
   why.set("three residents ended before they took the shard over");
-  return -1;
 }
 
 }  // namespace
@@ -116,6 +132,10 @@ int main(int count, char** arguments) {
     ::dprintf(STDOUT_FILENO, "kclxx-share %s\n", kclxx::version);
     return 0;
   }
+  outlive_signals();
+  if (count == 4 && std::strcmp(arguments[1], resident_gone_option) == 0) {
+    return leave_without_resident(arguments[2], arguments[3]);
+  }
   char** command = arguments + (count > 1 && std::strcmp(arguments[1], "--") == 0 ? 2 : 1);
   if (command - arguments >= count || **command == '-') {
     ::dprintf(STDERR_FILENO, "%s", usage);
@@ -126,10 +146,8 @@ int main(int count, char** arguments) {
     ::dprintf(STDERR_FILENO, "kclxx-share: there is no program %s\n", *command);
     return cannot_start;
   }
-  outlive_signals();
   failure why;
-  const int status = share(what, why);
-  if (status != -1) return status;
+  share(what, why);
   ::dprintf(STDERR_FILENO, "kclxx-share warning: %s; %s serves this shard alone\n", why.text,
             *command);
   become(what, environ);

@@ -80,6 +80,15 @@ meeting_place::meeting_place(const sharing::process_identity& daemon, std::uint6
   std::snprintf(
       name_, sizeof name_, "%llu-%llu-%016llx", static_cast<unsigned long long>(daemon.id),
       static_cast<unsigned long long>(daemon.start), static_cast<unsigned long long>(hash));
+  open_folder(why);
+}
+
+meeting_place::meeting_place(const char* name, failure& why) {
+  std::snprintf(name_, sizeof name_, "%s", name);
+  open_folder(why);
+}
+
+void meeting_place::open_folder(failure& why) {
   char path[PATH_MAX];
   write_folder_name(path);
   if (::mkdir(path, 0700) == -1 && errno != EEXIST) {

@@ -22,6 +22,8 @@ class meeting_place {
  public:
   /// Makes the folder where it is missing. Errors: `why`.
   meeting_place(const sharing::process_identity& daemon, std::uint64_t hash, failure& why);
+  /// The one that another process of this environment has found.
+  meeting_place(const char* name, failure& why);
 
   [[nodiscard]] int folder() const { return folder_.get(); }
   [[nodiscard]] const char* name() const { return name_; }
@@ -41,7 +43,7 @@ class meeting_place {
   void remove_if_dead() const;
 
  private:
-  bool make_address(const char* name) const;
+  void open_folder(failure& why);
   [[nodiscard]] io::descriptor connect_to(const char* name, failure& why) const;
   void sweep() const;
 

@@ -160,19 +160,12 @@ resident::answer resident::offer_shard(const sharing::process_identity& daemon, 
   return answer::accepted;
 }
 
-int resident::wait_for_end() const {
-  sharing::reply_message reply;
-  const ssize_t size = receive(connection_.get(), reply);
-  if (!is_readable(reply, size) || reply.header.kind != message_kind::ended) return -1;
-  return reply.status;
-}
-
-void resident::wait_for_exit() const {
-  if (process_ == -1) return;
-  const io::descriptor watched(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
+void wait_for_exit(pid_t process) {
+  if (process == -1) return;
+  const io::descriptor watched(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   pollfd ended{watched.get(), POLLIN, 0};
   if (watched.is_open()) ::poll(&ended, 1, 1000);
-  ::waitpid(process_, nullptr, WNOHANG);  // it may be a child of this process
+  ::waitpid(process, nullptr, WNOHANG);  // it may be a child of this process
 }
 
 }  // namespace kclxx::share

@@ -28,15 +28,16 @@ class resident {
   /// may take long.
   answer offer_shard(const sharing::process_identity& daemon, char** environment, failure& why);
 
-  /// Waits until the shard has ended. Returns the status to leave with; -1: the resident is gone.
-  [[nodiscard]] int wait_for_end() const;
-
-  /// One that has gone may still be on its way: until it has closed its socket, for a second.
-  void wait_for_exit() const;
+  [[nodiscard]] int connection() const { return connection_.get(); }
+  /// -1: it is not known.
+  [[nodiscard]] pid_t process() const { return process_; }
 
  private:
   io::descriptor connection_;
-  pid_t process_ = -1;  // if it is known
+  pid_t process_ = -1;
 };
+
+/// A resident that has gone may still be on its way: until it has closed its socket, for a second.
+void wait_for_exit(pid_t process);
 
 }  // namespace kclxx::share

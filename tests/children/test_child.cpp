@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -115,6 +116,9 @@ class obedient : public kclxx::record_processor {
       throw 42;
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
+    } else if (what == "return late") {
+      while (!std::filesystem::exists(std::getenv("LATE"))) std::this_thread::sleep_for(1ms);
+      note("returned");
     } else if (what == "wait for stop") {
       note("waits");
       while (!context_.stop_token().stop_requested()) std::this_thread::sleep_for(1ms);

@@ -334,6 +334,19 @@ TEST_CASE("log lines lead to the shard's stderr, prints to that of the oldest sh
   }
 }
 
+#ifndef KCLXX_IS_SANITIZED
+TEST_CASE("a launcher that waits has given back what it does not need", "[sharing]") {
+  const machine host;
+  const launched first = host.initialized("a");
+  const launched second = host.initialized("b");
+  // Its arguments and environment, the stack of one call, and the thread's structure.
+  for (const launched* one : {&first, &second}) {
+    CHECK(comes_true([&] { return (*one)->own_kib() <= 32; }));
+    must_be_served(**one);
+  }
+}
+#endif
+
 #ifdef KCLXX_SHARED_CACHE
 TEST_CASE("what main loads before run is there for all shards, and loaded once", "[sharing]") {
   const machine host;

@@ -262,6 +262,10 @@ std::size_t scripted_daemon::resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmRSS:");
 }
 
+std::size_t scripted_daemon::own_kib() const {
+  return status_value("/proc/" + std::to_string(pid_), "RssAnon:");
+}
+
 std::size_t scripted_daemon::wake_ups() const {
   std::size_t sum = 0;
   const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";

@@ -74,6 +74,8 @@ class scripted_daemon {
   /// kill -9, of the child alone.
   void kill();
   [[nodiscard]] std::size_t resident_kib() const;
+  /// Of it what no file backs.
+  [[nodiscard]] std::size_t own_kib() const;
   /// How often the child's threads have waited so far.
   [[nodiscard]] std::size_t wake_ups() const;
 

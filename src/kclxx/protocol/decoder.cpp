@@ -237,7 +237,7 @@ decltype(message::body) walk::decode_shutdown() {
 /// Room for more than this line, lest each slightly longer one allocates again.
 simdjson::error_code make_room(ondemand::parser& parser, std::size_t size) {
   if (parser.capacity() >= size) return simdjson::SUCCESS;
-  return parser.allocate(std::bit_ceil(std::max(size, std::size_t{4096})), parser.max_depth());
+  return parser.allocate(std::bit_ceil(std::max(size, std::size_t{512})), parser.max_depth());
 }
 
 }  // namespace
