@@ -289,6 +289,27 @@ TEST_CASE("all shards of a daemon are served by one process, each with its own n
   CHECK(first->rest().find_first_not_of('\n') == std::string::npos);
 }
 
+TEST_CASE("settings come from each launcher's environment", "[sharing]") {
+  const machine host;
+  fs::create_directory(host / "metrics");
+  const words plain;
+  const words special{"KCLXX_LOG=json", "KCLXX_METRICS_DIR=" + (host / "metrics").string()};
+  const bool is_first_special = GENERATE(false, true);
+  const words command{child, "manual"};
+  const launched first = host.initialized("a", command, is_first_special ? special : plain);
+  const launched second = host.initialized("b", command, is_first_special ? plain : special);
+  for (const launched* one : {&first, &second}) {
+    (*one)->send(R"({"action":"ping"})");
+    (*one)->expect_status("ping");
+  }
+  scripted_daemon& with = is_first_special ? *first : *second;
+  scripted_daemon& without = is_first_special ? *second : *first;
+  CHECK(contains(with.await_stderr("the daemon sent an action"), R"("level":"warning")"));
+  CHECK_FALSE(contains(without.await_stderr("the daemon sent an action"), R"("level")"));
+  CHECK(comes_true(
+      [&] { return fs::exists(host / "metrics/kclxx.unknown.shardId-000000000007.prom"); }));
+}
+
 TEST_CASE("64 launchers at once start one resident", "[sharing]") {
   const machine host;
   std::vector<launched> all;

@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <kclxx/log.hpp>
 
+#include "base/environment.hpp"
+#include "observability/journal.hpp"
+
 namespace kclxx::observability {
 
 /// The options with what the environment says. A bad value changes nothing, and is described in
 /// `problems`.
-log_options with_environment(log_options options, std::vector<std::string>& problems);
+log_options with_environment(log_options options, const detail::environment& variables,
+                             std::vector<std::string>& problems);
+
+/// Writes messages as the options alone demand.
+/// Thread safety: all functions from any thread.
+class log_output {
+ public:
+  log_output(log_options options, int descriptor);
+  void write(const log_entry& entry) const noexcept;
+
+ private:
+  void write_or_throw(const log_entry& entry) const;
+
+  log_options options_;
+  int descriptor_;
+  std::optional<journal> journal_;
+};
 
 }  // namespace kclxx::observability

@@ -77,7 +77,9 @@ class metrics_outputs::state {
     std::unique_lock lock(mutex_);
     is_ending_ = true;
     changed_.notify_one();
-    return ended_.wait_until(lock, deadline, [this] { return has_ended_; });
+    // After a session has ended its descriptor may be another's.
+    is_abandoned_ = !ended_.wait_until(lock, deadline, [this] { return has_ended_; });
+    return !is_abandoned_;
   }
 
   void abandon() {
@@ -131,7 +133,7 @@ class metrics_outputs::state {
         write_log_(log_level::info, summary_line(before, current, time));
       });
     }
-    if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
+    if (!is_abandoned_ && cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
       cloudwatch_.take(now);
       output(lock, reported_, [&](const figures& before, const figures& current) {
         const auto date = std::chrono::system_clock::now();

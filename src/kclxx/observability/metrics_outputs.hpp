@@ -30,7 +30,8 @@ class metrics_outputs {
   metrics_outputs& operator=(const metrics_outputs&) = delete;
 
   void record(const event_source& source, const shard_event& event);
-  /// Writes everything a last time. False when a file system did not let it end in time.
+  /// Writes everything a last time. False when a file system did not let it end in time; nothing
+  /// is written to the descriptor then any more.
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -2,7 +2,6 @@
 #include "observability/observation.hpp"
 
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -59,15 +58,15 @@ namespace {
 
 constexpr const char* seconds_form = " is not a number of seconds from 0 to 86400: it is ignored";
 
-void read_seconds(const char* name, std::chrono::milliseconds& into,
-                  std::vector<std::string>& problems) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it here
-  if (value == nullptr || *value == '\0') return;
-  const std::string_view text(value);
+void read_seconds(const char* name, const detail::environment& variables,
+                  std::chrono::milliseconds& into, std::vector<std::string>& problems) {
+  const auto value = variables(name);
+  if (!value) return;
+  const std::string_view text(*value);
   int seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > 86400) {
-    problems.push_back(std::string(name) + "=" + value + seconds_form);
+    problems.push_back(std::string(name) + "=" + *value + seconds_form);
     return;
   }
   into = std::chrono::seconds(seconds);
@@ -75,12 +74,11 @@ void read_seconds(const char* name, std::chrono::milliseconds& into,
 
 }  // namespace
 
-metrics_options with_environment(metrics_options options, std::vector<std::string>& problems) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets it here
-  const char* directory = std::getenv("KCLXX_METRICS_DIR");
-  if (directory != nullptr && *directory != '\0') options.directory = directory;
-  read_seconds("KCLXX_SUMMARY_SECONDS", options.summary_interval, problems);
-  read_seconds("KCLXX_CLOUDWATCH_SECONDS", options.cloudwatch_interval, problems);
+metrics_options with_environment(metrics_options options, const detail::environment& variables,
+                                 std::vector<std::string>& problems) {
+  if (auto directory = variables("KCLXX_METRICS_DIR")) options.directory = std::move(*directory);
+  read_seconds("KCLXX_SUMMARY_SECONDS", variables, options.summary_interval, problems);
+  read_seconds("KCLXX_CLOUDWATCH_SECONDS", variables, options.cloudwatch_interval, problems);
   return options;
 }
 

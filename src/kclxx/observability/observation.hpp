@@ -12,6 +12,7 @@
 #include <kclxx/observer.hpp>
 #include <kclxx/run_options.hpp>
 
+#include "base/environment.hpp"
 #include "observability/metrics_outputs.hpp"
 #include "observability/observer_queue.hpp"
 
@@ -50,6 +51,7 @@ class observation {
 
 /// The options with what the environment says. A bad value changes nothing, and is described in
 /// `problems`.
-metrics_options with_environment(metrics_options options, std::vector<std::string>& problems);
+metrics_options with_environment(metrics_options options, const detail::environment& variables,
+                                 std::vector<std::string>& problems);
 
 }  // namespace kclxx::observability

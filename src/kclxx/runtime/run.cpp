@@ -14,6 +14,7 @@
 #include <kclxx/run.hpp>
 #include <kclxx/serve.hpp>
 
+#include "base/environment.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "observability/log_writer.hpp"
@@ -25,12 +26,6 @@
 namespace kclxx {
 
 namespace {
-
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it here
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
 
 void log(const run_options& options, log_level level, const std::string& text) {
   const log_entry entry{level, {}, text};
@@ -45,16 +40,34 @@ void log_failure(const run_options& options, const std::exception& error) {
   log(options, log_level::error, std::string("cannot serve the daemon: ") + error.what());
 }
 
-exit_status serve(runtime::shard_runtime::configuration with, processor_factory make_processor,
-                  run_options options) {
+using runtime::shard_runtime;
+
+/// The three names, from there.
+shard_context::fields names_in(const detail::environment& variables) {
+  shard_context::fields names;
+  names.stream_name = variables("KCLXX_STREAM_NAME");
+  names.application_name = variables("KCLXX_APPLICATION_NAME");
+  names.worker_id = variables("KCLXX_WORKER_ID");
+  return names;
+}
+
+/// With what the variables say about log and metrics. Errors: std::exception.
+std::shared_ptr<shard_runtime> make_runtime(shard_runtime::configuration with,
+                                            const processor_factory& make_processor,
+                                            run_options options,
+                                            const detail::environment& variables) {
   std::vector<std::string> problems;
-  options.logging = observability::with_environment(options.logging, problems);
-  options.metrics = observability::with_environment(options.metrics, problems);
+  options.logging = observability::with_environment(options.logging, variables, problems);
+  options.metrics = observability::with_environment(options.metrics, variables, problems);
+  auto made = std::make_shared<shard_runtime>(std::move(with), make_processor, options);
+  for (const std::string& problem : problems) made->log(log_level::warning, problem, {});
+  return made;
+}
+
+exit_status serve(shard_runtime::configuration with, const processor_factory& make_processor,
+                  const run_options& options) {
   try {
-    const auto shard = std::make_shared<runtime::shard_runtime>(std::move(with),
-                                                                std::move(make_processor), options);
-    for (const std::string& problem : problems) shard->log(log_level::warning, problem, {});
-    return shard->serve();
+    return make_runtime(std::move(with), make_processor, options, detail::own_environment)->serve();
   } catch (const std::exception& error) {
     log_failure(options, error);
     return exit_status::start_failed;
@@ -67,8 +80,8 @@ class handed_session final : public sharing::shard_session {
   handed_session(const sharing::handed_shard& shard, io::event_loop& loop,
                  std::function<void()> on_stuck, const processor_factory& make_processor,
                  const run_options& options)
-      : runtime_(std::make_shared<runtime::shard_runtime>(
-            configuration(shard, loop, std::move(on_stuck)), make_processor, options)),
+      : runtime_(make_runtime(configuration(shard, loop, std::move(on_stuck)), make_processor,
+                              options, variables_of(shard))),
         options_(options) {}
 
   exit_status serve() override {
@@ -83,24 +96,23 @@ class handed_session final : public sharing::shard_session {
   void end_input() override { runtime_->end_input(); }
 
  private:
-  static runtime::shard_runtime::configuration configuration(const sharing::handed_shard& shard,
-                                                             io::event_loop& loop,
-                                                             std::function<void()> on_stuck) {
-    shard_context::fields names;
-    names.stream_name = shard.variable("KCLXX_STREAM_NAME");
-    names.application_name = shard.variable("KCLXX_APPLICATION_NAME");
-    names.worker_id = shard.variable("KCLXX_WORKER_ID");
+  static detail::environment variables_of(const sharing::handed_shard& shard) {
+    return [&shard](const char* name) { return shard.variable(name); };
+  }
+  static shard_runtime::configuration configuration(const sharing::handed_shard& shard,
+                                                    io::event_loop& loop,
+                                                    std::function<void()> on_stuck) {
     io::enlarge_pipe(shard.input.get());
     return {.input = shard.input.get(),
             .output = shard.output.get(),
             .log = shard.error.get(),
             .input_is_file = io::is_file(shard.input.get()),
-            .names = std::move(names),
+            .names = names_in(variables_of(shard)),
             .loop = &loop,
             .on_stuck = std::move(on_stuck)};
   }
 
-  std::shared_ptr<runtime::shard_runtime> runtime_;
+  std::shared_ptr<shard_runtime> runtime_;
   const run_options& options_;
 };
 
@@ -133,7 +145,7 @@ exit_status serve(const transport& over, processor_factory make_processor,
   names.worker_id = over.worker_id;
   return serve(
       {over.input, over.output, over.log, io::is_file(over.input), std::move(names), nullptr},
-      std::move(make_processor), options);
+      make_processor, options);
 }
 
 int run(processor_factory make_processor, const run_options& options) {
@@ -154,14 +166,10 @@ int run(processor_factory make_processor, const run_options& options) {
     log_failure(options, error);
     return static_cast<int>(exit_status::start_failed);
   }
-  shard_context::fields names;
-  names.stream_name = environment("KCLXX_STREAM_NAME");
-  names.application_name = environment("KCLXX_APPLICATION_NAME");
-  names.worker_id = environment("KCLXX_WORKER_ID");
-  return static_cast<int>(
-      serve({stdio->input(), stdio->output(), STDERR_FILENO, stdio->input_is_file(),
-             std::move(names), [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
-            std::move(make_processor), options));
+  return static_cast<int>(serve({stdio->input(), stdio->output(), STDERR_FILENO,
+                                 stdio->input_is_file(), names_in(detail::own_environment),
+                                 [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
+                                make_processor, options));
 }
 
 }  // namespace kclxx

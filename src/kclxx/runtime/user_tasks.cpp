@@ -6,13 +6,16 @@
 #include <utility>
 
 #include "io/signals.hpp"
+#include "observability/log_writer.hpp"
 
 namespace kclxx::runtime {
 
 user_tasks::user_tasks(const run_options& options, int log_descriptor)
     : level_(options.logging.level),
-      lines_(std::make_shared<log_thread>(log_descriptor,
-                                          log_writer(options.logging, log_descriptor))),
+      lines_(std::make_shared<log_thread>(
+          log_descriptor, [output = std::make_shared<const observability::log_output>(
+                               options.logging, log_descriptor)](
+                              const log_entry& entry) { output->write(entry); })),
       log_(lines_) {
   if (!options.log) return;
   log_ = std::make_shared<log_thread>(

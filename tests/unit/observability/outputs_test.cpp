@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What writes on threads of its own: the queue of the observers, and the built-in outputs.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -323,21 +327,48 @@ TEST_CASE("the summary comes at its interval and at the end", "[observability][o
 
 TEST_CASE("the environment switches the outputs on, and bad values are described",
           "[observability][outputs]") {
-  ::setenv("KCLXX_METRICS_DIR", "/var/lib/metrics", 1);
-  ::setenv("KCLXX_SUMMARY_SECONDS", "60", 1);
-  ::setenv("KCLXX_CLOUDWATCH_SECONDS", "a minute", 1);
+  const std::map<std::string, std::string> variables{{"KCLXX_METRICS_DIR", "/var/lib/metrics"},
+                                                     {"KCLXX_SUMMARY_SECONDS", "60"},
+                                                     {"KCLXX_CLOUDWATCH_SECONDS", "a minute"}};
+  const auto look_up = [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
   std::vector<std::string> problems;
-  const metrics_options options = with_environment({}, problems);
-  ::unsetenv("KCLXX_METRICS_DIR");
-  ::unsetenv("KCLXX_SUMMARY_SECONDS");
-  ::unsetenv("KCLXX_CLOUDWATCH_SECONDS");
+  const metrics_options options = with_environment({}, look_up, problems);
   CHECK(options.directory == "/var/lib/metrics");
   CHECK(options.summary_interval == 60s);
   CHECK(options.cloudwatch_interval == 0s);
   CHECK(problems == std::vector<std::string>{
                         "KCLXX_CLOUDWATCH_SECONDS=a minute is not a number of seconds from 0 to "
                         "86400: it is ignored"});
-  CHECK(with_environment({}, problems).directory.empty());
+  const auto nothing = [](const char*) { return std::nullopt; };
+  CHECK(with_environment({}, nothing, problems).directory.empty());
+}
+
+TEST_CASE("nothing is written to the descriptor after an end that a file system held up",
+          "[observability][outputs]") {
+  const temporary_folder folder;
+  const fs::path file = folder.path() / "kclxx.billing.shardId-3.prom";
+  const fs::path temporary = file.string() + '.' + std::to_string(::getpid());
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  {
+    kept_log log;
+    metrics_outputs outputs({.directory = folder.path().string(), .cloudwatch_interval = 1h},
+                            log.writer(), ends[1]);
+    outputs.record(source(), lease_gained{});
+    CHECK(comes_true([&] { return fs::exists(file); }));
+    // Nobody opens its other end.
+    REQUIRE(::mkfifo(temporary.c_str(), 0600) == 0);
+    CHECK_FALSE(outputs.finish(clock::now() + 50ms));
+    const int reader = ::open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CHECK(outputs.finish(in_time()));
+    ::close(reader);
+  }
+  char byte = 0;
+  CHECK(::read(ends[0], &byte, 1) == -1);
+  for (const int end : ends) ::close(end);
 }
 
 TEST_CASE("nothing is made when nobody watches", "[observability][outputs]") {
