@@ -107,7 +107,10 @@ class machine {
                                const words& environment = {}) const {
     command.insert(command.begin(), KCLXX_SHARE);
     words all{"TMPDIR=" + path_.string(),
-              "XDG_RUNTIME_DIR=", "RUNTIME_DIRECTORY=", "JOURNAL=" + (path_ / "journal").string(),
+              "XDG_RUNTIME_DIR=",
+              "RUNTIME_DIRECTORY=",
+              "JOURNAL=" + (path_ / "journal").string(),
+              "LATE=" + (path_ / "late").string(),
               "KCLXX_STREAM_NAME=" + stream};
     all.insert(all.begin(), environment.begin(), environment.end());
     return std::make_unique<scripted_daemon>(command,
@@ -421,6 +424,29 @@ TEST_CASE("a stuck callback ends its shard's session after the grace time, and n
   must_be_served(*second);
   const launched third = host.initialized("c", command);
   CHECK(host.process_of("c") == host.process_of("a"));
+}
+
+TEST_CASE("a callback that returns after its shard's end leaves the other shards alone",
+          "[sharing][P57]") {
+  const machine host;
+  const words command{child, "manual", "short_grace"};
+  const launched first = host.initialized("a", command);
+  const pid_t resident = host.process_of("a");
+  const std::size_t threads = threads_of(resident);
+  const std::size_t descriptors = descriptors_of(resident);
+  const launched second = host.initialized("b", command);
+  second->records({"return late"});
+  second->close_input();
+  CHECK(second->wait_exit() == 13);
+  // Its descriptors have the numbers of those that were closed.
+  const launched third = host.initialized("c", command);
+  std::ofstream(host / "late") << "";
+  CHECK(comes_true([&] { return contains(host.journal(), " returned"); }));
+  must_be_served(*third);
+  must_be_served(*host.initialized("d", command));
+  CHECK(comes_true(
+      [&] { return threads_of(resident) == threads && descriptors_of(resident) == descriptors; }));
+  must_be_served(*first);
 }
 
 TEST_CASE("a launcher that is killed ends its shard's session as the end of the input does",

@@ -142,8 +142,9 @@ reactor::reactor(int input, bool is_file, std::size_t timers, handlers on, event
   for (std::size_t i = 0; i < timers; ++i) state_->timers.emplace_back(state_->context);
 }
 
+// Once the loop was left, the input may be closed, and its number another's.
 reactor::~reactor() {
-  if (state_->own) leave_loop();  // a shared loop was left on its thread
+  if (!state_->has_left_loop) leave_loop();
 }
 
 void reactor::run() { state_->context.run(); }

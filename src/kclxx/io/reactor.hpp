@@ -40,7 +40,8 @@ class reactor {
   /// Its own loop: serves until stop().
   void run();
   void stop();
-  /// A shared loop, on its thread: no handler is called from now on.
+  /// On the loop's thread, or after its own run(): no handler is called from now on, and the input
+  /// is left alone.
   void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
   void arm(std::size_t which, std::chrono::milliseconds after);

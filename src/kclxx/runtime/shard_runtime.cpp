@@ -53,6 +53,8 @@ exit_status shard_runtime::serve() {
   const auto end_loop = [this](std::thread* thread) {
     reactor_.stop();
     thread->join();
+    // A callback that is stuck keeps this object longer than the input is open.
+    reactor_.leave_loop();
     const bool is_drained = session_.tasks.drain_lines(clock::now() + last_lines);
     // Its owner may close the descriptor now.
     if (!is_drained || !with_.leave_process) session_.tasks.abandon_lines();

@@ -14,7 +14,10 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
@@ -124,6 +127,47 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
   CHECK(eventually([&] { return count_of("/proc/self/task") == threads_before; }));
   CHECK(eventually([&] { return count_of("/proc/self/fd") == descriptors_before; }));
 }
+
+#ifndef KCLXX_IS_SANITIZED  // a sanitizer has an epoll_ctl of its own
+
+namespace {
+std::atomic<int> watches_ended = 0;
+}
+
+/// In place of the system's, for the event loop.
+extern "C" int epoll_ctl(int loop, int operation, int descriptor, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_DEL) ++watches_ended;
+  return static_cast<int>(::syscall(SYS_epoll_ctl, loop, operation, descriptor, event));
+}
+
+TEST_CASE("a callback that returns after its session was abandoned leaves the input alone",
+          "[serve][P57]") {
+  std::thread([] {}).join();
+  const auto threads_before = count_of("/proc/self/task");
+  std::atomic<int> handled = 0;
+  std::promise<void> release;
+  {
+    run_options options = manual_and_at_once();
+    options.grace_time = 100ms;
+    served_shard shard(
+        [&](const shard_context& context) {
+          return std::make_unique<careful>(context, handled, release.get_future());
+        },
+        options);
+    shard.initialize("shard");
+    shard.records({"stuck"}, 1);
+    shard.close();
+    CHECK(shard.status() == exit_status::callback_stuck);
+  }
+  // The number of the input may be another file's from here on.
+  const int ended_by_serve = watches_ended;
+  release.set_value();
+  CHECK(eventually([&] { return count_of("/proc/self/task") == threads_before; }));
+  CHECK(ended_by_serve > 0);
+  CHECK(watches_ended == ended_by_serve);
+}
+
+#endif
 
 namespace {
 
