@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <poll.h>
 #include <sched.h>
 #include <spawn.h>
@@ -36,6 +37,8 @@ struct affinity {
   ~affinity() { sched_setaffinity(0, sizeof set, &set); }
   cpu_set_t set{};
 };
+
+std::string about(pid_t process) { return "/proc/" + std::to_string(process); }
 
 std::string contents(int fd) {
   std::string text;
@@ -153,7 +156,7 @@ void child::wait_until_idle() const {
     const std::size_t state = line.rfind(") ");  // after the name
     return state != std::string::npos && line[state + 2] == 'S';
   };
-  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  const std::string tasks = about(pid_) + "/task";
   for (int still = 0; still < 20; ++still) {
     std::this_thread::sleep_for(10ms);
     for (const auto& task : std::filesystem::directory_iterator(tasks)) {
@@ -162,22 +165,54 @@ void child::wait_until_idle() const {
   }
 }
 
-double child::cpu_seconds() const {
-  clockid_t clock{};
-  if (const int error = ::clock_getcpuclockid(pid_, &clock); error != 0) {
-    throw std::system_error(error, std::generic_category(), "clock_getcpuclockid");
+std::vector<pid_t> child::processes() const {
+  std::vector<pid_t> all{pid_};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const auto& task : std::filesystem::directory_iterator(about(all[i]) + "/task")) {
+      std::ifstream children(task.path() / "children");
+      for (pid_t one = 0; children >> one;) all.push_back(one);
+    }
   }
-  timespec time{};
-  check(::clock_gettime(clock, &time), "clock_gettime");
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  return all;
+}
+
+double child::cpu_seconds() const {
+  double sum = 0;
+  for (const pid_t one : processes()) {
+    clockid_t clock{};
+    if (const int error = ::clock_getcpuclockid(one, &clock); error != 0) {
+      throw std::system_error(error, std::generic_category(), "clock_getcpuclockid");
+    }
+    timespec time{};
+    check(::clock_gettime(clock, &time), "clock_gettime");
+    sum += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+  return sum;
 }
 
 std::size_t child::memory(std::string_view field) const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(field)) return std::stoul(line.substr(field.size() + 1)) * 1024;
+  std::size_t sum = 0;
+  for (const pid_t one : processes()) {
+    std::ifstream status(about(one) + "/status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with(field)) continue;
+    if (!status) throw std::runtime_error("/proc has no " + std::string(field) + " for the child");
+    sum += std::stoul(line.substr(field.size() + 1)) * 1024;
   }
-  throw std::runtime_error("/proc has no " + std::string(field) + " for the child");
+  return sum;
+}
+
+std::size_t child::threads() const { return entries("/task"); }
+
+std::size_t child::descriptors() const { return entries("/fd"); }
+
+std::size_t child::entries(const char* folder) const {
+  using std::filesystem::directory_iterator;
+  std::ptrdiff_t sum = 0;
+  for (const pid_t one : processes()) {
+    sum += std::distance(directory_iterator(about(one) + folder), directory_iterator());
+  }
+  return static_cast<std::size_t>(sum);
 }
 
 child::ending child::wait() {

@@ -35,12 +35,20 @@ class child {
   /// Lifetime: the view ends with the next call.
   std::string_view read_line();
 
-  /// User and system time of all its threads, in seconds.
+  /// Its process, and those that run which it has started: what kclxx-share starts counts, too.
+  [[nodiscard]] std::vector<pid_t> processes() const;
+
+  /// User and system time of all threads of its processes, in seconds.
   [[nodiscard]] double cpu_seconds() const;
 
-  /// In bytes; `field` is VmRSS (now), RssAnon (of it, what no file backs) or VmHWM (the most so
-  /// far). Not ru_maxrss: that one begins with the size of the process which started the child.
+  /// Of its processes, in bytes; `field` is VmRSS (now), RssAnon (of it, what no file backs) or
+  /// VmHWM (the most so far). Not ru_maxrss: that one begins with the size of the process which
+  /// started the child.
   [[nodiscard]] std::size_t memory(std::string_view field) const;
+
+  /// Of its processes.
+  [[nodiscard]] std::size_t threads() const;
+  [[nodiscard]] std::size_t descriptors() const;
 
   struct ending {
     int status;    ///< -1 when a signal ended it
@@ -52,6 +60,7 @@ class child {
 
  private:
   void wait_until_read();
+  [[nodiscard]] std::size_t entries(const char* folder) const;
   [[noreturn]] void fail(const std::string& what);
 
   pid_t pid_ = -1;

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     if (job.driver_cpu) bench::pin(*job.driver_cpu);
     const auto measure = job.starts > 0    ? bench::measure_starts
+                         : job.shards > 0  ? bench::measure_shards
                          : job.batches > 0 ? bench::play_batches
                                            : bench::measure_batches;
     const auto result = measure(job, command);

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
+#include <exception>
+#include <memory>
 #include <regex>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <thread>
 
 #include "batch_line.hpp"
@@ -58,12 +62,15 @@ duty parse_duty(const std::string& name) {
 /// What a processor reports at its end that it has decoded must be what it was sent.
 void check_decoded(const job& what, const std::string& errors, std::uint64_t sent) {
   if (what.has_to != duty::decode) return;
-  std::smatch match;
-  if (!std::regex_search(errors, match, std::regex("(^|\n)([0-9]+) bytes\n"))) {
+  static const std::regex report("(^|\n)([0-9]+) bytes(?=\n)");
+  std::sregex_iterator match(errors.begin(), errors.end(), report);
+  if (match == std::sregex_iterator()) {
     throw std::runtime_error("the child did not report what it decoded");
   }
-  if (match[2] != std::to_string(sent)) {
-    throw std::runtime_error("the child decoded " + match[2].str() + " bytes of " +
+  std::uint64_t decoded = 0;  // the shards of one process report all at the same stderr
+  for (; match != std::sregex_iterator(); ++match) decoded += std::stoull((*match)[2]);
+  if (decoded != sent) {
+    throw std::runtime_error("the child decoded " + std::to_string(decoded) + " bytes of " +
                              std::to_string(sent));
   }
 }
@@ -121,6 +128,56 @@ std::size_t settle(child& client, lockstep& daemon, const job& what, std::uint64
   return client.memory("VmRSS");
 }
 
+/// A shard, and what its thread found out.
+struct shard {
+  shard(const job& what, const std::vector<std::string>& command)
+      : client(command, what.child_cpu), work(client, what) {}
+  void run(double time) {
+    try {
+      trips = work.run(time);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  }
+
+  child client;
+  batches work;
+  std::vector<double> trips;
+  std::string failure;
+};
+using shards = std::vector<std::unique_ptr<shard>>;
+
+json held_by(const shards& all) {
+  std::size_t own = 0;
+  std::size_t resident = 0;
+  std::size_t threads = 0;
+  std::size_t descriptors = 0;
+  for (const auto& one : all) {
+    own += one->client.memory("RssAnon");
+    resident += one->client.memory("VmRSS");
+    threads += one->client.threads();
+    descriptors += one->client.descriptors();
+  }
+  return {{"own_bytes", own},
+          {"resident_bytes", resident},
+          {"threads", threads},
+          {"descriptors", descriptors}};
+}
+
+double cpu_seconds_of(const shards& all) {
+  double sum = 0;
+  for (const auto& one : all) sum += one->client.cpu_seconds();
+  return sum;
+}
+
+/// Three for each child, and what the driver has itself.
+void allow_descriptors() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 job job::parse(const std::string& text) {
@@ -137,6 +194,10 @@ job job::parse(const std::string& text) {
       to.write_size = value;
     else if (key == "starts")
       to.starts = value;
+    else if (key == "first_starts")
+      to.first_starts = value;
+    else if (key == "shards")
+      to.shards = value;
     else if (key == "batches")
       to.batches = value;
     else if (key == "has_to")
@@ -216,6 +277,8 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
   std::vector<std::size_t> idle;
   std::vector<std::size_t> own;  // without the files that all processes share
   for (std::size_t i = 0; i < what.starts; ++i) {
+    // Shards with another environment have another process.
+    if (what.first_starts) ::setenv("SIDE_BY_SIDE_START", std::to_string(i).c_str(), 1);
     const auto begin = clock::now();
     child client(command, what.child_cpu);
     lockstep daemon(client, what.write_size);
@@ -234,6 +297,53 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
           {"life_cpu_seconds", cpu[cpu.size() / 2]},
           {"idle_bytes", idle[idle.size() / 2]},
           {"own_bytes", own[own.size() / 2]}};
+}
+
+json measure_shards(const job& what, const std::vector<std::string>& command) {
+  allow_descriptors();
+  shards all;
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < what.shards; ++i) {
+    const auto begin = clock::now();
+    all.push_back(std::make_unique<shard>(what, command));
+    all.back()->work.daemon().exchange("initialize", initialize);
+    starts.push_back(seconds(clock::now() - begin));
+  }
+  json result;
+  result["shards"] = what.shards;
+  if (starts.size() > 1) starts.erase(starts.begin());  // the first starts the process of all
+  result["start_us"] = percentiles(starts);
+  result["idle"] = held_by(all);
+
+  const double cpu = cpu_seconds_of(all);
+  const auto begin = clock::now();
+  {
+    std::vector<std::jthread> daemons;
+    daemons.reserve(all.size());
+    for (const auto& one : all) {
+      daemons.emplace_back([&one, time = what.seconds] { one->run(time); });
+    }
+  }
+  result["seconds"] = seconds(clock::now() - begin);
+  result["cpu_seconds"] = cpu_seconds_of(all) - cpu;
+  result["busy"] = held_by(all);
+
+  std::vector<double> trips;
+  std::string errors;
+  std::uint64_t payload = 0;
+  for (const auto& one : all) {
+    if (!one->failure.empty()) throw std::runtime_error(one->failure);
+    trips.insert(trips.end(), one->trips.begin(), one->trips.end());
+    payload += one->work.sent() * one->work.line().payload();
+    one->work.daemon().exchange("leaseLost", lease_lost);
+    errors += one->client.wait().errors;
+  }
+  check_decoded(what, errors, payload);
+  result["batches"] = trips.size();
+  result["records"] = trips.size() * what.records;
+  result["bytes"] = payload;
+  result["round_trip_us"] = percentiles(std::move(trips));
+  return result;
 }
 
 }  // namespace bench

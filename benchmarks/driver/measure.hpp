@@ -24,6 +24,8 @@ struct job {
   double seconds = 1;             ///< of round trips that count; before them a third as many do not
   std::size_t write_size = 8192;  ///< bytes a write
   std::size_t starts = 0;         ///< if not 0: start the client so often, and measure nothing else
+  bool first_starts = false;      ///< each start is the first one of its kind to kclxx-share
+  std::size_t shards = 0;         ///< if not 0: start so many clients, and drive them at once
   std::size_t batches = 0;        ///< if not 0: send so many in steady writes, and measure nothing
   duty has_to = duty::decode;
   double settle_seconds = 0;  ///< then small batches for so long, and the memory again
@@ -40,6 +42,10 @@ nlohmann::json measure_batches(const job& what, const std::vector<std::string>& 
 /// A fixed dialogue for those that count what a client does (benchmarks/cost): a write follows when
 /// the client has read the one before, so each of its reads has the same bytes in every run.
 nlohmann::json play_batches(const job& what, const std::vector<std::string>& command);
+
+/// One client for each shard, and a thread of the driver: what starting them takes, what they hold
+/// before the first batch and after the last, and lockstep batches of all at once.
+nlohmann::json measure_shards(const job& what, const std::vector<std::string>& command);
 
 /// From before the process exists until it has answered initialize.
 nlohmann::json measure_starts(const job& what, const std::vector<std::string>& command);

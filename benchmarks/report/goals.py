@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from run import FLOORS
-from workloads import CPU_BATCH, CPU_GB, IDLE, P50, PAYLOAD, PEAK_LINE, RATE, SETTLED, START
+from workloads import (CPU_BATCH, CPU_GB, IDLE, OWN_SHARD, P50, PAYLOAD, PEAK_LINE, RATE, SETTLED, SHARD_START,
+                       START)
 
 US = "kclxx"
-NOT_OTHERS = (US, "kclxx-waited", "kclxx-each", "kclxx-static", "print_records", *FLOORS)
+SHARED = "kclxx-shared"
+NOT_OTHERS = (US, SHARED, "kclxx-waited", "kclxx-each", "kclxx-static", "print_records", *FLOORS)
 
 
 class NotMeasured(Exception):
@@ -52,9 +54,12 @@ def to_client(workload, figure, client):
     return lambda summaries: value(workload, figure)(summaries) / _figure(summaries, workload, client, figure, "value")
 
 
-def each_to_loop(workload, figure):
-    return lambda summaries: _figure(summaries, workload, "kclxx-each", figure, "value") / value(workload, figure)(
-        summaries)
+def to_us(workload, figure, client):
+    return lambda summaries: _figure(summaries, workload, client, figure, "value") / value(workload, figure)(summaries)
+
+
+def more_than_us(workload, figure, client):
+    return lambda summaries: _figure(summaries, workload, client, figure, "value") - value(workload, figure)(summaries)
 
 
 def to_best_other(workload, figure):
@@ -73,7 +78,7 @@ def given_back(summaries):
 GOALS = [
     Goal("A: records/s ÷ the floor's", 0.5, to_floor("A", RATE), at_least=True),
     Goal("A: records/s ÷ the Rust client's", 3, to_client("A", RATE, "rust"), at_least=True),
-    Goal("A1: CPU time of each() ÷ that of a loop over the batch", 1.1, each_to_loop("A1", CPU_GB)),
+    Goal("A1: CPU time of each() ÷ that of a loop over the batch", 1.1, to_us("A1", CPU_GB, "kclxx-each")),
     Goal("B: CPU time ÷ the floor's", 2.1, to_floor("B", CPU_GB)),
     Goal("B: CPU time ÷ the Rust client's", 0.4, to_client("B", CPU_GB, "rust")),
     Goal("C1: p50 ÷ the floor's", 1.6, to_floor("C1", P50)),
@@ -87,6 +92,10 @@ GOALS = [
     Goal("E: start-up ÷ the floor's", 3, to_floor("E", START)),
     Goal("E: idle memory, MB", 3.5, value("E", IDLE)),
     Goal("E: idle memory of README's sample, MB", 4.1, value("E", IDLE, "print_records")),
+    Goal("C1: p50 with sharing ÷ without", 1.05, to_us("C1", P50, SHARED)),
+    Goal("S: own memory of an idle shard, with sharing ÷ without", 0.25, to_us("S", OWN_SHARD, SHARED)),
+    Goal("S1: the first shard's start, ms more with sharing", 1, more_than_us("S1", START, SHARED)),
+    Goal("S: each further shard's start, ms more with sharing", 1, more_than_us("S", SHARD_START, SHARED)),
 ]
 
 

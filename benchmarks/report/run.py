@@ -15,7 +15,7 @@ JVM_DRIVER = ROOT / "build/bench/jvm/command"
 FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"
-UNWAITED = ("kclxx", "kclxx-each", "kclxx-static", "print_records", FLOOR_UNWAITED)
+UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", "kclxx-static", "print_records", FLOOR_UNWAITED)
 # What the driver does not ask of them (benchmarks/driver/measure.hpp).
 HAS_TO = {FLOOR: "checkpoint", FLOOR_UNWAITED: "checkpoint", "answer-only": "answer"}
 FLOORS = tuple(HAS_TO)

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "batch_line.hpp"
+#include "child.hpp"
 #include "measure.hpp"
 #include "support/catch.hpp"
 
@@ -127,6 +128,29 @@ TEST_CASE("starts are counted, each with a process of its own", "[bench]") {
   REQUIRE(result.at("starts") == 3);
   REQUIRE(result.at("own_bytes") > 0);
   REQUIRE(result.at("idle_bytes") >= result.at("own_bytes"));
+}
+
+TEST_CASE("shards are driven at once, and every byte of each must be decoded", "[bench]") {
+  const job three = small(R"(,"shards":3)");
+  const json result = bench::measure_shards(three, client(at_last_record, "echo 150 bytes >&2"));
+  REQUIRE(result.at("batches") == 15);
+  REQUIRE(result.at("records") == 45);
+  REQUIRE(result.at("bytes") == 450);
+  REQUIRE(result.at("idle").at("threads") >= 3);
+  REQUIRE(result.at("idle").at("descriptors") >= 9);
+  REQUIRE(result.at("busy").at("own_bytes") > 0);
+  REQUIRE_THROWS_WITH(bench::measure_shards(three, client(at_last_record, "echo 149 bytes >&2")),
+                      "the child decoded 447 bytes of 450");
+  REQUIRE_THROWS_WITH(bench::measure_shards(three, client("")),
+                      "the child did not checkpoint a batch");
+}
+
+TEST_CASE("a client's figures include those of the processes that it has started", "[bench]") {
+  bench::child one({"/bin/sh", "-c", "sleep 60 & echo started; wait"}, std::nullopt);
+  REQUIRE(one.read_line() == "started");
+  REQUIRE(one.processes().size() == 2);
+  REQUIRE(one.threads() == 2);
+  REQUIRE(one.descriptors() >= 6);
 }
 
 TEST_CASE("a job with an unknown key or duty is refused", "[bench]") {
