@@ -106,15 +106,18 @@ class machine {
   [[nodiscard]] launched start(const std::string& stream, words command = {child, "manual"},
                                const words& environment = {}) const {
     command.insert(command.begin(), KCLXX_SHARE);
-    words all{"TMPDIR=" + path_.string(),
-              "XDG_RUNTIME_DIR=",
-              "RUNTIME_DIRECTORY=",
-              "JOURNAL=" + (path_ / "journal").string(),
-              "LATE=" + (path_ / "late").string(),
-              "KCLXX_STREAM_NAME=" + stream};
+    words all = environment_of(stream);
     all.insert(all.begin(), environment.begin(), environment.end());
     return std::make_unique<scripted_daemon>(command,
                                              scripted_daemon::start_options{"", std::move(all)});
+  }
+  [[nodiscard]] words environment_of(const std::string& stream) const {
+    return {"TMPDIR=" + path_.string(),
+            "XDG_RUNTIME_DIR=",
+            "RUNTIME_DIRECTORY=",
+            "JOURNAL=" + (path_ / "journal").string(),
+            "LATE=" + (path_ / "late").string(),
+            "KCLXX_STREAM_NAME=" + stream};
   }
   [[nodiscard]] launched initialized(const std::string& stream, words command = {child, "manual"},
                                      const words& environment = {}) const {
@@ -149,6 +152,29 @@ class machine {
   fs::path path_;
 };
 
+/// What a process holds.
+class footprint {
+ public:
+  explicit footprint(pid_t process)
+      : process_(process), threads_(threads_of(process)), descriptors_(descriptors_of(process)) {}
+  /// That it holds it again, soon. A callback that does not return keeps a thread, and what wakes
+  /// it.
+  void must_come_back(std::size_t stuck = 0) const {
+    const bool came_back = comes_true([&] {
+      const std::size_t now = descriptors_of(process_);
+      return threads_of(process_) == threads_ + stuck && now >= descriptors_ &&
+             now <= descriptors_ + stuck * descriptors_of_stuck;
+    });
+    CAPTURE(stuck, threads_, threads_of(process_), descriptors_, descriptors_of(process_));
+    CHECK(came_back);
+  }
+
+ private:
+  pid_t process_;
+  std::size_t threads_;
+  std::size_t descriptors_;
+};
+
 /// That the shard is served, to its end.
 void must_be_served(scripted_daemon& shard) {
   shard.records({"a"}, 10);
@@ -175,11 +201,16 @@ sockaddr_un address_of(const fs::path& path) {
   return address;
 }
 
-/// What a resident would listen with.
-descriptor listen_at(const fs::path& path) {
+descriptor bind_at(const fs::path& path) {
   const sockaddr_un address = address_of(path);
   descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return socket;
+}
+
+/// What a resident would listen with.
+descriptor listen_at(const fs::path& path) {
+  descriptor socket = bind_at(path);
   REQUIRE(::listen(socket.get(), 16) == 0);
   return socket;
 }
@@ -258,6 +289,15 @@ shard_message own_message() {
   shard_message message;
   message.daemon = this_process();
   return message;
+}
+
+/// The path of a socket whose resident was killed, with nothing there.
+fs::path socket_of_killed_resident(const machine& host) {
+  const launched only = host.initialized("a");
+  fs::path path = host.socket();
+  ::kill(host.process_of("a"), SIGKILL);
+  CHECK(only->wait_exit() == resident_gone);
+  return path;
 }
 
 struct pipes {
@@ -431,9 +471,7 @@ TEST_CASE("a callback that returns after its shard's end leaves the other shards
   const machine host;
   const words command{child, "manual", "short_grace"};
   const launched first = host.initialized("a", command);
-  const pid_t resident = host.process_of("a");
-  const std::size_t threads = threads_of(resident);
-  const std::size_t descriptors = descriptors_of(resident);
+  const footprint before(host.process_of("a"));
   const launched second = host.initialized("b", command);
   second->records({"return late"});
   second->close_input();
@@ -444,8 +482,7 @@ TEST_CASE("a callback that returns after its shard's end leaves the other shards
   CHECK(comes_true([&] { return contains(host.journal(), " returned"); }));
   must_be_served(*third);
   must_be_served(*host.initialized("d", command));
-  CHECK(comes_true(
-      [&] { return threads_of(resident) == threads && descriptors_of(resident) == descriptors; }));
+  before.must_come_back();
   must_be_served(*first);
 }
 
@@ -453,9 +490,7 @@ TEST_CASE("a launcher that is killed ends its shard's session as the end of the 
           "[sharing]") {
   const machine host;
   const launched first = host.initialized("a");
-  const pid_t resident = host.process_of("a");
-  const std::size_t threads = threads_of(resident);
-  const std::size_t descriptors = descriptors_of(resident);
+  const footprint before(host.process_of("a"));
   const launched second = host.initialized("b");
   SECTION("in a callback") {
     second->records({"wait for stop"});
@@ -469,8 +504,7 @@ TEST_CASE("a launcher that is killed ends its shard's session as the end of the 
     second->kill();
   }
   second->await_end_of_stderr();
-  CHECK(comes_true(
-      [&] { return threads_of(resident) == threads && descriptors_of(resident) == descriptors; }));
+  before.must_come_back();
   must_be_served(*first);
 }
 
@@ -559,11 +593,7 @@ TEST_CASE(
     // The shell starts the launcher and waits for it.
     words command{"/bin/sh", "-c", "\"$0\" \"$@\"; exit $?", KCLXX_SHARE, child, "manual"};
     second = std::make_unique<scripted_daemon>(
-        command, scripted_daemon::start_options{
-                     "",
-                     {"TMPDIR=" + (host / "").parent_path().string(), "XDG_RUNTIME_DIR=",
-                      "RUNTIME_DIRECTORY=", "JOURNAL=" + (host / "journal").string(),
-                      "KCLXX_STREAM_NAME=b"}});
+        command, scripted_daemon::start_options{"", host.environment_of("b")});
     start(*second);
   }
   CHECK(host.process_of("a") != host.process_of("b"));
@@ -640,8 +670,8 @@ TEST_CASE("a file on stdin is read by a process of its own", "[sharing][P58]") {
   const machine host;
   std::ofstream(host / "dialogue.jsonl") << R"({"action":"initialize","shardId":"s"})"
                                          << "\n";
-  scripted_daemon one({KCLXX_SHARE, child}, {(host / "dialogue.jsonl").string(),
-                                             {"TMPDIR=" + (host / "").parent_path().string()}});
+  scripted_daemon one({KCLXX_SHARE, child},
+                      {(host / "dialogue.jsonl").string(), host.environment_of("a")});
   one.expect_status("initialize");
   CHECK(one.wait_exit() == 0);
   CHECK(contains(one.stderr_so_far(), "stdin is neither a pipe nor a socket"));
@@ -660,16 +690,14 @@ TEST_CASE("a socket that is another's is not used, and not removed by the reside
   const launched first = host.initialized("a");
   const fs::path path = host.socket();
   fs::remove(path);
+  const descriptor thief = listen_at(path);
+  const launched second = host.start("b");
   SECTION("by a process that answers something else") {
-    const descriptor thief = listen_at(path);
-    const launched second = host.start("b");
     const descriptor connection = accept_at(thief);
     REQUIRE(::send(connection.get(), "220 mail ready", 14, 0) == 14);
     must_be_served_alone(*second, "something else than a resident answers");
   }
   SECTION("by a resident of another version") {
-    const descriptor thief = listen_at(path);
-    const launched second = host.start("b");
     const descriptor connection = accept_at(thief);
     reply_message reply;
     reply.header.version = 2;
@@ -678,8 +706,6 @@ TEST_CASE("a socket that is another's is not used, and not removed by the reside
     must_be_served_alone(*second, "the resident has version 2 of the hand-over");
   }
   SECTION("by a process that ends each connection") {
-    const descriptor thief = listen_at(path);
-    const launched second = host.start("b");
     std::thread accepting([&] {
       for (int i = 0; i < 6; ++i) {
         descriptor(::accept4(thief.get(), nullptr, nullptr, SOCK_CLOEXEC)).close();
@@ -696,35 +722,22 @@ TEST_CASE(
     "a resident that is killed at any step of the hand-over is replaced, or its launcher leaves",
     "[sharing]") {
   const machine host;
-  // The name, as a resident that is killed leaves it.
-  launched first = host.initialized("a");
-  const fs::path path = host.socket();
-  ::kill(host.process_of("a"), SIGKILL);
-  CHECK(first->wait_exit() == resident_gone);
-  first.reset();
-
+  const fs::path path = socket_of_killed_resident(host);
   descriptor resident = listen_at(path);
   const launched one = host.start("b");
   descriptor connection;
-  SECTION("before it accepts") {
-    std::this_thread::sleep_for(50ms);  // whether or not the launcher has connected by now
-    resident.close();
-    start(*one);
-    must_be_served(*one);
-  }
-  SECTION("after it has accepted") {
-    connection = accept_at(resident);
-    resident.close();
-    connection.close();
-    start(*one);
-    must_be_served(*one);
-  }
-  SECTION("after it has received the descriptors") {
-    connection = accept_at(resident);
-    {
-      const handed_shard shard = receive_at(connection);
-      resident.close();
+  SECTION("before it has answered") {
+    std::optional<handed_shard> shard;
+    SECTION("before it accepts") {
+      std::this_thread::sleep_for(50ms);  // whether or not the launcher has connected by now
     }
+    SECTION("after it has accepted") { connection = accept_at(resident); }
+    SECTION("after it has received the descriptors") {
+      connection = accept_at(resident);
+      shard = receive_at(connection);
+    }
+    resident.close();
+    shard.reset();
     connection.close();
     start(*one);
     must_be_served(*one);
@@ -770,67 +783,52 @@ TEST_CASE(
 TEST_CASE("a launcher that is killed at any step leaves nothing in the resident", "[sharing]") {
   const machine host;
   const launched first = host.initialized("a");
-  const pid_t resident = host.process_of("a");
-  const std::size_t threads = threads_of(resident);
-  const std::size_t descriptors = descriptors_of(resident);
+  const footprint before(host.process_of("a"));
   pipes shard;
   descriptor launcher = connect_to(host.socket());
+  const auto offer = [&](const shard_message& message, const std::vector<int>& fds) {
+    send_packet(launcher, bytes_of(message), fds);
+    return reply_at(launcher).value();
+  };
   SECTION("after it has connected") {}
   SECTION("after it has sent something else") { send_packet(launcher, "hello", {}); }
   SECTION("after it has sent half a message") {
     send_packet(launcher, bytes_of(own_message()).substr(0, 20), shard.to_pass());
   }
-  SECTION("after it has sent no descriptors") {
-    send_packet(launcher, bytes_of(own_message()), {});
-    CHECK(reply_at(launcher)->header.kind == message_kind::refused);
-  }
-  SECTION("after it has sent too few descriptors") {
-    send_packet(launcher, bytes_of(own_message()), {shard.ends[0][0]});
-    CHECK(reply_at(launcher)->header.kind == message_kind::refused);
-  }
-  SECTION("after it has sent too many descriptors") {
-    auto many = shard.to_pass();
-    many.insert(many.end(), many.begin(), many.end());
-    send_packet(launcher, bytes_of(own_message()), many);
-    CHECK(reply_at(launcher)->header.kind == message_kind::refused);
+  SECTION("after it has sent no, too few or too many descriptors") {
+    const std::size_t count = GENERATE(0U, 1U, 6U);
+    const std::vector<int> fds(count, shard.ends[0][0]);
+    CHECK(offer(own_message(), fds).header.kind == message_kind::refused);
   }
   SECTION("after it has sent another version's message") {
     shard_message other = own_message();
     other.header.version = 2;
-    send_packet(launcher, bytes_of(other), shard.to_pass());
-    const auto reply = reply_at(launcher);
-    REQUIRE(reply);
-    CHECK(reply->header.kind == message_kind::refused);
-    CHECK(contains(reply->reason, "version 2"));
+    const reply_message reply = offer(other, shard.to_pass());
+    CHECK(reply.header.kind == message_kind::refused);
+    CHECK(contains(reply.reason, "version 2"));
   }
   SECTION("after it has sent another daemon's message") {
     shard_message other = own_message();
     other.daemon.start += 1;
-    send_packet(launcher, bytes_of(other), shard.to_pass());
-    CHECK(contains(reply_at(launcher)->reason, "another daemon"));
+    CHECK(contains(offer(other, shard.to_pass()).reason, "another daemon"));
   }
   SECTION("after it has sent the message") {
     send_packet(launcher, bytes_of(own_message()), shard.to_pass());
   }
   SECTION("after it has read the answer") {
-    send_packet(launcher, bytes_of(own_message()), shard.to_pass());
-    const auto reply = reply_at(launcher);
-    REQUIRE(reply);
-    CHECK(reply->header.kind == message_kind::accepted);
-    CHECK(reply->process == resident);
+    const reply_message reply = offer(own_message(), shard.to_pass());
+    CHECK(reply.header.kind == message_kind::accepted);
+    CHECK(reply.process == host.process_of("a"));
   }
   SECTION("after its shard has ended") {
-    send_packet(launcher, bytes_of(own_message()), shard.to_pass());
-    CHECK(reply_at(launcher)->header.kind == message_kind::accepted);
+    CHECK(offer(own_message(), shard.to_pass()).header.kind == message_kind::accepted);
     shard.close();
-    const auto reply = reply_at(launcher);
-    REQUIRE(reply);
-    CHECK(reply->header.kind == message_kind::ended);
-    CHECK(reply->status == 0);
+    const reply_message reply = reply_at(launcher).value();
+    CHECK(reply.header.kind == message_kind::ended);
+    CHECK(reply.status == 0);
   }
   launcher.close();
-  CHECK(comes_true(
-      [&] { return threads_of(resident) == threads && descriptors_of(resident) == descriptors; }));
+  before.must_come_back();
   must_be_served(*host.initialized("b"));
   must_be_served(*first);
 }
@@ -895,14 +893,9 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed", "[s
 TEST_CASE("a launcher that is killed while it makes the socket leaves room for the next",
           "[sharing]") {
   const machine host;
-  launched first = host.initialized("a");
-  const fs::path path = host.socket();
-  ::kill(host.process_of("a"), SIGKILL);
-  CHECK(first->wait_exit() == resident_gone);
+  const fs::path path = socket_of_killed_resident(host);
   SECTION("after bind") {
-    const sockaddr_un address = address_of(path);
-    const descriptor bound(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    REQUIRE(::bind(bound.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    const descriptor bound = bind_at(path);
     must_be_served(*host.initialized("b"));
   }
   SECTION("after listen") {
@@ -942,14 +935,8 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
     must_be_served_alone(*host.start("a"), "belongs to the user 65534");
   }
   SECTION("another user's resident is refused") {
-    launched first = host.initialized("a");
-    const fs::path path = host.socket();
-    ::kill(host.process_of("a"), SIGKILL);
-    CHECK(first->wait_exit() == resident_gone);
-    const sockaddr_un address = address_of(path);
-    const descriptor listening(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    REQUIRE(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-            0);
+    const fs::path path = socket_of_killed_resident(host);
+    const descriptor listening = bind_at(path);
     REQUIRE(::seteuid(other) == 0);
     const int listens = ::listen(listening.get(), 16);
     REQUIRE(::seteuid(0) == 0);
@@ -1128,9 +1115,7 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
   // The first report of ThreadSanitizer ends the resident, and so all statuses differ.
   const words environment{"TSAN_OPTIONS=halt_on_error=1"};
   const launched first = host.initialized("first", command, environment);
-  const pid_t resident = host.process_of("first");
-  const std::size_t threads_before = threads_of(resident);
-  const std::size_t descriptors_before = descriptors_of(resident);
+  const footprint before(host.process_of("first"));
 
   std::vector<launched> all;
   std::vector<int> statuses(shards);
@@ -1168,13 +1153,6 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
   CHECK(failures == std::vector<std::string>(shards));
   CHECK(statuses == expected);
   CHECK(host.started().size() == 1);
-  // A callback that does not return keeps its thread, and what wakes it.
-  const bool came_back = comes_true([&] {
-    return threads_of(resident) == threads_before + stuck &&
-           descriptors_of(resident) <= descriptors_before + stuck * descriptors_of_stuck;
-  });
-  CAPTURE(threads_before, threads_of(resident), descriptors_before, descriptors_of(resident),
-          stuck);
-  CHECK(came_back);
+  before.must_come_back(stuck);
   must_be_served(*first);
 }
