@@ -105,6 +105,10 @@ void share(const program& what, failure& why) {
     resident process = is_first ? resident(what, daemon, place, found, environ, why)
                                 : resident(std::move(found.connection));
     found.listening.close();
+    if (why.is_set()) {
+      place.remove_if_dead();
+      break;
+    }
     const resident::answer answer = process.offer_shard(daemon, environ, why);
     if (answer == resident::answer::accepted) {
       let_go();

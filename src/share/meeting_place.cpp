@@ -145,6 +145,7 @@ meeting_place::found meeting_place::connect_or_listen(failure& why) const {
       ::fstatat(folder(), name_, &file, AT_SYMLINK_NOFOLLOW) == -1 ||
       ::listen(socket.get(), backlog) == -1) {
     why.set("the resident's socket cannot be made: %s", std::strerror(errno));
+    ::unlinkat(folder(), name_, 0);
     return result;
   }
   result.inode = file.st_ino;

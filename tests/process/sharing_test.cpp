@@ -906,6 +906,21 @@ TEST_CASE("a launcher that is killed while it makes the socket leaves room for t
   CHECK(host.sockets() == 1);
 }
 
+#ifndef KCLXX_IS_SANITIZED  // a sanitizer has descriptors of its own
+TEST_CASE("a launcher that cannot start the resident leaves no socket", "[sharing]") {
+  const machine host;
+  // Enough for the socket that listens, and not for one to the resident.
+  scripted_daemon one({"/bin/sh", "-c", "ulimit -n 6; exec \"$0\" \"$@\"", KCLXX_SHARE, "/bin/cat"},
+                      {"", host.environment_of("a")});
+  one.send("hello");
+  one.expect("hello");
+  one.close_input();
+  CHECK(one.wait_exit() == 0);
+  CHECK(contains(one.stderr_so_far(), "no socket for the resident: Too many open files"));
+  CHECK(host.sockets() == 0);
+}
+#endif
+
 TEST_CASE("files of daemons that are gone are removed, unless somebody listens there",
           "[sharing]") {
   const machine host;
