@@ -308,6 +308,7 @@ void processing_run::end_life() {
       case 1:
         log_.note([] { return std::string("the lease is lost"); });
         daemon_->lose_lease();
+        check_empty_window();
         break;
       case 2:
         log_.note([] { return std::string("a shutdown is requested"); });
@@ -340,6 +341,17 @@ void processing_run::start_next() {
     throw violation("window: that of a child is left");
   }
   check();
+}
+
+/// Of a living child that has lost its lease; those of children that were killed precede it.
+void processing_run::check_empty_window() {
+  const auto states = options_.monitor.states();
+  if (!is_alive() || states.size() <= killed_) return;
+  const window_state& last = states.back();
+  if (last.records > 0 || last.bytes > 0 || last.window_records > 0 || last.oldest) {
+    throw violation("window: " + std::to_string(last.window_records) +
+                    " records are left when the lease is lost");
+  }
 }
 
 /// The last child: without faults.

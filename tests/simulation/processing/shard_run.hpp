@@ -56,6 +56,7 @@ class processing_run {
   void deliver();
   void end_life();
   void start_next();
+  void check_empty_window();
   void finish();
   [[nodiscard]] bool is_alive() const;
   void check();
