@@ -86,8 +86,9 @@ class KCLXX_EXPORT checkpointer {
   /// persist it. Retryable errors are retried until one of the two is certain.
   ///
   /// The handler is never called inside async_checkpoint or under a lock. A thread of the session
-  /// runs handlers, one at a time. It may do so while a callback runs: lock what both use. A handler should be short, and does not wait for a checkpoint. In the test kit
-  /// handlers run on the test's thread, between callbacks and while a callback waits.
+  /// runs handlers, one at a time. It may do so while a callback runs: lock what both use. A
+  /// handler should be short, and does not wait for a checkpoint. In the test kit handlers run on
+  /// the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Without a handler, an error
   /// that the daemon reports and a target that is refused are logged.

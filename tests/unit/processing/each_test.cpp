@@ -213,11 +213,11 @@ TEST_CASE("an empty KCLXX_PARKING_DIR counts as unset", "[processing][park]") {
 
 TEST_CASE("each parked record has its line, however many there are", "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler), {.attempts = 1,
-                                                .exhausted = exhausted::park,
-                                                .lot = make_lot(),
-                                                .flood = {.window = 0}}),
-                       prompt());
+  testing::daemon with(
+      each(
+          std::ref(handler),
+          {.attempts = 1, .exhausted = exhausted::park, .lot = make_lot(), .flood = {.window = 0}}),
+      prompt());
   with.initialize().deliver(records_with_bad(50, 100));
   INFO(with);
   const auto entries = with.log();
