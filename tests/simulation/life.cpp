@@ -35,6 +35,34 @@ void life::find_choices() {
   may(!is_in_user_code_ && shard_timers_.next_due(), event::shard_timer_fires, 10);
 }
 
+meetings& life::met() {
+  static meetings all(
+      {"the JVM dies", "the worker stops", "the lease is stolen",
+       "another application takes the store", "the child is killed", "shutdownRequested",
+       "an unknown action", "a damaged line", "a checkpoint is refused", "a callback throws",
+       "a timer throws", "a checkpoint handler throws"},
+      {"no user code runs", "in initialize", "in process_records", "in lease_lost",
+       "in shard_ended", "in shutdown_requested", "in a timer", "a checkpoint is unanswered",
+       "a call of checkpoint() waits", "a handler is due", "the lease is lost",
+       "the input has ended", "the processor has given up"});
+  return all;
+}
+
+void life::note(fault what) const {
+  const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
+  if (!is_in_user_code_) {
+    count(0);
+  } else {
+    count(running_ ? 1 + static_cast<std::size_t>(*running_) : 6);
+  }
+  if (unanswered_ > 0) count(7);
+  if ((waiting_ && !waiting_->second) || processor_.waits_elsewhere() > 0) count(8);
+  if (!handlers_.empty()) count(9);
+  if (lease_.is_lost()) count(10);
+  if (input_ended_) count(11);
+  if (processor_.has_given_up()) count(12);
+}
+
 /// Whether it brings the dialogue on. Faults do not, and nor does what can happen at any time.
 bool life::leads_on(const choice& one) const {
   constexpr auto report = static_cast<std::size_t>(session::timer::report);
@@ -74,25 +102,30 @@ void life::perform(event what) {
       return call_something();
     case event::daemon_dies:
       log_.note([] { return std::string("the JVM dies"); });
+      note(fault::daemon_dies);
       daemon_gone_ = true;
       return end_child_input(random_.chance(30));
     case event::worker_stops: {
       log_.note([] { return std::string("the worker stops"); });
+      note(fault::worker_stops);
       daemon_model::daemon_events happened;
       consumer_.close(happened);
       return take(happened);
     }
     case event::lease_is_stolen:
       log_.note([] { return std::string("the lease is stolen"); });
+      note(fault::lease_is_stolen);
       return lease_.lose();
     case event::store_is_taken:
       log_.note([] { return std::string("another application takes the store"); });
+      note(fault::store_is_taken);
       world_.store->take_over();
       return;
     case event::child_reads:
       return child_reads();
     case event::child_killed:
       log_.note([] { return std::string("the child is killed"); });
+      note(fault::child_is_killed);
       was_killed_ = true;
       return child_is_gone();
     case event::daemon_reads:

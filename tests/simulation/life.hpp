@@ -21,6 +21,7 @@
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
 #include "simulation/journal.hpp"
+#include "simulation/meetings.hpp"
 #include "simulation/processor.hpp"
 #include "simulation/random.hpp"
 #include "simulation/world.hpp"
@@ -48,8 +49,12 @@ class life : private driver::host, private processor::surroundings {
   /// To be asked once it is over.
   void check_end();
 
+  /// Of faults with states, over all lives of the process.
+  static meetings& met();
   /// Steps taken, over all; the runner prints them.
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  /// How long it lasted, by its clock.
+  [[nodiscard]] std::chrono::nanoseconds time() const { return now_ - began; }
 
  private:
   enum class event {
@@ -68,6 +73,20 @@ class life : private driver::host, private processor::surroundings {
     handler_runs,
     session_timer_fires,
     shard_timer_fires,
+  };
+  enum class fault : std::size_t {
+    daemon_dies,
+    worker_stops,
+    lease_is_stolen,
+    store_is_taken,
+    child_is_killed,
+    shutdown_is_requested,
+    unknown_action,
+    damaged_line,
+    checkpoint_is_refused,
+    callback_throws,
+    timer_throws,
+    handler_throws,
   };
   struct choice {
     event what;
@@ -135,6 +154,7 @@ class life : private driver::host, private processor::surroundings {
   [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
   [[nodiscard]] std::size_t sent() const override { return delivered_; }
 
+  void note(fault what) const;
   void find_choices();
   void perform(event what);
   [[nodiscard]] bool leads_on(const choice& one) const;
@@ -167,10 +187,12 @@ class life : private driver::host, private processor::surroundings {
   driver::shard_timers shard_timers_;
   shard_context::fields context_;
   std::stop_source stop_;
-  time_point now_{std::chrono::hours(1)};
+  static constexpr time_point began{std::chrono::hours(1)};
+  time_point now_ = began;
   std::array<std::optional<time_point>, session::timer_count> timers_;
   std::optional<session::call> call_;
-  std::vector<choice> possible_;  // reused between steps
+  std::optional<protocol::action_kind> running_;  // the callback
+  std::vector<choice> possible_;                  // reused between steps
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers_;
   std::optional<std::pair<session::waiter_id, std::optional<std::error_code>>> waiting_;
   std::optional<time_point> wait_ends_;

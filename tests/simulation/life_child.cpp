@@ -92,6 +92,7 @@ void life::child_reads() {
   if (with_faults_ && random_.chance(world_.faults.damaged_line)) {
     if (random_.chance(50)) return read_line("\t ");
     to_child_.front() = "not JSON";
+    note(fault::damaged_line);
     was_line_damaged_ = true;
   }
   const std::string line = std::move(to_child_.front());
@@ -132,8 +133,11 @@ void life::run_callback() {
   log_.note(
       [&] { return std::string("  child: ") + protocol::callback_name(what.what) + " begins"; });
   is_in_user_code_ = true;
+  running_ = what.what;
   const auto result =
       driver_.run_callback(std::move(what), checkpointer(context_.service), context_);
+  if (result.thrown && !child_gone_) note(fault::callback_throws);
+  running_.reset();
   is_in_user_code_ = false;
   if (result.thrown) {
     try {
@@ -161,6 +165,7 @@ void life::fire_shard_timer() {
     throw;
   } catch (const std::exception&) {
     failure = std::current_exception();
+    note(fault::timer_throws);
   } catch (const process_is_gone&) {
     is_in_user_code_ = false;
     return;
@@ -179,6 +184,7 @@ void life::run_one_handler() {
   } catch (const violation&) {
     throw;
   } catch (const std::exception&) {
+    note(fault::handler_throws);
     is_failing_ = true;
     if (!driver_.status()) {
       feed([&] { driver_.on_user_code_threw("a checkpoint handler", std::current_exception()); });

@@ -32,6 +32,7 @@ void life::call_something() {
                 std::nullopt);
   }
   if (with_faults_ && random_.chance(faults.unknown_action)) {
+    note(fault::unknown_action);
     return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp",
                 std::nullopt);
   }
@@ -44,6 +45,7 @@ void life::call_something() {
   if (consumer_.can_call(action_kind::shutdown_requested) &&
       ((with_faults_ && random_.chance(faults.shutdown_request)) ||
        (all_delivered && !world_.has_end))) {
+    note(fault::shutdown_is_requested);
     return call(action_kind::shutdown_requested,
                 daemon_model::action_line(action_kind::shutdown_requested), "shutdownRequested",
                 std::nullopt);
@@ -144,6 +146,7 @@ void life::take(const daemon_model::daemon_events& happened) {
 }
 
 void life::take(const daemon_model::answered& answer) {
+  if (answer.error) note(fault::checkpoint_is_refused);
   if (answer.error && !answer.attempted) {
     throw violation("range: " + answer.line);
   }

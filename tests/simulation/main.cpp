@@ -20,14 +20,13 @@ class shard_run {
  public:
   shard_run(std::uint64_t seed, journal& log) : log_(log), random_(seed), shard_(random_) {}
 
-  /// Returns the steps that it took.
-  std::uint64_t run() {
+  run_length run() {
     while (!lives_.empty() || started_ == 0 || !shard_.is_finished()) {
       step(nullptr);
       remove_ended();
     }
     shard_.check_finished();
-    return steps_;
+    return length_;
   }
 
  private:
@@ -68,7 +67,8 @@ class shard_run {
     std::erase_if(lives_, [this](const auto& one) {
       if (!one->is_over()) return false;
       one->check_end();
-      steps_ += one->steps();
+      length_.steps += one->steps();
+      length_.time += one->time();
       return true;
     });
   }
@@ -78,7 +78,7 @@ class shard_run {
   world shard_;
   std::vector<std::unique_ptr<life>> lives_;
   int started_ = 0;
-  std::uint64_t steps_ = 0;
+  run_length length_;
 };
 
 }  // namespace
@@ -87,5 +87,5 @@ int main(int argc, char** argv) {
   return run_seeds(
       argc, argv,
       "Simulates the dialogue: session, daemon, processor, time and faults, from a seed.",
-      [](std::uint64_t seed, journal& log) { return shard_run(seed, log).run(); });
+      [](std::uint64_t seed, journal& log) { return shard_run(seed, log).run(); }, &life::met());
 }

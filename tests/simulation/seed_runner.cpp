@@ -29,6 +29,7 @@ std::string failure_of(const run_of_seed& run, std::uint64_t seed, journal& log)
 
 struct totals {
   std::atomic<std::uint64_t> steps = 0;
+  std::atomic<std::int64_t> seconds = 0;  // simulated
   std::atomic<std::uint64_t> failures = 0;
   std::mutex mutex;
   std::uint64_t first_failed = 0;
@@ -39,7 +40,9 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
   for (std::uint64_t seed = first; seed < end && all.failures < 5; seed += stride) {
     journal silent(false);
     try {
-      all.steps += run(seed, silent);
+      const run_length took = run(seed, silent);
+      all.steps += took.steps;
+      all.seconds += std::chrono::duration_cast<std::chrono::seconds>(took.time).count();
     } catch (const std::exception& error) {
       const std::lock_guard lock(all.mutex);
       if (all.failures++ == 0) all.first_failed = seed;
@@ -50,19 +53,27 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
 
 }  // namespace
 
-int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run) {
+int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
+              const meetings* met) {
   CLI::App app{description};
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
   unsigned jobs = 2;
   bool fresh = false;
   bool replay = false;
+  std::string never_met;
   app.add_option("--runs", runs, "How many seeds, counted up from the first")
       ->capture_default_str();
   auto* first = app.add_option("--seed", seed, "The first seed")->capture_default_str();
   app.add_flag("--fresh", fresh, "Begin with a random seed, which is printed")->excludes(first);
   app.add_option("--jobs", jobs, "Threads")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_flag("--replay", replay, "Run the one seed and print all that happens");
+  if (met != nullptr) {
+    app.add_option("--meetings", never_met,
+                   "Print how often each fault met each state, and fail when a pair never met that "
+                   "is not in this file")
+        ->type_name("FILE");
+  }
   CLI11_PARSE(app, argc, argv);
 
   if (replay) {
@@ -86,7 +97,14 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
               << "\n";
     return EXIT_FAILURE;
   }
-  std::cout << runs << " runs, " << all.steps << " steps, " << took.count() << " s: all fine\n";
+  if (!never_met.empty()) {
+    met->print(std::cout);
+    const auto differences = met->differences(never_met);
+    for (const std::string& one : differences) std::cout << one << "\n";
+    if (!differences.empty()) return EXIT_FAILURE;
+  }
+  std::cout << runs << " runs, " << all.steps << " steps, " << all.seconds / 3600
+            << " simulated hours, " << took.count() << " s: all fine\n";
   return EXIT_SUCCESS;
 }
 

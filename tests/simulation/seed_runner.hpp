@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
 #include "simulation/journal.hpp"
+#include "simulation/meetings.hpp"
 
 namespace kclxx::simulation {
 
-/// What happens from one seed. Returns the steps that it took. Errors: violation.
+/// What one seed took.
+struct run_length {
+  std::uint64_t steps = 0;
+  std::chrono::nanoseconds time{0};  // of the shard's virtual clock
+};
+
+/// What happens from one seed. Errors: violation.
 /// Thread safety: called for different seeds at the same time.
-using run_of_seed = std::function<std::uint64_t(std::uint64_t seed, journal& log)>;
+using run_of_seed = std::function<run_length(std::uint64_t seed, journal& log)>;
 
 /// The main function of a simulation: runs as many seeds as the command line asks for, and prints
-/// which failed.
-int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run);
+/// which failed; with --meetings also which faults met which states.
+int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
+              const meetings* met = nullptr);
 
 }  // namespace kclxx::simulation

@@ -39,7 +39,7 @@ world::world(random_source& random) {
   faults.worker_stop = one_of(random, {0, 0, 1});
   faults.shutdown_request = one_of(random, {0, 5, 30});
   faults.unknown_action = one_of(random, {0, 0, 10});
-  faults.damaged_line = one_of(random, {0, 0, 0, 1});
+  faults.damaged_line = one_of(random, {0, 0, 0, 4});
   faults.callback_throws = one_of(random, {0, 0, 2, 10});
   faults.callback_hangs = one_of(random, {0, 0, 0, 2});
   faults.handler_throws = one_of(random, {0, 0, 0, 5});

@@ -242,13 +242,15 @@ void processing_run::absorb_log() {
 
 bool processing_run::is_alive() const { return !is_killed_ && !daemon_->exit_status(); }
 
-std::uint64_t processing_run::run() {
+run_length processing_run::run() {
+  const auto began = daemon_->now();
+  const auto length = [&] { return run_length{calls_, daemon_->now() - began}; };
   try {
     daemon_->initialize();
     for (int child = 1; child < most_children; ++child) {
       while (is_alive() && !random_.chance(3)) take_step();
       end_life();
-      if (daemon_->persisted() == sequence_position("SHARD_END")) return calls_;
+      if (daemon_->persisted() == sequence_position("SHARD_END")) return length();
       is_calm_ = child + 1 == most_children;
       start_next();
     }
@@ -258,7 +260,7 @@ std::uint64_t processing_run::run() {
   } catch (const std::logic_error& error) {  // the test kit: nothing can continue the dialogue
     throw violation(std::string("stuck: ") + error.what());
   }
-  return calls_;
+  return length();
 }
 
 void processing_run::take_step() {

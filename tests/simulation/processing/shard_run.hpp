@@ -15,6 +15,7 @@
 #include "simulation/journal.hpp"
 #include "simulation/processing/stream.hpp"
 #include "simulation/random.hpp"
+#include "simulation/seed_runner.hpp"
 
 namespace kclxx::simulation {
 
@@ -28,7 +29,7 @@ class processing_run {
   ~processing_run();
 
   /// Returns how often handlers were called. Errors: violation.
-  std::uint64_t run();
+  run_length run();
 
  private:
   enum class form { each, batches, batches_with_position, parallel, completions };
