@@ -1,18 +1,40 @@
-# find_package(kclxx) and pkg-config.
+# find_package(kclxx) and pkg-config. The components are the Debian packages that cmake/Packages.cmake makes of them.
 include(CMakePackageConfigHelpers)
-
-install(TARGETS kclxx kclxx_testing EXPORT kclxxTargets FILE_SET HEADERS)
-if(KCLXX_BUILD_CLI)
-  install(TARGETS kclxx_cli kclxx_share)
-  install(DIRECTORY properties/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kclxx/properties)
-endif()
-if(KCLXX_BUILD_PROMETHEUS)
-  install(TARGETS kclxx_prometheus EXPORT kclxxPrometheusTargets FILE_SET HEADERS)
-  install(EXPORT kclxxPrometheusTargets NAMESPACE kclxx::
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
-endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kclxx)
-install(EXPORT kclxxTargets NAMESPACE kclxx:: DESTINATION ${package_dir})
+
+# A shared library for programs, and what links with it.
+set(library_destinations
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
+install(TARGETS kclxx kclxx_testing EXPORT kclxxTargets ${library_destinations})
+set(exports kclxxTargets)
+set(KCLXX_FIND_SIMDJSON "# A static libkclxx has to be linked with simdjson, which Debian ships as a shared library.
+find_dependency(simdjson 3.0)")
+set(KCLXX_PC_SIMDJSON -lsimdjson)
+if(TARGET kclxx_simdjson)
+  install(TARGETS kclxx_simdjson EXPORT kclxxTargets ${library_destinations})
+  set(KCLXX_FIND_SIMDJSON "")
+  set(KCLXX_PC_SIMDJSON "\${libdir}/libkclxx_simdjson.a")
+endif()
+if(KCLXX_BUILD_SHARED)
+  install(TARGETS kclxx_shared EXPORT kclxxSharedTargets ${library_destinations})
+  list(APPEND exports kclxxSharedTargets)
+endif()
+set(optional_headers PATTERN prometheus.hpp EXCLUDE)
+if(KCLXX_BUILD_PROMETHEUS)
+  install(TARGETS kclxx_prometheus EXPORT kclxxPrometheusTargets ${library_destinations})
+  list(APPEND exports kclxxPrometheusTargets)
+  set(optional_headers "")
+endif()
+foreach(export IN LISTS exports)
+  install(EXPORT ${export} NAMESPACE kclxx:: DESTINATION ${package_dir} COMPONENT development)
+endforeach()
+install(DIRECTORY include/kclxx ${PROJECT_BINARY_DIR}/include/kclxx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT development ${optional_headers})
+
+if(KCLXX_BUILD_CLI)
+  install(TARGETS kclxx_cli kclxx_share RUNTIME COMPONENT tool)
+  install(DIRECTORY properties/ DESTINATION ${CMAKE_INSTALL_DATADIR}/kclxx/properties COMPONENT tool)
+endif()
 
 configure_package_config_file(cmake/kclxxConfig.cmake.in ${PROJECT_BINARY_DIR}/kclxxConfig.cmake
   INSTALL_DESTINATION ${package_dir})
@@ -27,12 +49,19 @@ set(KCLXX_PC_INCLUDEDIR "\${prefix}")
 # Nix and Guix set absolute ones.
 cmake_path(APPEND KCLXX_PC_LIBDIR ${CMAKE_INSTALL_LIBDIR})
 cmake_path(APPEND KCLXX_PC_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
+# With both libraries in a directory -lkclxx would be the shared one, whose internals the test kit does not see.
+get_target_property(type kclxx TYPE)
+if(type STREQUAL "STATIC_LIBRARY")
+  set(KCLXX_PC_LIBRARY "\${libdir}/${CMAKE_STATIC_LIBRARY_PREFIX}kclxx${CMAKE_STATIC_LIBRARY_SUFFIX}")
+else()
+  set(KCLXX_PC_LIBRARY "-L\${libdir} -lkclxx")
+endif()
 foreach(name kclxx kclxx-testing)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
 endforeach()
 
 install(FILES ${PROJECT_BINARY_DIR}/kclxxConfig.cmake ${PROJECT_BINARY_DIR}/kclxxConfigVersion.cmake
-  DESTINATION ${package_dir})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  DESTINATION ${package_dir} COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/kclxx.pc ${PROJECT_BINARY_DIR}/kclxx-testing.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT license)

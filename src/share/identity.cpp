@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "share/identity.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -73,7 +74,8 @@ bool find_program(char** arguments, program& found) {
   const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads
   std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
   for (;;) {
-    const std::string_view folder = folders.substr(0, folders.find(':'));
+    // Not substr, which can throw: this program has no C++ runtime.
+    const std::string_view folder(folders.data(), std::min(folders.find(':'), folders.size()));
     const int size = std::snprintf(candidate, sizeof candidate, "%.*s/%s",
                                    folder.empty() ? 1 : static_cast<int>(folder.size()),
                                    folder.empty() ? "." : folder.data(), name.data());

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, prometheus, shared, subdirectory, pkg_config, samples, other_boost build a program outside
+# Modes: find_package, prometheus, shared, subdirectory, fetch_content, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and shared also build and run a test with
 # the test kit; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
@@ -56,8 +56,9 @@ case $mode in
     must_answer "$work/program/exposed" '1 records, 21 families'
     ;;
   shared)
-    # With an absolute directory, as Nix and Guix have it.
-    install_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib"
+    # With absolute directories, as Nix and Guix have them.
+    install_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
+      -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
     for directory in libdir includedir; do
       found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
       [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
@@ -78,6 +79,13 @@ case $mode in
     ;;
   subdirectory)
     build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$source"
+    must_answer "$work/program/consumer" '1 records'
+    ;;
+  fetch_content)
+    # As of a release: an archive with its hash.
+    (cd "$source" && tar --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .)
+    build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
+      -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)"
     must_answer "$work/program/consumer" '1 records'
     ;;
   pkg_config)
@@ -152,7 +160,7 @@ case $mode in
     if (cd "$work" && kclxx new 'a b') 2>>"$work/log"; then echo 'a name with a blank was taken' && exit 1; fi
     ;;
   missing_dependency)
-    for missing in 'Boost libboost1.81-dev' 'nlohmann_json nlohmann-json3-dev' \
+    for missing in 'Boost libboost-dev' 'nlohmann_json nlohmann-json3-dev' \
       'simdjson libsimdjson-dev' 'CLI11 libcli11-dev' 'Catch2 catch2'; do
       read -r name package <<<"$missing"
       rm -rf "$work/kclxx"
