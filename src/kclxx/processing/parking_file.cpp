@@ -74,7 +74,7 @@ class locked_file {
       const descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (parent.get() < 0 || ::fsync(parent.get()) != 0) raise("cannot synchronize", directory);
     } catch (const std::system_error&) {
-      static_cast<void>(::ftruncate(fd_.get(), size_));
+      [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), size_);
       throw;
     }
   }

@@ -26,8 +26,8 @@ base64_result decode_base64_scalar(char* text, std::size_t size) noexcept;
 /// Undoes what a decoding that failed did: puts the text of that many groups back.
 void restore_base64(char* text, std::size_t groups) noexcept;
 
-/// Decodes 32 characters a step over their own text, and stops before the first step that has a
-/// character outside of the alphabet or that `size` cuts off. Returns the characters taken.
+/// Decodes 32 or 64 characters a step over their own text, and stops before the first step that has
+/// a character outside of the alphabet or that `size` cuts off. Returns the characters taken.
 using base64_blocks = std::size_t (*)(char* text, std::size_t size) noexcept;
 
 /// The one for this processor, or null.

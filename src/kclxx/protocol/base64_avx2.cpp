@@ -106,7 +106,7 @@ base64_blocks vectorized_base64_blocks() noexcept {
 
 }  // namespace kclxx::protocol
 
-#else
+#elif !defined(__aarch64__)  // base64_neon.cpp
 
 namespace kclxx::protocol {
 

@@ -171,7 +171,8 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
 
 // What only one kind of processor has is in a file of its own, beside a version for all.
 bool is_vector_code(std::string_view path, std::string_view header) {
-  return header == "immintrin.h" && path == "src/kclxx/protocol/base64_avx2.cpp";
+  return (header == "immintrin.h" && path == "src/kclxx/protocol/base64_avx2.cpp") ||
+         (header == "arm_neon.h" && path == "src/kclxx/protocol/base64_neon.cpp");
 }
 
 bool begins_with_any(std::string_view text, const names& beginnings) {

@@ -80,6 +80,8 @@ TEST_CASE("this test sees the vectorized decoder where the processor has one",
 #if defined(__x86_64__)
   CHECK((kclxx::protocol::vectorized_base64_blocks() != nullptr) ==
         (__builtin_cpu_supports("avx2") != 0));
+#elif defined(__aarch64__)
+  CHECK(kclxx::protocol::vectorized_base64_blocks() != nullptr);
 #else
   CHECK(kclxx::protocol::vectorized_base64_blocks() == nullptr);
 #endif
@@ -101,7 +103,7 @@ TEST_CASE("both base64 decoders name the same bad character, at every place of a
           "[protocol][base64]") {
   const fenced_pages pages;
   std::mt19937 random(12);
-  for (const std::size_t length : {32U, 64U, 68U, 100U}) {
+  for (const std::size_t length : {32U, 64U, 68U, 100U, 128U, 200U}) {
     const std::string good = random_text(random, length);
     for (std::size_t at = 0; at < length; ++at) {
       for (int byte = 0; byte < 256; ++byte) {
