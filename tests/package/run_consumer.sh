@@ -2,7 +2,7 @@
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
 # Modes: find_package, prometheus, shared, subdirectory, fetch_content, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and shared also build and run a test with
-# the test kit; new builds what "kclxx new" makes; missing_dependency has none.
+# the test kit; debs unpacks the packages; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
 rm -rf "$work" && mkdir -p "$work"
@@ -79,6 +79,29 @@ case $mode in
     ;;
   subdirectory)
     build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$source"
+    must_answer "$work/program/consumer" '1 records'
+    ;;
+  debs)
+    # The Debian packages of this build have all that is installed, each file once. scripts/package makes those
+    # for users, and scripts/nightly installs them in a bare system.
+    (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/debs") >"$work/log" 2>&1
+    declare -A package_of
+    for deb in "$work"/debs/*.deb; do
+      name=$(dpkg-deb -f "$deb" Package)
+      dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' >"$work/$name.files"
+      while read -r file; do
+        [[ -z ${package_of[$file]-} ]] || { echo "$file is in $name and ${package_of[$file]}"; exit 1; }
+        package_of[$file]=$name
+      done <"$work/$name.files"
+      dpkg-deb -x "$deb" "$work/root"
+    done
+    cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
+    while read -r file; do
+      [[ $file == */LICENSE || -e $work/root/usr/local/$file ]] || { echo "in no package: $file"; exit 1; }
+    done < <(cd "$prefix" && find . ! -type d)
+    grep -q 'libkclxx.so.0.1.0$' "$work/libkclxx0.1.files" && grep -q 'bin/kclxx$' "$work/kclxx.files" &&
+      grep -q 'libkclxx.a$' "$work/libkclxx-dev.files" || { echo 'a file is in the wrong package'; exit 1; }
+    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$work/root/usr/local"
     must_answer "$work/program/consumer" '1 records'
     ;;
   fetch_content)

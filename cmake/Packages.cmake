@@ -1,0 +1,87 @@
+# Debian packages: scripts/package, which sets the flags and checks the result, is the way to make them.
+#   libkclxx0.1   the shared library         libkclxx-dev   headers, static libraries, CMake and pkg-config files
+#   kclxx         the tool and kclxx-share
+# What only a package has, its documents above all, is not part of `cmake --install`: EXCLUDE_FROM_ALL.
+if(NOT KCLXX_INSTALL OR NOT KCLXX_BUILD_CLI OR NOT KCLXX_BUILD_SHARED)
+  return()
+endif()
+set(library_package libkclxx${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(package_of_runtime ${library_package})
+set(package_of_development libkclxx-dev)
+set(package_of_tool kclxx)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "kclxx maintainers <maintainers@kclxx.invalid>" CACHE STRING "Maintainer of the packages")
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_COMPONENTS_ALL runtime development tool)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own, the first line of its description
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/deb/staged.cmake)
+set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
+  ${PROJECT_SOURCE_DIR}/packaging/deb/symbols;${PROJECT_SOURCE_DIR}/packaging/deb/triggers)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, shared library
+kclxx is a library for programs that consume an Amazon Kinesis data stream as
+children of the MultiLangDaemon of the Kinesis Client Library.
+
+This package has the shared library.")
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkclxx-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${version}), libsimdjson-dev (>= 3.0)")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "cmake, kclxx, libboost-dev (>= 1.74), pkg-config, prometheus-cpp-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, development files
+kclxx is a library for programs that consume an Amazon Kinesis data stream as
+children of the MultiLangDaemon of the Kinesis Client Library.
+
+This package has the headers, the static library, the test kit, and files for
+CMake and pkg-config.")
+
+set(CPACK_DEBIAN_TOOL_PACKAGE_NAME kclxx)
+set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "default-jre-headless (>= 2:1.17)")
+set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS "libkclxx-dev, maven, nodejs, npm")
+set(CPACK_DEBIAN_TOOL_DESCRIPTION "tool for the Kinesis MultiLangDaemon and its children
+Tests, records and replays the dialogue of the MultiLangDaemon with a child
+in any language; fetches, checks and runs the daemon; runs a local Kinesis.
+
+Java and Maven are for the daemon; the local Kinesis needs Node.js, too.")
+
+# The documents of each package. A timestamp is that of SOURCE_DATE_EPOCH, if this is set.
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+find_program(KCLXX_GZIP gzip REQUIRED)
+function(kclxx_gzip from to)
+  execute_process(COMMAND ${KCLXX_GZIP} -9nc ${from} OUTPUT_FILE ${to} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+set(folder ${PROJECT_BINARY_DIR}/packaging)
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  set(package ${package_of_${component}})
+  configure_file(packaging/deb/changelog.in ${folder}/${package}.changelog @ONLY)
+  kclxx_gzip(${folder}/${package}.changelog ${folder}/${package}.changelog.gz)
+  install(FILES ${folder}/${package}.changelog.gz RENAME changelog.Debian.gz
+    DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES packaging/deb/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/packaging/deb/${component}.overrides)
+    configure_file(packaging/deb/${component}.overrides ${folder}/${package}.overrides @ONLY)
+    install(FILES ${folder}/${package}.overrides RENAME ${package}
+      DESTINATION share/lintian/overrides COMPONENT ${component} EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
+kclxx_gzip(${PROJECT_SOURCE_DIR}/CHANGELOG.md ${folder}/changelog.gz)
+install(FILES ${folder}/changelog.gz DESTINATION share/doc/libkclxx-dev COMPONENT development EXCLUDE_FROM_ALL)
+# scripts/package writes them.
+install(DIRECTORY ${folder}/man1 DESTINATION share/man COMPONENT tool EXCLUDE_FROM_ALL OPTIONAL)
+
+set(CPACK_KCLXX_STRIP ${CMAKE_STRIP})
+include(CPack)
