@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -68,8 +69,8 @@ class processor_factory {
             detail::makes_processor<std::decay_t<Function>>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       processor_factory(Function&& function)
-      : function_(
-            std::make_shared<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
+      : make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
+                  const shard_context& context) { return make(shared, context); }) {}
 
   /// For processors that need a certain mode: it takes precedence over run_options::mode.
   template <class Function>
@@ -82,35 +83,25 @@ class processor_factory {
 
   /// Errors: what the function throws.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
-    return function_->make(context);
+    return make_(context);
   }
 
  private:
-  struct maker {
-    maker() = default;
-    maker(const maker&) = delete;
-    maker& operator=(const maker&) = delete;
-    virtual ~maker() = default;
-    virtual std::unique_ptr<record_processor> make(const shard_context& context) = 0;
-  };
+  /// Shared, since the function may be move-only.
   template <class Function>
-  struct holder final : maker {
-    template <class From>
-    explicit holder(From&& from) : function(std::make_shared<Function>(std::forward<From>(from))) {}
-    std::unique_ptr<record_processor> make(const shard_context& context) override {
-      if constexpr (detail::processes_with_checkpointer<Function> ||
-                    detail::processes_batch<Function>) {
-        return std::make_unique<detail::function_processor<Function>>(function);
-      } else if constexpr (detail::makes_processor_of_context<Function>) {
-        return (*function)(context);
-      } else {
-        return (*function)();
-      }
+  static std::unique_ptr<record_processor> make(const std::shared_ptr<Function>& function,
+                                                const shard_context& context) {
+    if constexpr (detail::processes_with_checkpointer<Function> ||
+                  detail::processes_batch<Function>) {
+      return std::make_unique<detail::function_processor<Function>>(function);
+    } else if constexpr (detail::makes_processor_of_context<Function>) {
+      return (*function)(context);
+    } else {
+      return (*function)();
     }
-    std::shared_ptr<Function> function;
-  };
+  }
 
-  std::shared_ptr<maker> function_;
+  std::function<std::unique_ptr<record_processor>(const shard_context&)> make_;
   std::optional<checkpoint_mode> mode_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -34,89 +35,56 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 /// - `(const shard_context&) -> Function`: makes a function of one of the forms above; called when
 ///   a shard starts, for what each shard has of its own, a connection for instance
 ///
-/// A handler returns nothing; it throws when the subject is not processed. A generic lambda is
-/// taken for a function of the subject.
+/// A handler returns nothing; it throws when the subject is not processed. A generic lambda must
+/// name its subject's type, unless the subject is a record.
 /// A handle: copies share the function. Thread safety: the form of processing and the number of
 /// shards in the process decide from how many threads the function is called.
 template <class Subject>
 class basic_handler {
  public:
-  /// The function of one shard. Move-only.
-  class of_shard {
-   public:
-    /// Errors: what the function throws.
-    void operator()(Subject subject, const shard_context& shard) {
-      function_->call(std::forward<Subject>(subject), shard);
-    }
-
-   private:
-    friend basic_handler;
-    struct callable {
-      callable() = default;
-      callable(const callable&) = delete;
-      callable& operator=(const callable&) = delete;
-      virtual ~callable() = default;
-      virtual void call(Subject subject, const shard_context& shard) = 0;
-    };
-    template <class Function>
-    struct holder final : callable {
-      explicit holder(std::shared_ptr<Function> shared) : function(std::move(shared)) {}
-      void call(Subject subject, const shard_context& shard) override {
-        if constexpr (detail::is_procedure_of<Function, Subject>) {
-          (*function)(std::forward<Subject>(subject));
-        } else {
-          (*function)(std::forward<Subject>(subject), shard);
-        }
-      }
-      std::shared_ptr<Function> function;
-    };
-
-    explicit of_shard(std::unique_ptr<callable> function) : function_(std::move(function)) {}
-    std::unique_ptr<callable> function_;
-  };
+  /// The function of one shard. Errors: what the user's function throws.
+  using of_shard = std::function<void(Subject, const shard_context&)>;
 
   template <class Function>
-  requires(!std::is_same_v<std::decay_t<Function>, basic_handler> &&
-           (detail::handles<std::decay_t<Function>, Subject> ||
-            detail::makes_handler<std::decay_t<Function>, Subject>))
+  requires(
+      !std::is_same_v<std::decay_t<Function>, basic_handler> &&
+      // The first that is asked: a generic lambda's body is compiled for each subject asked.
+      (std::is_same_v<Subject, const record&> || std::is_same_v<Subject, record_batch> ||
+       !detail::handles<std::decay_t<Function>,
+                        const record&>)&&(detail::handles<std::decay_t<Function>, Subject> ||
+                                          detail::makes_handler<std::decay_t<Function>, Subject>))
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
-      basic_handler(Function&& function)
-      : maker_(
-            std::make_shared<maker_of<std::decay_t<Function>>>(std::forward<Function>(function))) {}
+      basic_handler(Function&& function) {
+    using stored = std::decay_t<Function>;
+    auto shared = std::make_shared<stored>(std::forward<Function>(function));
+    if constexpr (detail::handles<stored, Subject>) {
+      make_ = [call = held(std::move(shared))](const shard_context&) { return call; };
+    } else {
+      make_ = [shared = std::move(shared)](const shard_context& shard) {
+        using made = std::decay_t<std::invoke_result_t<stored&, const shard_context&>>;
+        return held(std::make_shared<made>((*shared)(shard)));
+      };
+    }
+  }
 
   /// Errors: what the function throws that makes one.
-  [[nodiscard]] of_shard make(const shard_context& shard) const { return maker_->make(shard); }
+  [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }
 
  private:
-  struct maker {
-    maker() = default;
-    maker(const maker&) = delete;
-    maker& operator=(const maker&) = delete;
-    virtual ~maker() = default;
-    virtual of_shard make(const shard_context& shard) = 0;
-  };
+  /// Shared, since the function may be move-only.
   template <class Function>
-  static of_shard hold(std::shared_ptr<Function> function) {
-    return of_shard(
-        std::make_unique<typename of_shard::template holder<Function>>(std::move(function)));
-  }
-  template <class Function>
-  struct maker_of final : maker {
-    template <class From>
-    explicit maker_of(From&& from)
-        : function(std::make_shared<Function>(std::forward<From>(from))) {}
-    of_shard make(const shard_context& shard) override {
-      if constexpr (detail::handles<Function, Subject>) {
-        return hold(function);
+  static of_shard held(std::shared_ptr<Function> function) {
+    return [function = std::move(function)](Subject subject, const shard_context& shard) {
+      if constexpr (detail::is_procedure_of<Function, Subject>) {
+        static_cast<void>(shard);
+        (*function)(std::forward<Subject>(subject));
       } else {
-        using made = std::decay_t<std::invoke_result_t<Function&, const shard_context&>>;
-        return hold(std::make_shared<made>((*function)(shard)));
+        (*function)(std::forward<Subject>(subject), shard);
       }
-    }
-    std::shared_ptr<Function> function;
-  };
+    };
+  }
 
-  std::shared_ptr<maker> maker_;
+  std::function<of_shard(const shard_context&)> make_;
 };
 
 /// What processes one record.

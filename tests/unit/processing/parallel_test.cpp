@@ -466,6 +466,16 @@ TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before 
   CHECK(daemon.persisted() == sequence_position("SHARD_END"));
 }
 
+TEST_CASE("a generic lambda handles records", "[processing][parallel]") {
+  std::size_t bytes = 0;
+  test_daemon daemon(kclxx::parallel([&bytes](const auto& one) { bytes += one.data().size(); }),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "12"}, {"b", "345"}});
+  daemon.deliver({});
+  CHECK(bytes == 5);
+}
+
 TEST_CASE("shutdown_requested waits for what is in the window, and checkpoints it",
           "[processing][parallel]") {
   int failures = 0;
