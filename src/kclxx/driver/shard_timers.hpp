@@ -31,6 +31,7 @@ class shard_timers {
   /// The functions of timers that have ended otherwise than by take_due. Destroying one is user
   /// code, so the host does that without its lock.
   [[nodiscard]] std::vector<function> take_dropped() { return std::exchange(dropped_, {}); }
+  [[nodiscard]] bool has_dropped() const noexcept { return !dropped_.empty(); }
 
   [[nodiscard]] std::optional<time_point> next_due() const;
   /// The function of a timer that is due, or null. A periodic timer is due again a period later,

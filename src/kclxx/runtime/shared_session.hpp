@@ -59,6 +59,7 @@ class shared_session::event {
   std::unique_lock<std::mutex>& lock() { return lock_; }
   /// Releases the lock.
   void run_user_code() {
+    if (!owner_.tasks.has_without_thread() && !owner_.timers.has_dropped()) return lock_.unlock();
     const auto functions = owner_.tasks.take_without_thread();
     const auto dropped = owner_.timers.take_dropped();
     lock_.unlock();

@@ -37,6 +37,7 @@ class user_tasks {
   void request_stop();
   /// What no thread could be had for; the caller runs it without the lock.
   [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
+  [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
 
   void log(const log_entry& entry);
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
