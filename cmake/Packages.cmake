@@ -22,14 +22,14 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/deb/staged.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packages/deb/staged.cmake)
 set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
-  ${PROJECT_SOURCE_DIR}/packaging/deb/symbols;${PROJECT_SOURCE_DIR}/packaging/deb/triggers)
+  ${PROJECT_SOURCE_DIR}/cmake/packages/deb/symbols;${PROJECT_SOURCE_DIR}/cmake/packages/deb/triggers)
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, shared library
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.
@@ -67,13 +67,13 @@ endfunction()
 set(folder ${PROJECT_BINARY_DIR}/packaging)
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   set(package ${package_of_${component}})
-  configure_file(packaging/deb/changelog.in ${folder}/${package}.changelog @ONLY)
+  configure_file(cmake/packages/deb/changelog.in ${folder}/${package}.changelog @ONLY)
   kclxx_gzip(${folder}/${package}.changelog ${folder}/${package}.changelog.gz)
   install(FILES ${folder}/${package}.changelog.gz RENAME changelog.Debian.gz
     DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
-  install(FILES packaging/deb/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/packaging/deb/${component}.overrides)
-    configure_file(packaging/deb/${component}.overrides ${folder}/${package}.overrides @ONLY)
+  install(FILES cmake/packages/deb/copyright DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/cmake/packages/deb/${component}.overrides)
+    configure_file(cmake/packages/deb/${component}.overrides ${folder}/${package}.overrides @ONLY)
     install(FILES ${folder}/${package}.overrides RENAME ${package}
       DESTINATION share/lintian/overrides COMPONENT ${component} EXCLUDE_FROM_ALL)
   endif()

@@ -1,5 +1,5 @@
-# An overlay port of this checkout: vcpkg install kclxx --overlay-ports=packaging/vcpkg
-get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+# An overlay port of this checkout: vcpkg install kclxx --overlay-ports=cmake/packages/vcpkg
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS features
   FEATURES

@@ -1,4 +1,4 @@
-# conan create packaging/conan --build=missing
+# conan create cmake/packages/conan --build=missing
 import os
 import re
 
@@ -25,11 +25,11 @@ class Kclxx(ConanFile):
     default_options = {"shared": False, "tool": False, "system_dependencies": False}
 
     def set_version(self):
-        cmake = load(self, os.path.join(self.recipe_folder, "..", "..", "CMakeLists.txt"))
+        cmake = load(self, os.path.join(self.recipe_folder, "..", "..", "..", "CMakeLists.txt"))
         self.version = re.search(r"project\(kclxx VERSION ([0-9.]+)", cmake).group(1)
 
     def export_sources(self):
-        root = os.path.join(self.recipe_folder, "..", "..")
+        root = os.path.join(self.recipe_folder, "..", "..", "..")
         for part in ("CMakeLists.txt", "LICENSE", "CHANGELOG.md", "cmake/*", "include/*", "src/*", "properties/*"):
             copy(self, part, src=root, dst=self.export_sources_folder)
 
