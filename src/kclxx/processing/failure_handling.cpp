@@ -2,7 +2,6 @@
 #include "processing/failure_handling.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -11,6 +10,7 @@
 #include <kclxx/error.hpp>
 #include <kclxx/observer.hpp>
 
+#include "base/environment.hpp"
 #include "processing/patience.hpp"
 
 namespace kclxx::processing {
@@ -33,9 +33,7 @@ void validate(const failure_policy& policy) {
 }
 
 std::shared_ptr<parking_lot> default_lot() {
-  const char* directory = std::getenv("KCLXX_PARKING_DIR");  // NOLINT(concurrency-mt-unsafe)
-  const bool is_set = directory != nullptr && *directory != '\0';
-  return std::make_shared<parking_file>(is_set ? directory : ".");
+  return std::make_shared<parking_file>(detail::own_environment("KCLXX_PARKING_DIR").value_or("."));
 }
 
 /// The same in every run, so that a test's time does not vary.

@@ -5,10 +5,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "base/environment.hpp"
 
 namespace kclxx::processing {
 
@@ -16,14 +16,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr ? std::string_view() : value;
-}
-
 /// A positive whole number.
 std::optional<std::int64_t> number_in_environment(const char* name) {
-  const std::string_view text = environment(name);
+  const std::string text = detail::own_environment(name).value_or("");
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number <= 0) return std::nullopt;
@@ -48,7 +43,7 @@ void warn_of_patience(const failure_policy& policy, const shard_context& shard) 
   if (const auto timeout = number_in_environment("KCLXX_TIMEOUT_IN_SECONDS")) {
     warn(*timeout * 1000, "timeoutInSeconds", "the daemon then halts with all its shards");
   }
-  if (environment("KCLXX_RETRIEVAL_MODE") == "FANOUT") {
+  if (detail::own_environment("KCLXX_RETRIEVAL_MODE") == "FANOUT") {
     warn(30'000, "what enhanced fan-out allows",
          "the daemon then warns, or subscribes to the shard again");
   }

@@ -114,7 +114,7 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/", "cxxabi.h", "dlfcn.h", "execinfo.h"}),
        {}},
       {"src/kclxx/processing/",
-       {"base/duration", "processing/"},
+       {"base/duration", "base/environment", "processing/"},
        {"kclxx/"},
        effects_except("mutex")},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
