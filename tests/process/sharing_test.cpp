@@ -996,6 +996,36 @@ TEST_CASE("a resident without descriptors refuses, and serves again when it has 
   must_be_served(*first);
 }
 
+TEST_CASE("a resident without its spare descriptor waits, and serves the launcher in the end",
+          "[sharing]") {
+  const machine host;
+  const launched first = host.initialized("a");
+  const pid_t resident = host.process_of("a");
+  rlimit before{};
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit none{3, before.rlim_max};  // below the number of each that it could close
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &none, nullptr) == 0);
+  const auto ticks = [resident] {
+    std::ifstream stat("/proc/" + std::to_string(resident) + "/stat");
+    std::string text;
+    std::getline(stat, text, ')');
+    for (int field = 3; field < 14; ++field) stat >> text;
+    long user = 0;
+    long system = 0;
+    stat >> user >> system;
+    return user + system;
+  };
+  const launched second = host.start("b");
+  const long began = ticks();
+  std::this_thread::sleep_for(500ms);
+  CHECK(ticks() - began < 10);  // of 50: it does not ask all the time
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &before, nullptr) == 0);
+  start(*second);
+  CHECK(host.process_of("b") == resident);
+  must_be_served(*second);
+  must_be_served(*first);
+}
+
 TEST_CASE("a copy of the resident holds no shard's descriptors", "[sharing][P5]") {
   const machine host;
   const launched first = host.initialized("a");

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <fcntl.h>
 #include <memory>
@@ -20,6 +21,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
@@ -35,6 +37,8 @@ using asio::posix::stream_descriptor;
 namespace {
 
 constexpr const char* no_descriptors = "it has no more descriptors (ulimit -n)";
+
+constexpr std::chrono::milliseconds retry_after{100};
 
 /// Open as long as it lives, and closed in a copy of the process.
 class private_descriptor {
@@ -80,7 +84,8 @@ class resident {
         make_session_(make_session),
         spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
         daemon_(loop_.context, watch(start_.daemon).release()),
-        listening_(loop_.context, start_.listening.get()) {
+        listening_(loop_.context, start_.listening.get()),
+        retry_(loop_.context) {
     io::keep_private(start_.listening.get());
     io::keep_private(start_.folder.get());
     first_ = add(std::move(start_.connection));
@@ -105,23 +110,30 @@ class resident {
   void accept() {
     listening_.async_wait(stream_descriptor::wait_read, [this](auto error) {
       if (error || is_daemon_gone_) return;
-      accept_one();
-      accept();
+      if (accept_one()) return accept();
+      // The connection stays pending, so that to wait for it again would not wait.
+      retry_.expires_after(retry_after);
+      retry_.async_wait([this](auto) {
+        if (!is_daemon_gone_) accept();
+      });
     });
   }
 
-  void accept_one() {
+  /// False when there is no descriptor, not even to refuse the connection.
+  bool accept_one() {
     io::descriptor accepted(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted.is_open() && (errno == EMFILE || errno == ENFILE)) {
       // Its launcher executes the program itself; left alone, it would wait and keep this awake.
       spare_.close();
       accepted = io::descriptor(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      send_refused(accepted.get(), no_descriptors);
+      const bool is_refused = accepted.is_open();
+      if (is_refused) send_refused(accepted.get(), no_descriptors);
       accepted.close();
       spare_ = io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    } else if (accepted.is_open() && is_own_peer(accepted.get())) {
-      add(std::move(accepted));
+      return is_refused;
     }
+    if (accepted.is_open() && is_own_peer(accepted.get())) add(std::move(accepted));
+    return true;
   }
 
   connection_ptr add(io::descriptor&& fd) {
@@ -258,6 +270,7 @@ class resident {
   io::descriptor spare_;
   stream_descriptor daemon_;
   stream_descriptor listening_;
+  asio::steady_timer retry_;
   std::unordered_set<connection_ptr> connections_;
   connection_ptr first_;  // the launcher that started this process, until it hands its shard over
   bool is_daemon_gone_ = false;
