@@ -4,16 +4,18 @@
 // It is written without kclxx on purpose: the library must not be its own judge.
 //
 // It persists every second batch, throws at records with the data "poison" and prints at "print".
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <iostream>
 #include <poll.h>
-#include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <vector>
 
@@ -35,6 +37,24 @@ bool has_fault(std::string_view name) { return its_fault == name; }
   for (;;) ::pause();
 }
 
+volatile std::sig_atomic_t was_terminated = 0;
+
+/// False: another process has this name, which is free again when that one has ended.
+bool take_name(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // no file: an abstract name
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+/// False: the file is there already; it is removed.
+bool make_lock_file(const std::string& name) {
+  const int fd = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (fd < 0) ::unlink(name.c_str());
+  return fd >= 0;
+}
+
 constexpr std::string_view poison = "cG9pc29u";
 constexpr std::string_view print = "cHJpbnQ=";
 
@@ -45,7 +65,7 @@ class child {
     while (wait_for_input() && read_line(line)) {
       if (std::cin.eof()) break;  // no newline: not a whole line
       was_called_ = true;
-      const json message = json::parse(kclxx::test::valid_utf8(line), nullptr, false);
+      const json message = json::parse(kclxx::test::valid_text(line), nullptr, false);
       if (message.is_discarded()) {
         if (broken("malformed-line")) continue;
         return 1;
@@ -62,12 +82,14 @@ class child {
  private:
   /// Broken: it reads what there is, and takes that for all.
   static bool wait_for_input() {
-    if (broken("line-in-pieces")) {
-      pollfd input{STDIN_FILENO, POLLIN, 0};
-      ::poll(&input, 1, -1);
-      ::fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
-    }
+    if (broken("line-in-pieces")) read_only_what_there_is();
     return true;
+  }
+
+  static void read_only_what_there_is() {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    ::poll(&input, 1, -1);
+    ::fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
   }
 
   static bool read_line(std::string& line) {
@@ -95,6 +117,7 @@ class child {
   }
 
   void status(const std::string& action) {
+    if (broken("null-line")) write("null");
     if (broken("only-messages")) write("done with " + action);
     if (broken("exact-fields")) write(R"({"action":"status","responseFor":"a","took":3})");
     const std::string line = R"({"action":"status","responseFor":")" + action + "\"}";
@@ -111,12 +134,19 @@ class child {
   /// Asks, waits, and gives the error's name; empty: it is persisted.
   std::string ask(const json& sequence, const json& sub) {
     write(checkpoint_line(sequence, sub));
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (broken("answer-late") && ::poll(&input, 1, 500) == 0) std::exit(1);
+    if (broken("answer-in-pieces")) read_only_what_there_is();
     std::string line;
     if (!std::getline(std::cin, line)) {
       if (broken("end-of-input-in-action") || broken("end-of-input-unanswered") ||
-          broken("daemon-dies")) {
+          broken("end-of-input-while-retrying") || broken("daemon-dies")) {
         hang();
       }
+      std::exit(1);
+    }
+    if (broken("answer-in-pieces")) ::fcntl(STDIN_FILENO, F_SETFL, 0);  // of the next one all
+    if (broken("unknown-fields-in-answer") && line.find("tomorrow") != std::string::npos) {
       std::exit(1);
     }
     const json error = json::parse(line).at("error");
@@ -125,9 +155,12 @@ class child {
 
   /// The same, again and again; gives the error that lasts.
   std::string persist(const json& sequence, const json& sub, bool again = true) {
+    if (broken("checkpoint-after-named-start") && start_ == "LATEST") return "";
     if (lease_is_gone_ && !broken("no-checkpoint-after-lease-is-gone")) return "ShutdownException";
     for (int tries = 0;; ++tries) {
       const std::string error = ask(sequence, sub);
+      const bool is_final = error == "ShutdownException" || error == "InvalidStateException";
+      if (broken("failed-at-shutdown") && was_asked_to_shut_down_ && is_final) std::exit(1);
       if (error == "ShutdownException") {
         lease_is_gone_ = true;
         if (broken("lease-is-gone")) std::exit(1);
@@ -147,16 +180,23 @@ class child {
   bool act(const json& message) {
     const std::string action = message.at("action");
     if (action == "initialize") {
+      start_ = message.at("sequenceNumber");
+      const std::string shard = message.at("shardId");
+      if (broken("hand-over") && !take_name(shard)) return false;
+      if (broken("resent-after-restart") && !make_lock_file("broken-child-" + shard)) return false;
       if (broken("checkpoint-in-initialize")) ask({}, {});
     } else if (action == "processRecords") {
       if (!process(message.at("records"))) return false;
     } else if (action == "shutdownRequested") {
       was_asked_to_shut_down_ = true;
+      if (broken("shutdown-requested-first") && last_.is_null()) return false;
       const bool again = !broken("throttled-at-shutdown");
-      if (!broken("checkpoint-at-shutdown")) persist({}, {}, again);
+      const bool is_down = broken("sigterm-then-shutdown") && was_terminated != 0;
+      if (!broken("checkpoint-at-shutdown") && !is_down) persist({}, {}, again);
     } else if (action == "leaseLost" || action == "shardEnded" || action == "shutdown") {
       const std::string reason = message.value("reason", action);
       is_ended_ = true;
+      if (broken("lease-lost-first") && action == "leaseLost" && last_.is_null()) return false;
       if (reason == "shardEnded" || reason == "TERMINATE" || reason == "SHARD_END") {
         if (!end_shard(action == "shutdown")) return false;
       } else if (broken("checkpoint-in-lease-lost")) {
@@ -171,6 +211,11 @@ class child {
 
   bool process(const json& records) {
     if (records.empty()) return true;
+    if (broken("batch-twice") && records.front() == first_) return false;
+    if (broken("many-batches") && batches_ == 1000) return false;
+    if (broken("stray-print-in-bulk") && records.size() > 1000 && records[0].at("data") == print) {
+      hang();
+    }
     bool is_poisoned = false;
     for (const json& one : records) {
       if (one.at("data") == poison) is_poisoned = true;
@@ -200,7 +245,7 @@ class child {
       sequence.resize(sequence.find('.'));
     }
     json sub = record.value("subSequenceNumber", json(0));
-    if (broken("checkpoint-sub-sequence")) sub = nullptr;
+    if (broken("checkpoint-sub-sequence") || broken("checkpoint-in-aggregate")) sub = nullptr;
     persist(sequence, sub);
   }
 
@@ -208,6 +253,7 @@ class child {
   bool end_shard(bool is_old) {
     if (broken("shard-end") || (broken("shard-end-old") && is_old)) return true;
     if (broken("shard-end-without-records") && last_.is_null()) return true;
+    if (broken("shard-end-empty-shard") && last_.is_null() && start_ == "LATEST") return true;
     json sequence;
     json sub;
     if (broken("shard-end-stored") && !last_.is_null()) {
@@ -219,6 +265,7 @@ class child {
     return error.empty() || broken("shard-end-failed") || broken("shard-end-throttled");
   }
 
+  json start_;
   json first_;
   json last_;
   int batches_ = 0;
@@ -230,7 +277,7 @@ class child {
 
 void outlive(int signal_number) {
   struct sigaction nothing {};
-  nothing.sa_handler = [](int) {};
+  nothing.sa_handler = [](int which) { was_terminated = which == SIGTERM ? 1 : was_terminated; };
   nothing.sa_flags = SA_RESTART;
   ::sigaction(signal_number, &nothing, nullptr);
 }

@@ -2,6 +2,7 @@
 #include "children/broken_input.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 
@@ -61,6 +62,20 @@ const std::map<std::string_view, trap>& traps() {
          return in.any_record(
              [](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
        }},
+      {"long-line-in-pieces",
+       [](const input& in) { return in.line.size() > 1'000'000 && in.has("\u30ad"); }},
+      {"empty-data",
+       [](const input& in) {
+         return in.any_record([](const json& one) { return one.value("data", json()) == ""; });
+       }},
+      {"line-separators", [](const input& in) { return in.has("\u2028"); }},
+      {"long-lag",
+       [](const input& in) {
+         const json behind = in.message.value("millisBehindLatest", json());
+         return behind.is_number() && behind > std::int64_t{1} << 31;
+       }},
+      {"unknown-fields-in-ending",
+       [](const input& in) { return in.message.contains("checkpoint"); }},
       {"shutdown-requested", [](const input& in) { return in.is("shutdownRequested"); }},
       {"lease-lost", [](const input& in) { return in.is("leaseLost"); }},
       {"shard-ended", [](const input& in) { return in.is("shardEnded"); }},
@@ -91,14 +106,22 @@ const std::map<std::string_view, trap>& traps() {
       {"field-order", [](const input& in) { return !in.line.starts_with("{\"action\""); }},
       {"escaped-text", [](const input& in) { return in.has("\\u00e9"); }},
       {"non-ascii-text", [](const input& in) { return in.has("\u30ad"); }},
-      {"invalid-utf8", [](const input& in) { return valid_utf8(in.line) != in.line; }},
+      {"invalid-utf8", [](const input& in) { return valid_text(in.line) != in.line; }},
   };
   return all;
 }
 
 }  // namespace
 
-std::string valid_utf8(std::string_view line) { return protocol::replace_invalid_utf8(line); }
+std::string valid_text(std::string_view line) {
+  std::string text = protocol::replace_invalid_utf8(line);
+  const std::string_view high = R"(\ud8)";
+  for (auto at = text.find(high); at != std::string::npos; at = text.find(high, at + 1)) {
+    const bool is_pair = text.compare(at + 6, 3, R"(\ud)") == 0;
+    if (!is_pair) text.replace(at, 6, R"(\ufffd)");
+  }
+  return text;
+}
 
 bool trips_over(std::string_view rule, const json& message, std::string_view line,
                 bool is_after_shutdown_requested) {

@@ -10,8 +10,8 @@ namespace kclxx::test {
 
 using json = nlohmann::json;
 
-/// The line with what is not UTF-8 replaced, for a parser that is strict about it.
-std::string valid_utf8(std::string_view line);
+/// The line with what is not UTF-8, and half a surrogate pair, replaced, for a strict parser.
+std::string valid_text(std::string_view line);
 
 /// Whether a child that breaks this rule cannot take this line: it leaves without a status.
 bool trips_over(std::string_view rule, const json& message, std::string_view line,

@@ -106,7 +106,7 @@ TEST_CASE("a child of kclxx passes every check in a process that all rules share
 
 TEST_CASE("a child that breaks a rule fails that rule's check", "[check]") {
   const words rules = all_rules();
-  REQUIRE(rules.size() > 60);
+  REQUIRE(rules.size() == 100);
   constexpr std::size_t at_once = 8;  // those that hang wait together
   for (std::size_t begin = 0; begin < rules.size(); begin += at_once) {
     std::vector<std::unique_ptr<scripted_daemon>> running;
@@ -133,8 +133,9 @@ TEST_CASE("a mistake that is made after no rule breaks just the rules that it sh
       {"records up to 2 MiB", {"large-record"}},
       {"retries without end", {"shutdown-gives-up", "shard-end-gives-up"}},
       {"sequence numbers as double", {"long-sequence-number"}},
-      {"buffer of 64 KiB", {"many-records", "long-line", "large-record"}},
-      {"exits after shutdownRequested", {"hand-off", "exit-status"}}};
+      {"buffer of 64 KiB",
+       {"long-line-in-pieces", "many-records", "long-line", "large-record", "stray-print-in-bulk"}},
+      {"exits after shutdownRequested", {"hand-off", "shutdown-requested-first", "exit-status"}}};
   std::vector<std::unique_ptr<scripted_daemon>> running;
   for (const auto& [fault, rules] : faults) {
     running.push_back(std::make_unique<scripted_daemon>(
@@ -233,6 +234,27 @@ TEST_CASE("the results are written as JUnit XML, too", "[check]") {
   CHECK(has(text, "<testcase classname=\"kclxx.check\" name=\"lease-lost\""));
   CHECK(has(text, "<failure message=\"no status for leaseLost: its output ended"));
   std::remove(file.c_str());
+}
+
+TEST_CASE("the results are written as a page and as a badge, too", "[check]") {
+  const std::string folder = KCLXX_TEST_DIRECTORY;
+  const std::string page = folder + "/check-page.html";
+  const std::string badge = folder + "/check-badge.svg";
+  const auto text_of = [](const std::string& file) {
+    std::ifstream in(file);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const outcome came = check({"--only", "initialize", "lease-lost", "stray-print", "--report", page,
+                              "--badge", badge, "--", broken_child, "--break", "lease-lost"});
+  CHECK(came.status == 1);
+  CHECK(has(text_of(page), "<h2 class=\"bad\">lease-lost</h2>"));
+  CHECK(has(text_of(badge), "1 of 3 rules, 1 failed, 1 skipped</text>"));
+  CHECK(has(text_of(page), text_of(badge)));
+  // A page is no badge: one does not replace the other.
+  CHECK(check({"--badge", page, "--", broken_child}).status == 5);
+  CHECK(has(text_of(page), "<!DOCTYPE html>"));
+  std::remove(page.c_str());
+  std::remove(badge.c_str());
 }
 
 TEST_CASE(

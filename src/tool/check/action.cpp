@@ -50,9 +50,9 @@ action records(std::uint64_t first, std::size_t count) {
   return records_of(std::vector<std::string>(count, "payload"), first);
 }
 
-action aggregated_records(std::string_view sequence_number, std::size_t count) {
+action aggregated_records(std::string_view sequence_number, std::size_t count, std::size_t first) {
   std::vector<record> all;
-  for (std::size_t sub = 0; sub < count; ++sub) {
+  for (std::size_t sub = first; sub < first + count; ++sub) {
     all.emplace_back(record::fields{"payload", "key", sequence_number, sub, arrival});
   }
   return records_action(all);

@@ -27,8 +27,9 @@ action initialize_at(std::string_view shard_id, std::string_view sequence_number
 action records_of(const std::vector<std::string>& payloads, std::uint64_t first);
 /// `count` small records.
 action records(std::uint64_t first, std::size_t count);
-/// The user records 0 to `count` - 1 of one aggregated record.
-action aggregated_records(std::string_view sequence_number, std::size_t count);
+/// `count` user records of one aggregated record, from this sub-sequence number on.
+action aggregated_records(std::string_view sequence_number, std::size_t count,
+                          std::size_t first = 0);
 /// processRecords with this text for its records and this for millisBehindLatest, for what a
 /// daemon's own writer would not write.
 action raw_records(std::string_view records, std::uint64_t largest,

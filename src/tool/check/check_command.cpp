@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "tool/atomic_file.hpp"
+#include "tool/check/badge.hpp"
 #include "tool/check/checked_child.hpp"
 #include "tool/check/report.hpp"
+#include "tool/check/report_page.hpp"
 #include "tool/check/rule.hpp"
 #include "tool/process/cancellation.hpp"
 
@@ -30,6 +32,8 @@ struct check_options {
   std::string poison;
   std::string prints;
   std::string junit;
+  std::string report;
+  std::string badge;
   bool lists = false;
 };
 
@@ -109,7 +113,11 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<atomic_file> junit;
+  std::optional<atomic_file> report;
+  std::optional<atomic_file> badge;
   if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
+  if (!options.report.empty()) report.emplace(options.report, "<!DOCTYPE html");
+  if (!options.badge.empty()) badge.emplace(options.badge, "<svg");
   std::vector<check::finished_rule> all;
   try {
     all = run_rules(rules, settings_from(options), command);
@@ -121,13 +129,16 @@ exit_status run_check(const check_options& options, const names& command) {
     check::write_junit(junit->stream(), joined(command), all);
     junit->commit();
   }
-  const auto count = [&](check::result::verdict what) {
-    return std::count_if(all.begin(), all.end(), [&](const check::finished_rule& finished) {
-      return finished.came.is == what;
-    });
-  };
-  if (count(check::result::verdict::failed) > 0) return exit_status::breach;
-  if (count(check::result::verdict::passed) > 0) return exit_status::ok;
+  if (report) {
+    check::write_page(report->stream(), joined(command), all);
+    report->commit();
+  }
+  if (badge) {
+    check::write_badge(badge->stream(), all);
+    badge->commit();
+  }
+  if (check::count(all, check::result::verdict::failed) > 0) return exit_status::breach;
+  if (check::count(all, check::result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
             << all.front().came.seen << ")" << '\n';
   return exit_status::breach;
@@ -181,6 +192,12 @@ void add_check_command(CLI::App& app, invocation& run) {
                   "this data")
       ->type_name("TEXT");
   command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
+      ->type_name("FILE");
+  command.add_option("--report", options->report, "Write the results as an HTML page, too")
+      ->type_name("FILE");
+  command
+      .add_option("--badge", options->badge,
+                  "Write an SVG picture of how many rules were kept, too")
       ->type_name("FILE");
   command.callback(
       [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });

@@ -93,6 +93,11 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
   }
 }
 
+void checked_child::pause(std::chrono::milliseconds time) {
+  const auto deadline = clock::now() + time;
+  while (clock::now() < deadline) dialogue_.loop().run_one(deadline);
+}
+
 void checked_child::abandon() {
   dialogue_.close_input();
   dialogue_.close_output();

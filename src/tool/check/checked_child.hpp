@@ -24,6 +24,7 @@ class checked_child final : public check::child {
 
   bool send(std::string_view bytes) override;
   check::read_result next_line(std::chrono::milliseconds limit) override;
+  void pause(std::chrono::milliseconds time) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
   void signal(check::signal_name which) override;

@@ -39,6 +39,8 @@ class child {
   virtual bool send(std::string_view bytes) = 0;
   /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
   virtual read_result next_line(std::chrono::milliseconds limit) = 0;
+  /// Lets this time pass. What the child writes in it is not lost.
+  virtual void pause(std::chrono::milliseconds time) = 0;
   virtual void close_input() = 0;
   /// The daemon dies: all three pipes are closed at once.
   virtual void abandon() = 0;

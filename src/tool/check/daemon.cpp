@@ -67,6 +67,7 @@ std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint) 
 daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
                const sequence_position& resume_at)
     : row(resume_at),
+      write_answer([this](const std::string& line) { child_->send(line + "\n"); }),
       child_(std::move(with)),
       shard_id_(std::move(shard_id)),
       limit_(limit),
@@ -147,7 +148,7 @@ reaction daemon::take(const std::string& line) {
       if (checkpoints.size() < most_checkpoints) {
         checkpoints.push_back({during, answer->asked, answer->error, last, largest});
       }
-      child_->send(answer->line + "\n");  // a child that does not read it is noticed below
+      write_answer(answer->line);  // a child that does not read it is noticed below
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&event)) {
       is_message = is_field_fault(*skip);
       if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +89,9 @@ class daemon {
 
   /// The shard's row in the lease table; its faults are the rule's to set.
   daemon_model::lease row;
+  /// Sends the line (without its newline) of an answer to a checkpoint, where a rule wants another
+  /// line, or another time.
+  std::function<void(std::string line)> write_answer;
   std::vector<checkpoint_seen> checkpoints;
   std::vector<noise_seen> noise;
   std::vector<std::string> late;  ///< lines after the last status, which nobody reads

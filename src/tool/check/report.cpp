@@ -36,8 +36,6 @@ std::string escaped(std::string_view text) {
   return made;
 }
 
-std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
-
 using tool::xml;
 
 std::string seconds(std::chrono::milliseconds time) {
@@ -65,6 +63,14 @@ void write_case(std::ostream& out, const finished_rule& finished) {
 }
 
 }  // namespace
+
+std::size_t count(const std::vector<finished_rule>& all, result::verdict what) {
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(),
+                    [&](const finished_rule& finished) { return finished.came.is == what; }));
+}
+
+std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
 
 void write_tap_header(std::ostream& out, std::size_t rules) {
   out << "TAP version 13\n1.." << rules << '\n';
@@ -96,16 +102,13 @@ void write_tap(std::ostream& out, std::size_t number, const rule& by, const resu
 
 void write_junit(std::ostream& out, const std::string& command,
                  const std::vector<finished_rule>& all) {
-  const auto count = [&](result::verdict what) {
-    return std::count_if(all.begin(), all.end(),
-                         [&](const finished_rule& finished) { return finished.came.is == what; });
-  };
   std::chrono::milliseconds took{};
   for (const finished_rule& finished : all) took += finished.came.took;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
       << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
-      << count(result::verdict::failed) << "\" skipped=\"" << count(result::verdict::skipped)
-      << "\" errors=\"0\" time=\"" << seconds(took) << "\">\n";
+      << count(all, result::verdict::failed) << "\" skipped=\""
+      << count(all, result::verdict::skipped) << "\" errors=\"0\" time=\"" << seconds(took)
+      << "\">\n";
   for (const finished_rule& finished : all) write_case(out, finished);
   out << "</testsuite>\n";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct finished_rule {
   rule by;
   result came;
 };
+
+std::size_t count(const std::vector<finished_rule>& all, result::verdict what);
+/// Where a reader finds the rule: "docs/protocol.md, P31".
+std::string see(const rule& by);
 
 /// The whole run as JUnit XML. `command` is what was checked.
 void write_junit(std::ostream& out, const std::string& command,

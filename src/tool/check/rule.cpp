@@ -11,6 +11,18 @@ daemon& rule_context::start(const sequence_position& resume_at) {
   return *daemon_;
 }
 
+daemon& rule_context::start_again(former_child former) {
+  const std::string shard_id = daemon_->shard_id();
+  const sequence_position resume_at = daemon_->row.checkpoint();
+  if (former == former_child::stays) {
+    former_ = std::move(daemon_);
+  } else {
+    daemon_.reset();
+  }
+  daemon_ = std::make_unique<daemon>(starter_(), shard_id, with_.limit, resume_at);
+  return *daemon_;
+}
+
 // As Kinesis names them; the digits are a hash (FNV-1a) of what makes this child another one.
 std::string rule_context::next_shard_id() {
   std::uint64_t hash = 0xcbf29ce484222325;

@@ -45,8 +45,10 @@ struct settings {
   std::chrono::milliseconds limit{10000};
   /// How long it may retry a checkpoint that is throttled every time.
   std::chrono::milliseconds retry_limit{30000};
-  /// How long to listen where nothing may come.
+  /// How long to listen where nothing may come, and how long a piece of a line is kept back.
   std::chrono::milliseconds quiet{200};
+  /// How long an answer is kept back where the rule is that it may be late.
+  std::chrono::milliseconds lateness{2000};
   /// Data of a record at which the user's processor throws.
   std::optional<std::string> poison{};
   /// Data of a record at which the user's processor prints text without a newline to its stdout.
@@ -66,6 +68,11 @@ class rule_context {
   /// A new child that has answered initialize. Errors: not_applicable.
   daemon& start_initialized(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
 
+  enum class former_child { ends_first, stays };
+  /// A new child for the shard of the last one, which resumes where that one's row is. Nothing is
+  /// sent yet. A former child that stays can be used on. Precondition: a child was started.
+  daemon& start_again(former_child former);
+
   [[nodiscard]] const settings& with() const noexcept { return with_; }
   /// The end of what the last child wrote to stderr.
   [[nodiscard]] std::string error_text();
@@ -77,6 +84,7 @@ class rule_context {
   const child_starter& starter_;
   const settings& with_;
   std::uint64_t started_ = 0;
+  std::unique_ptr<daemon> former_;
   std::unique_ptr<daemon> daemon_;
 };
 

@@ -65,6 +65,90 @@ void hand_off(rule_context& on) {
   with.call(lease_lost());
 }
 
+void lost_lease_first(rule_context& on) { on.start_initialized().call(lease_lost()); }
+
+void asked_to_shut_down_first(rule_context& on) {
+  daemon& with = on.start_initialized();
+  with.call(shutdown_requested());
+  with.call(lease_lost());
+}
+
+void many_batches(rule_context& on) {
+  daemon& with = on.start_initialized();
+  constexpr std::uint64_t count = 1100;  // more than a process may have open descriptors
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const reaction came = with.attempt(records(101 + i, 1));
+    if (!came.is_answered) {
+      throw violation(came.seen + "; " + std::to_string(i) + " batches were answered before");
+    }
+  }
+}
+
+/// What the rules on batches that come again expect at their end.
+void expect_persisted(daemon& with, const sequence_position& last) {
+  with.prepare(shutdown_requested());
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    if (checkpoint.error == "IllegalArgumentException") {
+      throw violation(to_string(checkpoint) + " was refused: " + to_string(checkpoint.last) +
+                      " was persisted, " + to_string(checkpoint.largest) +
+                      " the largest delivered");
+    }
+  }
+  if (with.checkpoints.empty() || with.row.checkpoint() == last) return;
+  throw violation(to_string(last) + " was delivered; " + to_string(with.row.checkpoint()) +
+                  " is persisted when shutdownRequested is answered");
+}
+
+void batch_twice(rule_context& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.call(records(101, 3));
+  with.call(records(104, 3));
+  with.call(records(104, 3));
+  expect_persisted(with, sequence_position("106"));
+}
+
+/// A child that has the records 101 to 106, of which those after 103 are not persisted.
+daemon& with_records_in_flight(rule_context& on) {
+  daemon& with = on.start_initialized();
+  with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
+    if (at <= sequence_position("103")) return std::nullopt;
+    return "ThrottlingException";
+  });
+  with.prepare(records(101, 3));
+  with.prepare(records(104, 3));
+  return with;
+}
+
+/// It begins where the former child's row is, and gets what that one had in flight.
+void call_with_the_rest(daemon& with) {
+  const sequence_position at = with.row.checkpoint();
+  const std::uint64_t next = at == sequence_position("103") ? 104 : 101;
+  with.call(with.initialize_at(at.sequence_number(), at.sub_sequence_number()));
+  with.call(records(next, 107 - next));
+}
+
+void resent_after_restart(rule_context& on) {
+  with_records_in_flight(on).leave();
+  daemon& with = on.start_again(rule_context::former_child::ends_first);
+  call_with_the_rest(with);
+  with.call(records(107, 3));
+  expect_persisted(with, sequence_position("109"));
+}
+
+void hand_over(rule_context& on) {
+  daemon& former = with_records_in_flight(on);
+  former.row.lose();
+  daemon& next = on.start_again(rule_context::former_child::stays);
+  call_with_the_rest(next);
+  former.call(records(107, 3));
+  next.call(records(107, 3));
+  former.call(lease_lost());
+  const auto end = former.leave();
+  if (!end) throw violation(to_string(end, former.limit()));
+  expect_persisted(next, sequence_position("109"));
+}
+
 void unknown(rule_context& on) {
   const reaction came = on.start_initialized().attempt(unknown_action());
   if (!came.is_answered && !came.is_gone) throw violation(came.seen);
@@ -121,6 +205,36 @@ constexpr rule rules[] = {
      "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
      "worker here.",
      hand_off},
+    {"lease-lost-first", "leaseLost right after initialize is answered", "P28",
+     "A worker that starts beside others may lose a shard before its first batch. What a processor "
+     "opens at its first record does not exist then. A child that fails on it ends the worker.",
+     lost_lease_first},
+    {"shutdown-requested-first", "shutdownRequested right after initialize is answered", "P28, P33",
+     "During a deployment 3.x hands leases over that have just been taken. There is no last record "
+     "to be checkpointed then. A child that fails on it ends the worker in the middle of the "
+     "hand-over.",
+     asked_to_shut_down_first},
+    {"many-batches", "1,100 small batches are answered, one after the other", "P28",
+     "A shard with a steady trickle of records has a batch each second, for weeks. What each batch "
+     "leaves open, a descriptor or a thread, ends the child after hours.",
+     many_batches},
+    {"batch-twice", "a batch that comes twice is answered, and its checkpoints are in range",
+     "P36, P69",
+     "A checkpoint of its first record lies before one that succeeded: the daemon refuses it. A "
+     "child that exits on records that it knows is in a crash loop.",
+     batch_twice},
+    {"resent-after-restart",
+     "a child that starts again for a shard answers the records that come again", "P31, P69",
+     "What was not persisted is delivered again after each restart. What the former child has "
+     "left, a lock or a state of its own, must not keep the next one from its work.",
+     resent_after_restart},
+    {"hand-over",
+     "a child of the same shard can start while the one that has lost the lease still has records",
+     "P42, P69",
+     "A worker whose lease was taken learns of it late: two children of a shard run side by side, "
+     "on one host too, and the new one gets what the old one has not persisted. One that exits, "
+     "for a lock or a port that the other holds, ends its worker.",
+     hand_over},
     {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "P11", old_end,
      old_terminate},
     {"old-shard-end", "shutdown with SHARD_END is answered, as shutdown", "P11", old_end,

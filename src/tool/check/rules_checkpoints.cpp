@@ -211,6 +211,59 @@ void gives_up_at_shutdown(rule_context& on) {
   throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
+/// With the first `in_batches` writes throttled, and then all of them failing for good. False:
+/// nothing was written in shutdownRequested.
+bool fails_at_shutdown(rule_context& on, const std::string& error, int in_batches) {
+  daemon& with = on.start_initialized();
+  fail_writes(with, "ThrottlingException", in_batches);
+  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
+  fail_writes(with, error);
+  const reaction came = with.attempt(shutdown_requested());
+  if (with.failed_with(error) == nullptr) return false;
+  if (!came.is_answered) throw violation(came.seen + "; a checkpoint failed with " + error);
+  return true;
+}
+
+void fails_at_shutdown(rule_context& on) {
+  for (const char* error : {"ShutdownException", "InvalidStateException"}) {
+    if (!fails_at_shutdown(on, error, 0) && !fails_at_shutdown(on, error, 2)) {
+      throw not_applicable("it left nothing to be persisted in shutdownRequested");
+    }
+  }
+}
+
+void in_an_aggregate(rule_context& on) {
+  daemon& with = on.start_initialized(sequence_position("201", 1));
+  with.call(aggregated_records("201", 3, 2));
+  const bool is_through = with.attempt_all({shutdown_requested()});
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+    if (checkpoint.error) {
+      throw violation(to_string(checkpoint) + " failed with " + *checkpoint.error +
+                      "; 201/1 was persisted, 201/2 to 201/4 were delivered");
+    }
+  }
+  if (is_through && with.row.checkpoint() != sequence_position("201", 4)) {
+    throw violation("at the end " + to_string(with.row.checkpoint()) +
+                    " is persisted; 201/4 was delivered");
+  }
+}
+
+void after_a_named_start(rule_context& on) {
+  // The first is what the others are compared with: whether all is persisted has its own rule.
+  for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}) {
+    daemon& with = on.start_initialized(sequence_position(where));
+    const bool is_through =
+        with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
+    if (is_through && with.row.checkpoint() == sequence_position("106")) continue;
+    if (sequence_position(where) == sequence_position("TRIM_HORIZON")) {
+      throw not_applicable("it does not persist all after TRIM_HORIZON, either");
+    }
+    throw violation("after a start at " + std::string(where) + " 106/0 was delivered; " +
+                    to_string(with.row.checkpoint()) + " is persisted");
+  }
+}
+
 constexpr rule rules[] = {
     {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "P38",
      "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
@@ -265,6 +318,26 @@ constexpr rule rules[] = {
      "a checkpoint that was throttled in shutdownRequested is retried before the status", "P46",
      "There is no later opportunity: what is not persisted is processed again elsewhere.",
      throttled_at_shutdown},
+    {"checkpoint-in-aggregate",
+     "after a start inside an aggregated record the rest of it is persisted", "P17, P36",
+     "The first records that come have the sequence number of the position. A checkpoint without "
+     "the sub-sequence number lies before it, and the daemon refuses it.",
+     in_an_aggregate},
+    {"checkpoint-after-named-start",
+     "what comes after a start at LATEST or AT_TIMESTAMP is persisted, as after TRIM_HORIZON",
+     "P16, P35",
+     "A name lies before each number. A child that compares the two as text takes LATEST for the "
+     "greater one and never checkpoints: after the next restart it begins at LATEST again, and "
+     "what came in between is lost.",
+     after_a_named_start},
+    {"failed-at-shutdown",
+     "shutdownRequested is answered when its checkpoint fails with ShutdownException or "
+     "InvalidStateException",
+     "P42, P43, P46",
+     "Trying again is of no use, and costs no more than duplicates. A child that exits ends the "
+     "worker when leaseLost comes; one that hangs uses up the time that all shards have for their "
+     "shutdown.",
+     fails_at_shutdown},
     {"shutdown-gives-up",
      "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
      "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A child "

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the child writes, whatever it writes.
+// How the child writes, and how lines come to it, whatever is in them.
+#include <utility>
+
 #include "tool/check/rule.hpp"
 
 namespace kclxx::check {
@@ -60,6 +62,17 @@ void one_status(rule_context& on) {
   });
 }
 
+void null_line(rule_context& on) {
+  short_lives(on, [](const daemon& with, const reaction&) {
+    for (const noise_seen& noise : with.noise) {
+      const auto message = daemon_model::parse_child_message(noise.line);
+      if (std::holds_alternative<daemon_model::null_message>(message)) {
+        throw violation("a line that is " + quoted(noise.line));
+      }
+    }
+  });
+}
+
 void line_in_pieces(rule_context& on) {
   daemon& with = on.start_initialized();
   const action whole = records(101, 3);
@@ -70,6 +83,72 @@ void line_in_pieces(rule_context& on) {
   action rest = whole;
   rest.line = whole.line.substr(half);
   with.call(rest);
+}
+
+void long_line_in_pieces(rule_context& on) {
+  daemon& with = on.start_initialized();
+  action batch = records(101, 10000);
+  const std::string_view key = R"("partitionKey":"key")";
+  std::string line;
+  std::size_t done = 0;
+  for (auto at = batch.line.find(key); at != std::string::npos; at = batch.line.find(key, done)) {
+    // Two, three and four bytes for a character: pieces of 8 KiB cut many of them.
+    line.append(batch.line, done, at - done);
+    line.append("\"partitionKey\":\"cl\u00e9 \u30ad\u30fc \U0001F511\"");
+    done = at + key.size();
+  }
+  line.append(batch.line, done);
+  constexpr std::size_t piece = 8192;
+  std::size_t sent = 0;
+  for (; line.size() - sent > piece; sent += piece) with.peer().send(line.substr(sent, piece));
+  batch.line = line.substr(sent);
+  with.call(batch);
+}
+
+/// A batch and the shard's end, each with a child of its own: there children ask for checkpoints,
+/// and most wait for the answers. `change` sets the child's `write_answer`.
+template <class Change>
+void with_other_answers(rule_context& on, Change change) {
+  bool is_judged = false;
+  for (const auto& last : {records(104, 3), shard_ended()}) {
+    daemon& with = on.start_initialized();
+    with.prepare(records(101, 3));
+    with.checkpoints.clear();
+    change(with);
+    const reaction came = with.attempt(last, with.limit() + 3 * on.with().lateness);
+    if (with.checkpoints.empty()) continue;
+    is_judged = true;
+    if (!came.is_answered) throw violation(came.seen);
+  }
+  if (!is_judged) throw not_applicable("it asked for no checkpoint");
+}
+
+void answer_in_pieces(rule_context& on) {
+  with_other_answers(on, [&](daemon& with) {
+    with.write_answer = [&with, pause = on.with().quiet](const std::string& line) {
+      with.peer().send(line.substr(0, line.size() / 2));
+      with.peer().pause(pause);
+      with.peer().send(line.substr(line.size() / 2) + "\n");
+    };
+  });
+}
+
+void answer_late(rule_context& on) {
+  with_other_answers(on, [&](daemon& with) {
+    with.write_answer = [&with, pause = on.with().lateness](const std::string& line) mutable {
+      with.peer().pause(std::exchange(pause, std::chrono::milliseconds(0)));
+      with.peer().send(line + "\n");
+    };
+  });
+}
+
+void unknown_fields_in_answer(rule_context& on) {
+  with_other_answers(on, [&](daemon& with) {
+    with.write_answer = [&with](std::string line) {
+      line.insert(1, R"("tomorrow":{"error":"Text","sequenceNumber":["1"]},"attempts":3,)");
+      with.peer().send(line + "\n");
+    };
+  });
 }
 
 void nothing_between(rule_context& on) {
@@ -98,6 +177,10 @@ constexpr rule rules[] = {
      "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
      "status, the shard hangs.",
      only_messages},
+    {"null-line", "no line is the word null", "P23",
+     "The daemon takes null for a message and fails on it: the whole worker ends, with all its "
+     "shards. Serializers write it for a result that does not exist.",
+     null_line},
     {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
      "The daemon skips a message with a field that it does not know, or of a type that it cannot "
      "read, and continues to wait: the shard hangs.",
@@ -106,6 +189,26 @@ constexpr rule rules[] = {
      "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
      "with pauses. A child that takes a piece for a line exits or hangs.",
      line_in_pieces},
+    {"long-line-in-pieces", "a line of 2 MB with non-ASCII text is read in pieces of 8 KiB",
+     "P2, P7",
+     "A piece ends anywhere, also between the bytes of a character. A child that decodes each "
+     "piece as UTF-8 by itself fails on such a batch, and meets it again after each restart: a "
+     "crash loop of the whole worker.",
+     long_line_in_pieces},
+    {"answer-in-pieces", "the answer to a checkpoint may come in pieces", "P7, P39",
+     "An answer is a line like any other. A child that takes a piece of it for the answer believes "
+     "in an error, or fails, with a position that is persisted.",
+     answer_in_pieces},
+    {"answer-late", "the answer to a checkpoint may be late", "P39, P41",
+     "The daemon's own SDK retries a throttled checkpoint first: the answer comes after up to a "
+     "minute. A child that waits for less exits or reads the answer as that of the next "
+     "checkpoint.",
+     answer_late},
+    {"unknown-fields-in-answer",
+     "fields of the answer to a checkpoint that the child does not know are ignored", "P13",
+     "A later daemon adds fields. A child that fails on them ends every worker on the day of the "
+     "daemon's update, at the first checkpoint.",
+     unknown_fields_in_answer},
     {"one-status", "each action is answered by one status", "P24",
      "The daemon takes a second status for that of the next action. One of another name ends "
      "the whole worker, with all its shards; one of the same name reports a batch as processed "

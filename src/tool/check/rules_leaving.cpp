@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the child leaves, and when it must not.
 #include <chrono>
+#include <utility>
 
 #include "tool/check/rule.hpp"
 
@@ -81,6 +82,22 @@ void while_it_waits(rule_context& on) {
   must_end(with);
 }
 
+void while_it_retries(rule_context& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.row.set_fault([](const sequence_position&) { return "ThrottlingException"; });
+  with.checkpoints.clear();
+  with.write_answer = [&with, is_first = true](const std::string& line) mutable {
+    if (!std::exchange(is_first, false)) return;
+    with.peer().send(line + "\n");
+    with.peer().close_input();
+  };
+  const reaction came = with.attempt(shard_ended());
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint in shardEnded");
+  if (!came.is_gone && !came.is_answered) throw violation(came.seen);
+  must_end(with);
+}
+
 void daemon_dies(rule_context& on) {
   daemon& with = on.start_initialized();
   with.send(records(101, 3));
@@ -106,6 +123,25 @@ void survives(rule_context& on, signal_name which) {
   with.peer().signal(which);
   with.call(records(104, 3));
   with.call(records(107, 3));
+  must_end(with);
+}
+
+void terminate_then_shutdown(rule_context& on) {
+  daemon& with = on.start_initialized();
+  with.prepare(records(101, 3));
+  with.prepare(records(104, 3));
+  with.peer().signal(signal_name::terminate);
+  const reaction came = with.attempt(shutdown_requested());
+  if (!came.is_answered) {
+    const auto end = with.leave();
+    if (end && end->signal != 0) throw not_applicable("the signal ended it; see sigterm");
+    throw violation(came.seen);
+  }
+  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (with.row.checkpoint() != sequence_position("106")) {
+    throw violation("106/0 was delivered; " + to_string(with.row.checkpoint()) +
+                    " is persisted when shutdownRequested is answered");
+  }
   must_end(with);
 }
 
@@ -144,6 +180,11 @@ constexpr rule rules[] = {
     {"end-of-input-unanswered",
      "the child ends when its input ends while a checkpoint is unanswered", "P31", orphan,
      while_it_waits},
+    {"end-of-input-while-retrying",
+     "the child ends when its input ends after a checkpoint was throttled", "P31, P57",
+     "There is nobody left to ask. A child that goes on with its retries, or waits for an answer, "
+     "blocks the worker's shutdown.",
+     while_it_retries},
     {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
      orphan, daemon_dies},
     {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
@@ -154,6 +195,13 @@ constexpr rule rules[] = {
      malformed},
     {"sigterm", "SIGTERM does not end the child under a daemon that continues", "P32", whole_group,
      terminate},
+    {"sigterm-then-shutdown",
+     "after SIGTERM to the process group shutdownRequested still persists everything delivered",
+     "P32, P33, P46",
+     "A container's stop brings both: the signal to each process, and then the daemon's question. "
+     "A child that begins its own shutdown at the signal has nothing left to answer with, and what "
+     "it had processed comes again elsewhere.",
+     terminate_then_shutdown},
     {"sigint", "SIGINT does not end the child under a daemon that continues", "P32", whole_group,
      interrupt},
     {"sighup", "SIGHUP does not end the child under a daemon that continues", "P32", whole_group,

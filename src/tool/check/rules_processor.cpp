@@ -72,6 +72,19 @@ void stray_print(rule_context& on) {
   with.call(records(104, 3));
 }
 
+void stray_print_in_bulk(rule_context& on) {
+  if (!on.with().prints) {
+    throw not_applicable("no record was named at which the processor prints; see --prints");
+  }
+  if (!on.start_initialized().attempt(records_of({*on.with().prints}, 101)).is_answered) {
+    throw not_applicable("it does not bear one print; see stray-print");
+  }
+  daemon& with = on.start_initialized();
+  constexpr std::size_t count = 10000;
+  with.call(records_of(std::vector<std::string>(count, *on.with().prints), 101));
+  with.call(records(101 + count, 3));
+}
+
 constexpr rule rules[] = {
     {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
      "The status reports the batch as processed, and the next checkpoint covers its records: "
@@ -88,6 +101,11 @@ constexpr rule rules[] = {
      "Text without a newline becomes part of the status's line. The daemon skips that line, and "
      "the shard hangs because of a debug print.",
      stray_print},
+    {"stray-print-in-bulk",
+     "text that the processor prints to stdout at 10,000 records does no harm", "P4",
+     "A pipe holds 64 KiB. A child that redirects its stdout to a pipe of its own, and does not "
+     "empty it, hangs in a print; one that keeps the text grows without a limit.",
+     stray_print_in_bulk},
 };
 
 }  // namespace

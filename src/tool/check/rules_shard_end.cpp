@@ -56,6 +56,14 @@ void without_records(rule_context& on) {
   expect_end(with);
 }
 
+void empty_shard(rule_context& on) {
+  for (const char* where : {"TRIM_HORIZON", "LATEST"}) {
+    daemon& with = on.start_initialized(sequence_position(where));
+    end_shard(with);
+    expect_end(with);
+  }
+}
+
 void old_end(rule_context& on) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
     daemon& with = on.start_initialized();
@@ -130,6 +138,12 @@ constexpr rule rules[] = {
      "could use; only a null sequence number means the end. Without it the child shards are never "
      "read.",
      without_records},
+    {"shard-end-empty-shard", "the end is persisted, too, of a shard that never had a record",
+     "P47",
+     "A shard can be split or merged before anything is written to it. There is no position at all "
+     "then but TRIM_HORIZON or LATEST, and a checkpoint at one of these finishes nothing: the "
+     "child shards are never read.",
+     empty_shard},
     {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
      child_shards, old_end},
     {"shard-end-throttled",

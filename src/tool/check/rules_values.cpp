@@ -41,11 +41,16 @@ void null_position(rule_context& on) {
 }
 
 void null_data(rule_context& on) { takes(on, {.data = "null"}); }
+void empty_data(rule_context& on) { takes(on, {.data = R"("")"}); }
 void null_partition_key(rule_context& on) { takes(on, {.partition_key = "null"}); }
 void null_arrival(rule_context& on) { takes(on, {.arrival = "null"}); }
 
 void null_millis_behind(rule_context& on) {
   on.start_initialized().call(raw_records(to_json({}), 101, "null"));
+}
+
+void long_lag(rule_context& on) {
+  on.start_initialized().call(raw_records(to_json({}), 101, "31536000000"));
 }
 
 void missing_fields(rule_context& on) {
@@ -82,6 +87,20 @@ void unknown_objects(rule_context& on) {
   with.call(raw_records(record, 101));
 }
 
+/// An ending whose plain form is not answered has a rule of its own.
+void unknown_fields_in_ending(rule_context& on) {
+  bool is_judged = false;
+  for (action ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
+    if (!on.start_initialized().attempt_all({records(101, 3), ending})) continue;
+    is_judged = true;
+    daemon& with = on.start_initialized();
+    with.prepare(records(101, 3));
+    ending.line.insert(1, R"("checkpoint":"103","tomorrow":{"action":"status"},)");
+    with.call(ending);
+  }
+  if (!is_judged) throw not_applicable("it answers no ending");
+}
+
 void field_order(rule_context& on) {
   daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
@@ -104,7 +123,14 @@ void non_ascii_text(rule_context& on) {
   takes(on, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
 }
 
-void invalid_utf8(rule_context& on) { takes(on, {.partition_key = "\"cl\xe9 \xff\""}); }
+void line_separators(rule_context& on) {
+  takes(on, {.partition_key = "\"next\u0085line \u2028 paragraph \u2029\""});
+}
+
+void invalid_utf8(rule_context& on) {
+  takes(on, {.partition_key = "\"cl\xe9 \xff\""});
+  takes(on, {.partition_key = R"("half a pair \ud800")"});
+}
 
 void long_sequence_number(rule_context& on) {
   const std::string number = "9" + std::string(118, '0') + "1";
@@ -133,11 +159,19 @@ constexpr rule rules[] = {
      "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
      null_position},
     {"null-data", "a record's data may be null", "P14, P19", no_value, null_data},
+    {"empty-data", "a record's data may be empty", "P19",
+     "Producers write records without data. A child that takes empty for missing fails on it: a "
+     "crash loop of the whole worker.",
+     empty_data},
     {"null-partition-key", "a record's partitionKey may be null", "P14, P19", no_value,
      null_partition_key},
     {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "P14", no_value,
      null_arrival},
     {"null-millis-behind", "millisBehindLatest may be null", "P14", no_value, null_millis_behind},
+    {"long-lag", "millisBehindLatest may be more than 32 bits hold", "P15",
+     "A stream keeps records for up to 365 days, and 2^31 ms are 25. A child that fails on a lag "
+     "of a year cannot read an old stream from its beginning.",
+     long_lag},
     {"missing-fields",
      "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing", "P14",
      "The first daemons of 1.x did not write them.", missing_fields},
@@ -152,12 +186,23 @@ constexpr rule rules[] = {
      "Fields inside such an object are not those that the child knows, even if the names are the "
      "same. A child that fails on it ends every worker on the day of the daemon's update.",
      unknown_objects},
+    {"unknown-fields-in-ending",
+     "fields that the child does not know are ignored in shutdownRequested, leaseLost and "
+     "shardEnded",
+     "P13",
+     "The daemon's documentation lists a field checkpoint in them, which no daemon sends so far.",
+     unknown_fields_in_ending},
     {"field-order", "fields may come in any order", "P13",
      "The order of a JSON object's fields has no meaning; the daemon's library may change it.",
      field_order},
     {"escaped-text", "escapes in a partition key are understood", "P2", dies, escaped_text},
     {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies, non_ascii_text},
-    {"invalid-utf8", "bytes that are not UTF-8 in a partition key do no harm", "P8",
+    {"line-separators", "U+0085, U+2028 and U+2029 in a partition key do not end a line", "P2",
+     "JSON does not escape them, and the daemon's lines end with \\n alone. Some libraries split "
+     "lines at them; half a batch is then no JSON: a crash loop of the whole worker.",
+     line_separators},
+    {"invalid-utf8",
+     "bytes that are not UTF-8 and half a surrogate pair in a partition key do no harm", "P8",
      "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
      "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
      "crash loop.",

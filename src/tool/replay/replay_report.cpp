@@ -6,6 +6,7 @@
 #include <ostream>
 #include <utility>
 
+#include "tool/html_page.hpp"
 #include "tool/replay/report_plot.hpp"
 #include "tool/text.hpp"
 
@@ -15,31 +16,7 @@ namespace {
 
 using replay::span;
 
-constexpr std::string_view page_begin = R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>kclxx replay</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa;
-  margin: 0 auto; max-width: 1040px; padding: 24px; }
-h1 { font-size: 24px; margin: 0 0 4px; }
-h2 { font-size: 18px; margin: 0 0 8px; overflow-wrap: anywhere; }
-section { background: #fff; border: 1px solid #e1e6ec; border-radius: 8px;
-  padding: 20px; margin: 20px 0; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid #e8ecf1;
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-th { font-weight: 600; color: #52606d; }
-.scroll { overflow-x: auto; }
-.resume { overflow-wrap: anywhere; color: #52606d; }
-.ok { color: #0b7a4b; font-weight: 600; }
-.bad { color: #b42318; font-weight: 600; }
-ul { padding-left: 20px; }
-li { margin: 6px 0; overflow-wrap: anywhere; }
-code { background: #f5f7fa; padding: 1px 4px; border-radius: 4px; font-size: 13px; }
+constexpr std::string_view style = R"(.resume { overflow-wrap: anywhere; color: #52606d; }
 svg { display: block; width: 100%; height: auto; margin: 12px 0; }
 svg .title { font-size: 14px; font-weight: 600; fill: #1f2933; }
 svg .label { font-size: 12px; fill: #52606d; }
@@ -51,9 +28,6 @@ svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .fill-orange { fill: #d9730d; } .stroke-orange { stroke: #d9730d; }
 .fill-red { fill: #c93a2e; } .stroke-red { stroke: #c93a2e; }
 .fill-grey { fill: #c3cbd4; } svg .stroke-grey { stroke: #c3cbd4; stroke-width: 6; }
-</style>
-</head>
-<body>
 )";
 
 double seconds(std::chrono::nanoseconds time) {
@@ -239,12 +213,13 @@ void print_section(std::ostream& out, const replayed_shard& shard) {
 }  // namespace
 
 void print_report(std::ostream& out, const replay_result& result) {
-  out << page_begin << "<h1>kclxx replay</h1>\n<div>" << result.shards.size()
-      << (result.shards.size() == 1 ? " shard, " : " shards, ") << to_text(result.took())
+  begin_page(out, "kclxx replay", style);
+  out << "<div>" << result.shards.size() << (result.shards.size() == 1 ? " shard, " : " shards, ")
+      << to_text(result.took())
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
   print_table(out, result);
   for (const replayed_shard& shard : result.shards) print_section(out, shard);
-  out << "</body>\n</html>\n";
+  end_page(out);
 }
 
 }  // namespace kclxx::tool

@@ -179,6 +179,22 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
+TEST_CASE("a batch that comes again is called with, and no checkpoint goes back",
+          "[session][P69]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.submit(at("100"));
+  daemon.returns();
+  daemon.answer();
+  CHECK(daemon.records("50") == lines{"call process_records with 0"});
+  CHECK(daemon.submit(1, at("50")) == lines{"complete 1: persisted"});
+  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  daemon.records("200");
+  daemon.submit();
+  CHECK(daemon.returns() == lines{"write checkpoint 200/0", "write status processRecords"});
+}
+
 TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");

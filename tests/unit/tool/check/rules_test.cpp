@@ -38,6 +38,7 @@ class fake_child : public child {
     }
     return {is_closed_ ? read_result::kind::end_of_output : read_result::kind::timed_out, {}};
   }
+  void pause(std::chrono::milliseconds) override {}
   void close_input() override { is_closed_ = true; }
   void abandon() override { is_closed_ = true; }
   void signal(signal_name) override {}
