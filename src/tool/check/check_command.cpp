@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -79,9 +80,10 @@ std::string joined(const names& words) {
 
 std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
                                             const check::settings& with, const names& command) {
-  // In the background of a shell SIGINT is ignored. The children would inherit that and seem to
-  // survive it.
+  // In the background of a shell SIGINT and SIGQUIT are ignored. The children would inherit that
+  // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
+  std::signal(SIGQUIT, SIG_DFL);
   const check::child_starter start = [&] {
     return std::make_unique<checked_child>(command, with.limit);
   };

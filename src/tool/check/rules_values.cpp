@@ -95,7 +95,7 @@ void unknown_fields_in_ending(rule_context& on) {
     is_judged = true;
     daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
-    ending.line.insert(1, R"("checkpoint":"103","tomorrow":{"action":"status"},)");
+    ending.line.insert(1, R"("checkpoint":"103","tomorrow":7,)");
     with.call(ending);
   }
   if (!is_judged) throw not_applicable("it answers no ending");
