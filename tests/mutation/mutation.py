@@ -20,6 +20,7 @@ import mutants
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
 import figures
+import reasons
 BUILD = ROOT / "build/dev"
 EQUIVALENT = ROOT / "tests/mutation/equivalent"
 RESULTS = ROOT / "build/mutation.json"
@@ -155,26 +156,6 @@ class Layer:
         return Outcome(mutant, "survived")
 
 
-def read_equivalent(text):
-    """{key: reason}. A line for the key, and one, indented, for the reason."""
-    found, key = {}, None
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line.startswith(" "):
-            if key is None:
-                raise Failed(f"tests/mutation/equivalent: a reason without a mutant: {line.strip()}")
-            found[key] = line.strip()
-            key = None
-        else:
-            if key is not None:
-                raise Failed(f"tests/mutation/equivalent: no reason for {key}")
-            key = line
-    if key is not None:
-        raise Failed(f"tests/mutation/equivalent: no reason for {key}")
-    return found
-
-
 def score(outcomes, equivalent):
     """(killed, of those that could be)"""
     counted = [one for one in outcomes if one.counts and one.mutant.key not in equivalent]
@@ -241,7 +222,7 @@ def main():
         for mutant in sum(todo.values(), []):
             print(f"{mutant.file}:{mutant.number}: {mutant.before} => {mutant.after}")
         return 0
-    equivalent = read_equivalent(EQUIVALENT.read_text())
+    equivalent = reasons.read(EQUIVALENT)
     outcomes = []
     for name, those in todo.items():
         layer = Layer(name)
@@ -269,5 +250,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Failed as error:
+    except (Failed, reasons.BadList) as error:
         sys.exit(f"mutation: {error}")

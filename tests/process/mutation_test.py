@@ -88,14 +88,14 @@ class Score(unittest.TestCase):
 
 class Equivalent(unittest.TestCase):
     def test_each_has_a_reason(self):
-        self.assertEqual(mutation.read_equivalent("# x\na | b | c\n  because\n\n"), {"a | b | c": "because"})
+        self.assertEqual(mutation.reasons.parse("# x\na | b | c\n  because\n\n", "list"), {"a | b | c": "because"})
         for text in ("a | b | c\n", "a | b | c\nd | e | f\n  because\n", "  because\n"):
-            with self.assertRaises(mutation.Failed):
-                mutation.read_equivalent(text)
+            with self.assertRaises(mutation.reasons.BadList):
+                mutation.reasons.parse(text, "list")
 
     def test_each_is_a_mutant_of_the_present_sources(self):
         keys = {m.key for those in mutation.chosen_mutants(mutation.layers(), 0).values() for m in those}
-        listed = mutation.read_equivalent(mutation.EQUIVALENT.read_text())
+        listed = mutation.reasons.read(mutation.EQUIVALENT)
         self.assertEqual(sorted(set(listed) - keys), [])
 
 

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A list with a reason for each entry: a line for the entry, and under it, indented, a line for the reason."""
+
+
+class BadList(Exception):
+    pass
+
+
+def read(path):
+    """{entry: reason}"""
+    return parse(path.read_text(), path)
+
+
+def parse(text, path):
+    found, entry = {}, None
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith(" "):
+            if entry is None:
+                raise BadList(f"{path}: a reason without an entry: {line.strip()}")
+            found[entry] = line.strip()
+            entry = None
+        else:
+            if entry is not None:
+                raise BadList(f"{path}: no reason for {entry}")
+            entry = line
+    if entry is not None:
+        raise BadList(f"{path}: no reason for {entry}")
+    return found
