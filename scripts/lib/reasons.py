@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A list with a reason for each entry: a line for the entry, and under it, indented, a line for the reason."""
+"""A list with a reason for each entry: a line for the entry, and under it, indented, a line for the reason. An entry
+names a line of a source by its text."""
 
 
 class BadList(Exception):
@@ -28,3 +29,13 @@ def parse(text, path):
     if entry is not None:
         raise BadList(f"{path}: no reason for {entry}")
     return found
+
+
+def above(lines, number):
+    """As many lines above this one as no other has above it; with " / " between them."""
+    for count in range(6):
+        part = lines[max(0, number - 1 - count):number]
+        same = sum(lines[at:at + len(part)] == part for at in range(len(lines)))
+        if same == 1:
+            break
+    return " / ".join(part[:-1])

@@ -2,7 +2,12 @@
 """The mutants of a C++ file: one small change in one line each, of the kinds that programmers make by mistake."""
 import hashlib
 import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
+import reasons
 
 
 @dataclass(frozen=True)
@@ -101,16 +106,6 @@ def is_declaration(code):
     return bool(DECLARATION.match(code)) and " " in head
 
 
-def above(lines, number):
-    """As many lines above this one as no other has above it; with " / " between them."""
-    for count in range(6):
-        part = lines[max(0, number - 1 - count):number]
-        same = sum(lines[at:at + len(part)] == part for at in range(len(lines)))
-        if same == 1:
-            break
-    return " / ".join(part[:-1])
-
-
 def of(file, text):
     seen, result = set(), []
     in_comment = False
@@ -119,7 +114,7 @@ def of(file, text):
         in_comment = in_comment or stripped.startswith("/*")
         if not in_comment and not stripped.startswith("//"):
             for after in changes(stripped):
-                mutant = Mutant(file, number, stripped, after, above(lines, number))
+                mutant = Mutant(file, number, stripped, after, reasons.above(lines, number))
                 if after != stripped and (number, after) not in seen:
                     seen.add((number, after))
                     result.append(mutant)

@@ -35,6 +35,7 @@ class session_dialogue {
   }
   lines no_records() { return receive("processRecords", protocol::process_records{}); }
   lines lease_lost() { return receive("leaseLost", protocol::lease_lost{}); }
+  lines older_shutdown() { return receive("shutdown", protocol::lease_lost{}); }
   lines shard_ended() { return receive("shardEnded", protocol::shard_ended{}); }
   lines shutdown_requested() {
     return receive("shutdownRequested", protocol::shutdown_requested{});

@@ -44,7 +44,7 @@ void dialogue_events::on_call(std::optional<shard_event> event, callback_kind wh
 void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
                                         const std::optional<std::string>& error,
                                         bool is_lease_gone) {
-  if (!duration || !open_) return;
+  if (!duration) return;
   using outcome = callback_ended::outcome;
   const outcome how = !error          ? outcome::returned
                       : is_lease_gone ? outcome::lease_gone

@@ -59,7 +59,7 @@ class rest_of_batch {
   /// One of the first `count` records fails.
   void narrow(std::size_t count) noexcept { suspects_ = count; }
   void complete(std::size_t count) {
-    if (count > 0) attempts_ = {};
+    attempts_ = {};
     suspects_ -= std::min(count, suspects_);
     records_ = records_.slice(count, records_.size());
   }

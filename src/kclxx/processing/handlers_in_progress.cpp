@@ -68,7 +68,7 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::due(
     return std::nullopt;
   }
   std::chrono::milliseconds interval = stuck_after_;
-  for (int i = 0; i < one.reports && interval <= longest_interval; ++i) interval *= 2;
+  for (int i = 0; i < one.reports; ++i) interval *= 2;
   if (interval > longest_interval) return std::nullopt;
   return one.touched + interval;
 }

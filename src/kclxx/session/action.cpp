@@ -9,12 +9,6 @@
 
 namespace kclxx::session {
 
-bool call::operator==(const call& other) const {
-  return what == other.what && batch.begin() == other.batch.begin() &&
-         batch.size() == other.batch.size() && shard_id == other.shard_id &&
-         start_position == other.start_position;
-}
-
 log_line::log_line(log_level severity, std::string_view message,
                    std::optional<sequence_position> about)
     : level(severity), text(detail::one_line(message)), position(std::move(about)) {}

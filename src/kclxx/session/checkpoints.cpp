@@ -146,7 +146,7 @@ void checkpoints::sent(const sequence_position& position, time_point now) {
 }
 
 bool checkpoints::has_more_than_in_flight(time_point now, urgency how) const {
-  return !lease_gone_ && now >= not_before_ && wanted(now, how) > in_flight_;
+  return !lease_gone_ && wanted(now, how) > in_flight_;
 }
 
 std::chrono::milliseconds checkpoints::next_backoff() {

@@ -11,10 +11,9 @@ session::session(const run_options& options, bool input_is_file, std::uint32_t s
 
 bool session::allows_checkpoints() const noexcept {
   // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
-  return is_open() && current_ &&
-         (current_->what == action_kind::process_records ||
-          current_->what == action_kind::shard_ended ||
-          current_->what == action_kind::shutdown_requested);
+  return is_open() && (current_->what == action_kind::process_records ||
+                       current_->what == action_kind::shard_ended ||
+                       current_->what == action_kind::shutdown_requested);
 }
 
 void session::on_message(protocol::message message, record_batch batch, time_point now,
@@ -356,7 +355,7 @@ void session::fire_stop(actions& out) {
 }
 
 void session::abort(exit_status status, actions& out) {
-  if (phase_ == phase::leaving || phase_ == phase::left) return;
+  if (phase_ == phase::leaving) return;
   if (phase_ != phase::calling) {
     leave_now(status, out);
     return;
@@ -543,7 +542,7 @@ void session::on_callback_threw(const std::string& what, time_point now, actions
 
 void session::on_lease_gone_in_callback(const std::string& what, time_point now, actions& out) {
   if (phase_ == phase::left) return;
-  if (current_ && current_->what == action_kind::initialize) has_processor_ = false;
+  if (current_->what == action_kind::initialize) has_processor_ = false;
   give_up(what, now, out);
   on_callback_returned(now, out);
 }

@@ -22,6 +22,7 @@ TEST_CASE("the daemon reads a child's line as Jackson does", "[daemon_model][P23
   CHECK(parsed(R"({"subSequenceNumber":"5","sequenceNumber":7,"action":"checkpoint"})") ==
         "checkpoint 7/5");
   CHECK(parsed(R"({"action":"checkpoint","subSequenceNumber":2.9})") == "checkpoint null");
+  CHECK(parsed(R"({"action":"checkpoint","sequenceNumber":7})") == "checkpoint 7");
   CHECK(std::get<child_checkpoint>(
             parse_child_message(R"({"action":"checkpoint","subSequenceNumber":2.9})"))
             .sub_sequence_number == 2);
@@ -60,4 +61,25 @@ TEST_CASE("the daemon's lines are Jackson's bytes", "[daemon_model][P10]") {
       R"({"data":null,"partitionKey":null,"sequenceNumber":"13",)"
       R"("approximateArrivalTimestamp":null,"subSequenceNumber":0,"action":"record"}],)"
       R"("millisBehindLatest":250})");
+}
+
+TEST_CASE("the daemon escapes what JSON demands, and nothing else", "[daemon_model][P10]") {
+  CHECK(initialize_line("\"\\/\x01\t\x0b\r~", std::nullopt) ==
+        "{\"action\":\"initialize\",\"shardId\":\"\\\"\\\\/\\u0001\\t\\u000B\\r~\","
+        "\"sequenceNumber\":null,\"subSequenceNumber\":null}");
+  CHECK(process_records_line({}, std::nullopt) ==
+        R"({"action":"processRecords","records":[],"millisBehindLatest":null})");
+}
+
+TEST_CASE("an ending has the line of the daemon's generation", "[daemon_model][P11]") {
+  const auto lost = kclxx::protocol::action_kind::lease_lost;
+  const auto ended = kclxx::protocol::action_kind::shard_ended;
+  CHECK(action_line(lost, kcl_version::v1) == R"({"action":"shutdown","reason":"ZOMBIE"})");
+  CHECK(action_line(ended, kcl_version::v1) == R"({"action":"shutdown","reason":"TERMINATE"})");
+  CHECK(action_line(lost, kcl_version::v2_0) == R"({"action":"shutdown","reason":"LEASE_LOST"})");
+  CHECK(action_line(ended, kcl_version::v2_0) == R"({"action":"shutdown","reason":"SHARD_END"})");
+  CHECK(action_line(lost, kcl_version::v3) == R"({"action":"leaseLost"})");
+  CHECK(action_line(ended, kcl_version::v3) == R"({"action":"shardEnded"})");
+  CHECK(action_line(kclxx::protocol::action_kind::shutdown_requested, kcl_version::v1) ==
+        R"({"action":"shutdownRequested"})");
 }

@@ -93,10 +93,34 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
         lines{"close the child's input",
               "the worker ends: initialize: the status is for \"processRecords\" instead of "
               "initialize"});
+  dialogue nameless;
+  nameless.call(action_kind::initialize);
+  CHECK(nameless.child(R"({"action":"status"})").back() ==
+        "the worker ends: initialize: the status is for nothing instead of initialize");
+  dialogue null;
+  null.call(action_kind::initialize);
+  CHECK(null.child("null") ==
+        lines{"skipped (null is not a message): null", "close the child's input",
+              "the worker ends: initialize: the daemon fails on a null message"});
   dialogue gone;
   gone.call(action_kind::initialize);
   CHECK(gone.child_ends() ==
         lines{"close the child's input", "the worker ends: initialize: the child's output ended"});
+  CHECK(gone.child_ends().empty());
+  CHECK(gone.child("x") == lines{"nobody reads: x"});
+}
+
+TEST_CASE("a timeout ends the worker only while a status is waited for", "[daemon_model]") {
+  dialogue daemon;
+  daemon_events out;
+  daemon.consumer.on_timeout(out);
+  CHECK(out.empty());
+  daemon.call(action_kind::initialize);
+  daemon.consumer.on_timeout(out);
+  REQUIRE(out.size() == 1);
+  CHECK(std::holds_alternative<worker_ended>(out.front()));
+  daemon.consumer.close(out);  // closed already
+  CHECK(out.size() == 1);
 }
 
 TEST_CASE("a failed shutdownRequested is only logged; the lease lost after it ends the worker",
@@ -119,6 +143,8 @@ TEST_CASE("a line with an unknown field is skipped, and the daemon continues to 
             .find("skipped (the daemon knows no field 'extra' in status)") == 0);
   CHECK(daemon.consumer.is_waiting());
   CHECK(daemon.child("hello" + status_for("initialize")).front().find("skipped (not JSON)") == 0);
+  CHECK(daemon.child(R"({"action":"leaseLost"})") ==
+        lines{R"(skipped (only the daemon sends leaseLost): {"action":"leaseLost"})"});
   CHECK(daemon.child(status_for("initialize") + "hello") == lines{"initialize returned"});
 }
 
@@ -145,7 +171,15 @@ TEST_CASE("a checkpoint below the last or above what was delivered is refused",
         lines{"checkpoint 200/1 answered: IllegalArgumentException"});
   CHECK(daemon.child(checkpoint_at("abc")) ==
         lines{"checkpoint abc/0 answered: IllegalArgumentException"});
+  CHECK(daemon.child(checkpoint_at("150", -1)) ==
+        lines{"checkpoint 150/-1 answered: IllegalArgumentException"});
   CHECK(daemon.child(checkpoint_at("150")) == lines{"checkpoint 150/0 answered: ok"});
+  CHECK(daemon.child(checkpoint_at("150", 1)) ==
+        lines{"checkpoint 150/1 answered: ok, at the lease: 150/1"});
+  daemon.child(status_for("processRecords"));
+  daemon.records("180");  // lower than what was delivered before
+  CHECK(daemon.child(checkpoint_at("200")) ==
+        lines{"checkpoint 200/0 answered: ok, at the lease: 200/0"});
 }
 
 TEST_CASE("positions compare as numbers, and are the same only as texts", "[daemon_model][P35]") {
@@ -169,6 +203,8 @@ TEST_CASE("1.x takes only numbers and SHARD_END for a checkpoint", "[daemon_mode
   older.start_batch("200");
   CHECK(older.child(checkpoint_at("TRIM_HORIZON")) ==
         lines{"checkpoint TRIM_HORIZON/0 answered: IllegalArgumentException"});
+  CHECK(older.child(checkpoint_at("150")) ==
+        lines{"checkpoint 150/0 answered: ok, at the lease: 150/0"});
   dialogue daemon;
   daemon.start_batch("200");
   CHECK(daemon.child(checkpoint_at("TRIM_HORIZON")) ==
@@ -190,6 +226,15 @@ TEST_CASE("a checkpoint in initialize and in leaseLost has no checkpointer",
   daemon.child(status_for("initialize"));
   daemon.call(action_kind::lease_lost);
   CHECK(daemon.child(null_checkpoint) == lines{"checkpoint null answered: InvalidStateException"});
+}
+
+TEST_CASE("1.x answers a checkpoint in its shutdown with a lost lease", "[daemon_model][P38]") {
+  dialogue older(kcl_version::v1);
+  older.start_batch("200");
+  older.child(status_for("processRecords"));
+  older.call(action_kind::lease_lost);
+  CHECK(older.child(null_checkpoint) ==
+        lines{"checkpoint null answered: ShutdownException, at the lease: 200/0"});
 }
 
 TEST_CASE("lines after a status wait unread for the next call", "[daemon_model][P25]") {
@@ -216,6 +261,8 @@ TEST_CASE("the null checkpoint finishes a shard, the last position only when it 
     daemon.call(action_kind::shard_ended);
     CHECK(daemon.child(null_checkpoint) ==
           lines{"checkpoint null answered: ok, at the lease: SHARD_END/0"});
+    CHECK(daemon.child(checkpoint_at("200")) ==
+          lines{"checkpoint 200/0 answered: IllegalArgumentException"});
     CHECK(daemon.child(status_for("shardEnded")) ==
           lines{"shardEnded returned", "close the child's input"});
   }
@@ -259,6 +306,18 @@ TEST_CASE("a lost lease answers ShutdownException, and faults answer what they a
   CHECK(daemon.child(null_checkpoint) ==
         lines{"checkpoint null answered: ShutdownException, at the lease: 300/0"});
   CHECK(daemon.row.checkpoint() == sequence_position("200"));
+}
+
+TEST_CASE("a lease is lost by a ShutdownException, and losing it again takes nothing",
+          "[daemon_model][P42]") {
+  lease first(sequence_position("TRIM_HORIZON"));
+  first.set_fault([](const sequence_position&) { return "ShutdownException"; });
+  CHECK(first.set_checkpoint(sequence_position("1")) == "ShutdownException");
+  CHECK(first.is_lost());
+  lease second = first.take_over();
+  first.lose();
+  CHECK_FALSE(second.is_lost());
+  CHECK(second.set_checkpoint(sequence_position("2")) == std::nullopt);
 }
 
 TEST_CASE("a daemon calls in order only", "[daemon_model][P28]") {

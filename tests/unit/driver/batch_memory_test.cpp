@@ -63,6 +63,27 @@ TEST_CASE("large memory is kept only while it is wanted", "[driver][batch_memory
   CHECK(kept_in(pool) == 1);
 }
 
+TEST_CASE("memory is large by its records and by what was copied out of the line, too",
+          "[driver][batch_memory]") {
+  batch_memory memory;
+  SECTION("records") { memory.records.reserve(batch_memory::large / sizeof(kclxx::record) + 1); }
+  SECTION("copies") {
+    memory.arena.emplace_back("a key");
+    CHECK_FALSE(memory.is_large());
+    memory.arena.front().reserve(batch_memory::large + 1);
+  }
+  CHECK(memory.is_large());
+}
+
+TEST_CASE("a line is read into the largest buffer that is kept", "[driver][batch_memory]") {
+  batch_memory_pool pool;
+  pool.keep_large();
+  large(pool);
+  kclxx::io::line_reader reader(std::size_t{1} << 30);
+  pool.lend_line(reader);
+  CHECK_FALSE(pool.take()->is_large());  // the reader has it
+}
+
 TEST_CASE("small memory stays when the large is released", "[driver][batch_memory]") {
   batch_memory_pool pool;
   pool.keep_large();

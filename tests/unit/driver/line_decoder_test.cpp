@@ -92,6 +92,7 @@ TEST_CASE("what is wrong with a line names the field and shows the line's beginn
     auto memory = memory_with(line);
     CHECK_FALSE(decoder.read_ahead({memory->line.data(), 119}, *memory));
     CHECK(decoder.read_ahead({memory->line.data(), 300}, *memory));
+    CHECK(decoder.read_ahead({memory->line.data(), 350}, *memory));
     const auto result = decoder.decode(std::move(memory), line.size());
     CHECK(std::get<line_decoder::bad_line>(result).text.find("begins: " + line.substr(0, 120) +
                                                              "...") != std::string::npos);

@@ -42,6 +42,9 @@ TEST_CASE("after the minute the next warning gives the number that was left out"
   CHECK(limiter.pass(log_level::warning, text(99), start + 60s) ==
         "checkpoint 99 failed (17 more like this were left out)");
   CHECK(limiter.pass(log_level::warning, text(100), start + 61s) == "checkpoint 100 failed");
+  passed(limiter, 9, start + 61s);
+  CHECK(limiter.pass(log_level::warning, text(99), start + 120s) ==
+        "checkpoint 99 failed (1 more like this was left out)");
 }
 
 TEST_CASE("at the end the last of those left out is written, with their number", "[driver][log]") {

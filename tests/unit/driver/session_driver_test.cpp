@@ -32,6 +32,8 @@ class child : private driver::host {
   explicit child(
       const run_options& options = {}, processor_factory factory = [](const record_batch&) {})
       : driver(std::move(factory), options, false, 1, *this) {}
+  /// From now on, what happens is kept in `events`.
+  void observe_events() { is_observed_ = true; }
 
   void receive(std::string_view line) {
     auto memory = std::make_shared<driver::batch_memory>();
@@ -95,11 +97,14 @@ class child : private driver::host {
     return false;
   }
   lines take_written() { return std::exchange(written, {}); }
+  std::vector<shard_event> take_events() { return std::exchange(events, {}); }
   void pass(milliseconds time) { now_ += time; }
 
   driver::session_driver driver;
   lines written;
   lines log_lines;
+  std::vector<shard_event> events;
+  std::vector<std::pair<session::waiter_id, std::error_code>> woken;
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
   std::array<std::optional<time_point>, session::timer_count> timers;
   bool is_output_broken = false;
@@ -119,7 +124,11 @@ class child : private driver::host {
   }
   void call(session::call what) override { call_ = std::move(what); }
   void end_timers() override { has_timers = false; }
-  void wake(session::waiter_id, std::error_code) override { FAIL("nobody waits"); }
+  void wake(session::waiter_id waiter, std::error_code result) override {
+    woken.emplace_back(waiter, result);
+  }
+  void observe(shard_event event) noexcept override { events.push_back(std::move(event)); }
+  [[nodiscard]] bool is_observed() const noexcept override { return is_observed_; }
   void pause_reading(bool) override {}
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
@@ -134,6 +143,24 @@ class child : private driver::host {
   time_point now_ = start_time;
   std::optional<session::call> call_;
   bool has_left_ = false;
+  bool is_observed_ = false;
+};
+
+/// Keeps the names of the functions that were called.
+class recorder : public record_processor {
+ public:
+  explicit recorder(lines& calls) : calls_(calls) {}
+  void process_records(record_batch, const checkpointer&) override {
+    calls_.emplace_back("process_records");
+  }
+  void lease_lost() override { calls_.emplace_back("lease_lost"); }
+  void shard_ended(const checkpointer&) override { calls_.emplace_back("shard_ended"); }
+  void shutdown_requested(const checkpointer&) override {
+    calls_.emplace_back("shutdown_requested");
+  }
+
+ private:
+  lines& calls_;
 };
 
 std::string checkpoint_line(const std::string& number) {
@@ -465,4 +492,169 @@ TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing e
   CHECK(child.is_stopped);
   CHECK_FALSE(child.has_timers);
   CHECK_FALSE(child.driver.status());
+}
+
+TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
+  lines calls;
+  child child(manual(), [&] { return std::make_unique<recorder>(calls); });
+  child.initialize();
+  child.records({"100"});
+  child.run_call();
+  SECTION("lease_lost, after which no timer fires") {
+    CHECK(child.has_timers);
+    child.receive(R"({"action":"leaseLost"})");
+    CHECK_FALSE(child.has_timers);
+    child.run_call();
+    CHECK(calls == lines{"process_records", "lease_lost"});
+  }
+  SECTION("shutdown_requested") {
+    child.receive(R"({"action":"shutdownRequested"})");
+    child.run_call();
+    CHECK(calls == lines{"process_records", "shutdown_requested"});
+  }
+  SECTION("shard_ended, after which the null checkpoint is written") {
+    child.submit("100", {});  // without a handler
+    child.receive(R"({"action":"shardEnded"})");
+    child.run_call();
+    CHECK(calls == lines{"process_records", "shard_ended"});
+    CHECK(child.take_written().back() ==
+          "\n{\"action\":\"checkpoint\",\"sequenceNumber\":null,\"subSequenceNumber\":null}\n");
+    CHECK(child.handlers.empty());
+  }
+}
+
+TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P43]") {
+  child child(manual());
+  child.initialize();
+  child.records({"100"});
+  const session::waiter_id id = child.driver.next_waiter();
+  child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
+  CHECK(child.woken.empty());
+  child.answer("100");
+  REQUIRE(child.woken.size() == 1);
+  CHECK(child.woken.front() == std::pair(id, std::error_code()));
+}
+
+TEST_CASE("a call that waits for its thread is dropped when a timer gives the shard up",
+          "[driver][P67]") {
+  lines calls;
+  child child(manual(), [&] { return std::make_unique<recorder>(calls); });
+  child.initialize();
+  child.take_written();
+  child.records({"100"});
+  child.feed([&] {
+    child.driver.on_user_code_threw("a timer", std::make_exception_ptr(fenced_error("epoch 7")));
+  });
+  child.run_call();
+  CHECK(calls.empty());
+  CHECK(child.take_written() == lines{status_line("processRecords")});
+  child.receive(R"({"action":"leaseLost"})");
+  child.run_call();
+  CHECK(calls == lines{"lease_lost"});
+}
+
+TEST_CASE("warnings that were left out are counted in the log when the session ends",
+          "[driver][log]") {
+  child child;
+  child.initialize();
+  for (int i = 0; i < 15; ++i) child.receive(R"({"action":"tune)" + std::to_string(i) + "\"}");
+  CHECK(child.log_lines.size() == 10);
+  child.feed([&] { child.driver.on_end_of_input(false); });
+  REQUIRE(child.log_lines.size() == 11);
+  CHECK(child.logged("tune14 (4 more like this were left out)"));
+}
+
+TEST_CASE("observers get what happens in the dialogue, in order", "[driver][observer]") {
+  const sequence_position first("100");
+  const sequence_position end("SHARD_END");
+  const auto took_none = std::chrono::nanoseconds(0);
+  child child;
+  child.observe_events();
+  child.initialize();
+  CHECK(child.take_events() ==
+        std::vector<shard_event>{lease_gained{sequence_position("TRIM_HORIZON")},
+                                 callback_ended{callback_kind::initialize, took_none}});
+  SECTION("of a batch and its checkpoint") {
+    child.receive(
+        R"({"action":"processRecords","millisBehindLatest":5,"records":[)"
+        R"({"data":"AAAA","sequenceNumber":"90"},{"data":"AA==","sequenceNumber":"100"}]})");
+    CHECK(child.take_events() ==
+          std::vector<shard_event>{batch_delivered{.records = 2,
+                                                   .bytes = 4,
+                                                   .first = sequence_position("90"),
+                                                   .last = first,
+                                                   .behind_latest = milliseconds(5)}});
+    child.run_call();
+    CHECK(child.take_events() ==
+          std::vector<shard_event>{callback_ended{callback_kind::process_records, took_none},
+                                   checkpoint_requested{first}});
+    child.pass(milliseconds(7));
+    SECTION("that is persisted") {
+      child.answer("100");
+      CHECK(child.take_events() ==
+            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7)}});
+    }
+    SECTION("that is refused") {
+      child.answer("100", "\"InvalidStateException\"");
+      CHECK(child.take_events() == std::vector<shard_event>{checkpoint_answered{
+                                       first, milliseconds(7), "InvalidStateException"}});
+    }
+    SECTION("that is not answered: the daemon continues") {
+      child.records({});
+      CHECK(child.take_events() ==
+            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7), "not answered"},
+                                     batch_delivered{}});
+    }
+    SECTION("that is not answered: the input ends") {
+      child.feed([&] { child.driver.on_end_of_input(false); });
+      CHECK(child.take_events() ==
+            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7), "not answered"},
+                                     session_ended{exit_status::ok}});
+    }
+  }
+  SECTION("of a shard that is finished") {
+    child.receive(R"({"action":"shardEnded"})");
+    child.run_call();
+    child.receive(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
+    CHECK(child.take_events() ==
+          std::vector<shard_event>{callback_ended{callback_kind::shard_ended, took_none},
+                                   checkpoint_requested{end}, checkpoint_answered{end, took_none},
+                                   lease_ended{lease_ended::reason::shard_finished}});
+  }
+  SECTION("of a lease that is lost, whose call was waiting when a timer gave the shard up") {
+    child.records({});
+    child.take_events();
+    child.feed([&] {
+      child.driver.on_user_code_threw("a timer", std::make_exception_ptr(fenced_error("epoch 7")));
+    });
+    child.run_call();
+    CHECK(child.take_events().empty());
+    child.receive(R"({"action":"leaseLost"})");
+    child.run_call();
+    CHECK(child.take_events() ==
+          std::vector<shard_event>{lease_ended{lease_ended::reason::lost},
+                                   callback_ended{callback_kind::lease_lost, took_none}});
+  }
+  SECTION("of a lease that is lost") {
+    child.receive(R"({"action":"leaseLost"})");
+    CHECK(child.take_events() == std::vector<shard_event>{lease_ended{lease_ended::reason::lost}});
+  }
+}
+
+TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
+  const auto ended = [](processor_factory factory) {
+    child child({}, std::move(factory));
+    child.initialize();
+    child.observe_events();
+    child.records({});
+    child.run_call();
+    REQUIRE(child.events.size() > 1);
+    return std::get<callback_ended>(child.events[1]);
+  };
+  const auto threw = ended([](const record_batch&) { throw std::runtime_error("no table"); });
+  CHECK(threw.how == callback_ended::outcome::threw);
+  CHECK(threw.error == "process_records (no records) failed: no table");
+  const auto fenced = ended([](const record_batch&) { throw fenced_error("epoch 7"); });
+  CHECK(fenced.how == callback_ended::outcome::lease_gone);
+  CHECK(fenced.error.starts_with("process_records (no records) ended early: epoch 7"));
 }

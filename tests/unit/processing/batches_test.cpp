@@ -268,6 +268,25 @@ TEST_CASE("a stop token that stops ends the search for a bad record", "[processi
   CHECK(with->checkpoints().empty());
 }
 
+TEST_CASE("a stop token that stops ends the wait for a bad record's next attempt",
+          "[processing][batches]") {
+  int calls = 0;
+  testing::daemon with(batches(
+      [&](const record_batch& batch) {
+        ++calls;
+        if (is_bad(batch.front())) throw std::runtime_error("no");
+      },
+      {.attempts = 0, .initial_backoff = 5s, .max_backoff = 60s}));
+  with.initialize().deliver({"a"});
+  const auto begin = with.now();
+  with.lose_lease_silently();  // the next checkpoint tells, during the wait
+  with.deliver({"b"}).deliver({"bad"});
+  CHECK(with.stop_requested());
+  CHECK(with.now() - begin <= 100ms);
+  CHECK(calls == 3);
+  CHECK_FALSE(with.exit_status());
+}
+
 TEST_CASE("a batch_failure describes itself", "[processing][batches]") {
   const sequence_position at("12", 3);
   CHECK(batch_failure(at).what() == std::string("the batch failed at 12/3"));

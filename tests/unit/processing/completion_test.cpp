@@ -244,6 +244,7 @@ TEST_CASE("a completion outlives the processor, and its record with it",
     held = std::move(shard.held);
   }
   CHECK(held.at(1).record().data() == "2");
+  held.at(0).touch();
   held.at(0).complete();
   held.clear();
 }
@@ -306,6 +307,14 @@ TEST_CASE("touch() starts the stuck clock anew", "[processing][completion]") {
   CHECK(shard.daemon.log().size() == 1);
 }
 
+TEST_CASE("a record without a partition key is reported as such when its handler is stuck",
+          "[processing][completion]") {
+  reported_by_test shard({}, {.stuck_after = 60s});
+  shard.daemon.deliver_records({{.data = "a"}});
+  shard.daemon.advance(61s);
+  CHECK(shard.logged("a handler is stuck: it has had record 1/0 (no partition key, attempt 1)"));
+}
+
 TEST_CASE("when_stuck::leave ends the session after the report", "[processing][completion]") {
   reported_by_test shard({}, {.stuck_after = 60s, .when_stuck = kclxx::when_stuck::leave});
   shard.daemon.deliver({"1"});
@@ -334,10 +343,93 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
   daemon.initialize().deliver({"1"}).advance(61s);
   REQUIRE(seen->events.size() == 1);
   CHECK(seen->events[0] == kclxx::handlers_stuck{1, sequence_position("1"), "key", 1, 60s, {}});
-  held.clear();
+  SECTION("it ends") { held.clear(); }
+  SECTION("it makes progress") { held.at(0).touch(); }
   daemon.deliver({});
   REQUIRE(seen->events.size() == 2);
   CHECK(seen->events[1] == kclxx::handlers_stuck{});
+}
+
+TEST_CASE("handlers are stuck until none is any more", "[processing][completion]") {
+  struct counts : kclxx::observer {
+    void on_handlers_stuck(const kclxx::event_source&,
+                           const kclxx::handlers_stuck& event) override {
+      handlers.push_back(event.handlers);
+    }
+    std::vector<std::size_t> handlers;
+  };
+  const auto seen = std::make_shared<counts>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::vector<completion> held;
+  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }, {},
+                                     {.order = order::none}),
+                     options);
+  daemon.initialize().deliver({"1", "2"}).advance(61s);
+  const auto both = seen->handlers;
+  REQUIRE(both.size() == 2);
+  held.at(0).touch();
+  daemon.deliver({});
+  CHECK(seen->handlers == both);
+  held.at(1).touch();
+  daemon.deliver({});
+  CHECK(seen->handlers.size() == 3);
+  CHECK(seen->handlers.back() == 0);
+}
+
+TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
+  struct attempts final : kclxx::observer {
+    void on_record_attempted(const kclxx::event_source&,
+                             const kclxx::record_attempted& event) override {
+      all.push_back(event);
+    }
+    std::vector<kclxx::record_attempted> all;
+  };
+  const auto seen = std::make_shared<attempts>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::vector<completion> held;
+  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }),
+                     options);
+  daemon.initialize().deliver({"1"}).advance(7s);
+  held.at(0).complete();
+  daemon.deliver({});
+  using outcome = kclxx::record_attempted::outcome;
+  CHECK(seen->all == std::vector<kclxx::record_attempted>{
+                         {sequence_position("1"), 1, 7s, outcome::succeeded, {}}});
+}
+
+TEST_CASE("a completion that is assigned to itself is still to be reported",
+          "[processing][completion]") {
+  reported_by_test shard;
+  shard.daemon.deliver({"1"});
+  completion& one = shard.held.at(0);
+  completion& same = one;
+  one = std::move(same);
+  one.complete();
+  shard.daemon.deliver({});
+  CHECK(shard.daemon.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a completion that is reported after its handler threw is of no use",
+          "[processing][completion]") {
+  std::vector<completion> held;
+  int calls = 0;
+  test_daemon daemon(kclxx::parallel([&](completion one) {
+                       if (++calls > 1) return one.complete();
+                       held.push_back(std::move(one));
+                       throw std::runtime_error("no table");
+                     }),
+                     prompt());
+  daemon.initialize().deliver({"1"});
+  CHECK(calls == 1);
+  held.at(0).complete();
+  daemon.deliver({});
+  CHECK(daemon.checkpoints().empty());
+  daemon.advance(1s);
+  CHECK(calls == 2);
+  daemon.deliver({});
+  CHECK(daemon.persisted() == sequence_position("1"));
 }
 
 TEST_CASE(

@@ -309,6 +309,8 @@ TEST_CASE("a permanent error, and what the policy calls not retryable, is not tr
       [&](const record& one) {
         ++calls;
         if (one.data() == "permanent") throw permanent_error("never");
+        if (one.data() == "retryable" && calls < 4) throw std::runtime_error("try again");
+        if (one.data() == "retryable") return;
         throw std::out_of_range("bad input");
       },
       {.retryable =
@@ -317,8 +319,8 @@ TEST_CASE("a permanent error, and what the policy calls not retryable, is not tr
            },
        .exhausted = exhausted::park,
        .lot = lot}));
-  with.initialize().deliver({"permanent", "out of range"});
-  CHECK(calls == 2);
+  with.initialize().deliver({"permanent", "out of range", "retryable"});
+  CHECK(calls == 4);
   CHECK(lot->data() == strings{"permanent", "out of range"});
   CHECK(logged(with, "after 1 attempt (a permanent error): never"));
   CHECK(logged(with, "after 1 attempt (an error that is not retryable): bad input"));
@@ -344,6 +346,20 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
   CHECK(logged(with, "(older than 60 s)"));
 }
 
+TEST_CASE("a record without an arrival time is never too old", "[processing][each]") {
+  int failures = 0;
+  testing::daemon with(each(
+                           [&](const record& one) {
+                             CHECK_FALSE(one.approximate_arrival_timestamp());
+                             if (failures++ < 2) throw std::runtime_error("no");
+                           },
+                           {.max_age = 0s}),
+                       prompt());
+  with.initialize().deliver_records({{.data = "a"}});
+  CHECK(failures == 3);
+  CHECK(with.persisted() == sequence_position("1"));
+}
+
 TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, parked or counted",
           "[processing][each]") {
   const auto code = GENERATE(std::error_code(errc::lease_lost), std::error_code(errc::fenced),
@@ -365,6 +381,20 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
 }
 
 // --- The parking lot fails ---
+
+TEST_CASE("a record that cannot be parked is tried again without the flood breaker, too",
+          "[processing][each]") {
+  flaky handler;
+  const auto lot = make_lot();
+  lot->refusals = 1;
+  testing::daemon with(
+      each(std::ref(handler),
+           {.attempts = 1, .exhausted = exhausted::park, .lot = lot, .flood = {.window = 0}}),
+      prompt());
+  with.initialize().deliver({"a", "bad", "c"});
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(with.persisted() == sequence_position("3"));
+}
 
 // With a lot that refuses. parking_file_test has real full disks.
 TEST_CASE("a record that cannot be parked is not complete, and its attempts start anew",
@@ -532,6 +562,7 @@ TEST_CASE("a policy that makes no sense ends the session at the start, and the l
   const auto [policy, text] = GENERATE(table<failure_policy, std::string>({
       {{.attempts = -1}, "attempts is negative; 0 means without end"},
       {{.initial_backoff = -1ms}, "a backoff is negative"},
+      {{.max_backoff = -1ms}, "a backoff is negative"},
       {{.max_age = -1s}, "max_age is negative"},
       {{.flood = {.window = -1}}, "flood.window is negative"},
       {{.flood = {.window = 10, .ratio = 1.5}}, "flood.ratio is not within 0 and 1"},
@@ -549,6 +580,7 @@ TEST_CASE("a policy's patience is the sum of the longest waits, or as long as th
   CHECK(failure_policy{.attempts = 7}.patience() == 200ms + 400ms + 800ms + 1600ms + 3200ms + 5s);
   CHECK(failure_policy{.attempts = 1'000'000}.patience() > 4'999'000s);
   CHECK_FALSE(failure_policy{.attempts = 0}.patience());
+  CHECK(failure_policy{.initial_backoff = 0ms}.patience() == 0ms);
   CHECK(failure_policy{.attempts = 0, .max_age = 60s}.patience() == 65s);
   CHECK(failure_policy{.attempts = 1'000'000'000,
                        .initial_backoff = std::chrono::milliseconds::max(),
@@ -577,6 +609,10 @@ TEST_CASE("a patience that does not fit the daemon's limits is warned of at the 
     return texts;
   };
   CHECK(warnings({.attempts = 0}).empty());  // nothing is known of the daemon
+  for (const char* no_limit : {"", "3s", "-1", "0", "99999999999999999999"}) {
+    const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", no_limit);
+    CHECK(warnings({.attempts = 0}).empty());
+  }
   const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "3000");
   CHECK(warnings({}).empty());
   CHECK(warnings({.attempts = 6}) ==

@@ -43,6 +43,18 @@ TEST_CASE("a handler that makes progress is not stuck", "[processing]") {
   CHECK(handlers.next_due() == start + 175s);
 }
 
+TEST_CASE("a handler that has ended is neither running nor stuck, though its record is here",
+          "[processing]") {
+  handlers_in_progress handlers(60s);
+  const auto one = handlers.add(7, 1, start, 0);
+  CHECK(handlers.running() == 1);
+  handlers.find(one)->has_ended = true;
+  CHECK(handlers.running() == 0);
+  CHECK(handlers.size() == 1);
+  CHECK(handlers.has(7));
+  CHECK(handlers.next_due() == std::nullopt);
+}
+
 TEST_CASE("the name of an attempt is not used again", "[processing]") {
   handlers_in_progress handlers(60s);
   const auto first = handlers.add(7, 1, start, 0);

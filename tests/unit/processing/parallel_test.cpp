@@ -330,6 +330,44 @@ TEST_CASE("stop: in an open callback what is complete is checkpointed first",
   CHECK(daemon.persisted() == sequence_position("3"));
 }
 
+TEST_CASE("stop: of two records that fail for good, the first one's exception ends the session",
+          "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel(
+                         [](const record& one, const shard_context& shard) {
+                           shard.sleep_for(one.data() == "1" ? 20ms : 10ms);
+                           throw std::runtime_error("record " + std::string(one.data()));
+                         },
+                         {.attempts = 1}, {.window_records = 2}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(thrown_text(daemon) == "record 2");
+  CHECK(daemon.checkpoints().empty());
+}
+
+TEST_CASE("a callback that waits for records ends with the stop token, and finishes nothing",
+          "[processing][parallel]") {
+  int calls = 0;
+  std::optional<test_daemon> daemon;
+  daemon.emplace(kclxx::parallel(
+                     [&](const record&) {
+                       if (++calls == 3) daemon->end_input();
+                       throw std::runtime_error("no");
+                     },
+                     {.attempts = 0}, {.drain_timeout = 1h}),
+                 prompt());
+  daemon->initialize();
+  deliver(*daemon, {{"a", "1"}});
+  const auto begin = daemon->now();
+  SECTION("shard_ended") { daemon->end_shard(); }
+  SECTION("shutdown_requested") { daemon->request_shutdown(); }
+  CHECK(daemon->exit_status() == kclxx::exit_status::daemon_gone);
+  CHECK(daemon->now() - begin < 1h);
+  CHECK(daemon->checkpoints().empty());
+  CHECK_FALSE(logged(*daemon, "records that are not complete after"));
+}
+
 TEST_CASE("a lost lease that a handler reports ends the processing, and is no failure",
           "[processing][parallel]") {
   int calls = 0;

@@ -195,6 +195,22 @@ TEST_CASE("a parking directory that is not there ends the session at the start",
   CHECK(logged(with, "records cannot be parked in /nonexistent/lot: No such file or directory"));
 }
 
+TEST_CASE("a parking directory that is removed is an error of the record, until it is there again",
+          "[processing][parking]") {
+  const temporary_directory directory;
+  const auto folder = directory.path() / "lot";
+  std::filesystem::create_directory(folder);
+  parking_file lot(folder);
+  const auto shard = shard_named("s");
+  lot.prepare(shard);
+  std::filesystem::remove(folder);
+  CHECK_THROWS_WITH(park(lot, shard),
+                    "cannot open " + lot.file_of(shard).string() + ": No such file or directory");
+  std::filesystem::create_directory(folder);
+  park(lot, shard);
+  CHECK(lines_of(lot.file_of(shard)).size() == 1);
+}
+
 TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",
           "[processing][parking]") {
   const temporary_directory directory;

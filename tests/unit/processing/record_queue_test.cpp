@@ -124,6 +124,17 @@ TEST_CASE("a window wants no record that does not fit, though nothing is ready",
   CHECK(queue.wants_more(batch.get()[1]));
 }
 
+TEST_CASE("while records are ready, a window with little room in bytes wants no more",
+          "[processing]") {
+  record_queue queue(order::none, 100, 16);
+  const owned_batch batch({{"a", "12345"}, {"b", "1234567890"}, {"c", "1"}}, 1);
+  CHECK(queue.admit(batch.get().slice(0, 2), 0, now) == 2);
+  CHECK_FALSE(queue.wants_more(batch.get()[2]));
+  CHECK(queue.take() == arrival{0});
+  CHECK(queue.take() == arrival{1});
+  CHECK(queue.wants_more(batch.get()[2]));
+}
+
 TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {
   record_queue queue(order::none, 10, 5);
   const owned_batch batch({{"a", "12"}, {"b", "1234567890"}, {"c", "12"}}, 1);

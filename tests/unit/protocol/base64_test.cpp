@@ -3,7 +3,9 @@
 
 #include <random>
 #include <string>
+#include <string_view>
 
+#include "protocol/base64_encoder.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
 
@@ -43,6 +45,17 @@ TEST_CASE("the vectors of RFC 4648", "[protocol][base64]") {
   CHECK(decode("Zm8=").text == "fo");
   CHECK(decode("Zm9v").text == "foo");
   CHECK(decode("Zm9vYmFy").text == "foobar");
+  const auto encoded = [](std::string_view bytes) {
+    std::string out = "before ";
+    kclxx::protocol::append_base64(out, bytes);
+    return out;
+  };
+  CHECK(encoded("") == "before ");
+  CHECK(encoded("f") == "before Zg==");
+  CHECK(encoded("fo") == "before Zm8=");
+  CHECK(encoded("foo") == "before Zm9v");
+  CHECK(encoded("foobar") == "before Zm9vYmFy");
+  CHECK(encoded("\xfb\xff\xbf") == "before +/+/");
 }
 
 TEST_CASE("every character outside of the alphabet is found, at its place", "[protocol][base64]") {

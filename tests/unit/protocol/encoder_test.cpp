@@ -42,8 +42,9 @@ TEST_CASE("the null checkpoint has two nulls", "[protocol][P22]") {
 }
 
 TEST_CASE("the name of an unknown action comes back as it was", "[protocol]") {
-  const std::string name = GENERATE(as<std::string>(), "", "a\"b\\c", "tab\there", "\x01\x7f",
-                                    "gr\xc3\xbc\xc3\x9f", "line\nbreak");
+  const std::string name =
+      GENERATE(as<std::string>(), "", "a\"b\\c", "tab\there", "\x01\x7f", "gr\xc3\xbc\xc3\x9f",
+               "line\nbreak", "leaseLost", "a~b", "a_b", "a0");
   const std::string line = status(name);
   CHECK(std::count(line.begin(), line.end(), '\n') == 2);
   CHECK(nlohmann::json::parse(line).at("responseFor").get<std::string>() == name);

@@ -39,14 +39,8 @@ TEST_CASE("the older shutdown is answered by its own name", "[session][P11]") {
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
-  kclxx::session::session old({});
-  kclxx::session::actions out;
-  const kclxx::session::time_point now{};
-  old.on_message({"initialize", kclxx::protocol::initialize{"s", {}}}, {}, now, out);
-  old.on_callback_returned(now, out);
-  old.on_message({"shutdown", kclxx::protocol::lease_lost{}}, {}, now, out);
-  old.on_callback_returned(now, out);
-  CHECK(out.back() == kclxx::session::action(kclxx::session::write_status{"shutdown"}));
+  CHECK(daemon.older_shutdown() == lines{"request stop", "call lease_lost"});
+  CHECK(daemon.returns() == lines{"write status shutdown"});
 }
 
 TEST_CASE("an unknown action is logged and answered, and the dialogue continues",

@@ -266,7 +266,18 @@ TEST_CASE(
     other.start_batch("100");
     CHECK(other.submit(1, std::nullopt, false) == lines{"complete 1: persisted"});
     CHECK(other.checkpoint(2, std::nullopt, false) == lines{"complete 2: persisted"});
+    CHECK(other.submit(std::nullopt, false) == lines{});
+    CHECK(other.log.empty());
   }
+}
+
+TEST_CASE("a checkpoint at TRIM_HORIZON, the position of an empty batch, is persisted already",
+          "[session][P36]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  CHECK(daemon.checkpoint(1, at("TRIM_HORIZON")) == lines{"complete 1: persisted"});
+  CHECK(daemon.submit(2, at("TRIM_HORIZON")) == lines{"complete 2: persisted"});
+  CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
 TEST_CASE("an async_checkpoint that failed retryably is sent again, merged with a higher one",
@@ -356,6 +367,40 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   }
 }
 
+TEST_CASE("an error counts as an attempt only of the calls that it is for", "[session][P43]") {
+  auto options = manual();
+  options.retry.max_attempts = 1;
+  session_dialogue daemon(options);
+  daemon.start_batch("100");
+  CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
+  CHECK(daemon.checkpoint(2, at("100"), false) == lines{});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled)});
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
+  CHECK(daemon.answer() == lines{"complete 2: persisted"});
+}
+
+TEST_CASE("a checkpoint of user code beside the callback is one of its action", "[session][P38]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.submit(at("40"));
+  SECTION("while a status waits") {
+    daemon.callback_lasts();
+    daemon.submit(at("60"));
+    CHECK(daemon.returns() == lines{});
+    CHECK(daemon.submit(at("80"), false) == lines{});
+    CHECK(daemon.checkpoint(1, at("90")) == lines{});
+    CHECK(daemon.answer() == lines{"write checkpoint 90/0", "write status processRecords"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted"});
+  }
+  SECTION("while a failed callback's checkpoint is unanswered") {
+    CHECK(daemon.throws() == lines{"request stop", "write checkpoint 40/0"});
+    CHECK(daemon.checkpoint(1, at("60")) == lines{});
+    CHECK(daemon.answer() == lines{"write checkpoint 60/0"});
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
+  }
+}
+
 TEST_CASE("calls that wait at the same time share one message", "[session]") {
   session_dialogue daemon;
   daemon.start_batch("100");
@@ -408,7 +453,12 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
         lines{"complete 1: " + message(kclxx::checkpoint_errc::shutdown), "request stop"});
   CHECK(daemon.checkpoint(2) == lines{"complete 2: " + message(errc::lease_lost)});
   CHECK(daemon.submit(3, std::nullopt) == lines{"complete 3: " + message(errc::lease_lost)});
+  daemon.log.clear();
+  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.log.empty());  // a log line has told that the lease is gone
   CHECK(daemon.returns() == lines{"write status processRecords"});
+  daemon.lease_lost();
+  CHECK(daemon.checkpoint(4) == lines{"complete 4: " + message(errc::lease_lost)});
 }
 
 TEST_CASE("an action instead of an answer fails what waited for it", "[session][P55]") {

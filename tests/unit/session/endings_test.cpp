@@ -34,6 +34,13 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
     }
     CHECK(daemon.answer("ThrottlingException") == lines{"request stop", "leave with 14"});
   }
+  SECTION("a ShutdownException in the last retry is followed by a status") {
+    for (int attempt = 1; attempt < 10; ++attempt) {
+      daemon.answer("ThrottlingException");
+      daemon.fires(timer::retry);
+    }
+    CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+  }
   SECTION("no status follows when it was refused for good") {
     CHECK(daemon.answer("InvalidStateException") == lines{"request stop", "leave with 14"});
   }
@@ -69,6 +76,14 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     CHECK(daemon.fires(timer::report) == lines{});
     CHECK(daemon.log.empty());
   }
+  SECTION("and is not reported while the end is being checkpointed") {
+    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    daemon.log.clear();
+    CHECK(daemon.fires(timer::report) == lines{});
+    CHECK(daemon.log.empty());
+    CHECK(daemon.submit(1, at("60"), false) == lines{});
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
+  }
   SECTION("and continues when a call waits for the rest") {
     CHECK(daemon.checkpoint(1, std::nullopt, false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
@@ -96,6 +111,20 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     CHECK(other.returns() == lines{});
     CHECK(mentions(other.log, "checkpoints were requested for none"));
   }
+  SECTION("and reports where the shard had been continued") {
+    const auto [start, reported] = GENERATE(table<kclxx::sequence_position, std::string>({
+        {at("50"), "only up to 50/0"},
+        {at("TRIM_HORIZON"), "for none"},
+    }));
+    session_dialogue other(manual());
+    other.initialize(start);
+    other.returns();
+    other.records("100");
+    other.returns();
+    other.shard_ended();
+    CHECK(other.returns() == lines{});
+    CHECK(mentions(other.log, "checkpoints were requested " + reported + ";"));
+  }
   SECTION("within the life of the daemon") {
     CHECK(daemon.end_of_input() == lines{"request stop", "leave with 12"});
   }
@@ -117,6 +146,32 @@ TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session]
     daemon.answer("InvalidStateException");
     CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
   }
+}
+
+TEST_CASE("a call in shard_ended that gave up does not finish a shard with records that wait",
+          "[session][P47][P48]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shard_ended();
+  CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
+  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.deadline_passes(1) == lines{});
+  CHECK(daemon.was_waiting);
+  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.fires(timer::retry) == lines{});
+  CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+}
+
+TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[session][P49]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shard_ended();
+  CHECK(daemon.submit(at("40")) == lines{});
+  CHECK(daemon.callback_lasts() == lines{});
+  CHECK(daemon.submit(at("100")) == lines{});
+  CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
 }
 
 TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session][P46][P28]") {
@@ -141,9 +196,40 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
     CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
     CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
   }
+  SECTION("and not when the time for them has passed before the timer fires") {
+    CHECK(daemon.answer("ThrottlingException") == lines{});
+    daemon.now += std::chrono::hours(1);
+    CHECK(daemon.fires(timer::retry) == lines{"write status shutdownRequested"});
+    CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
+  }
   SECTION("and a refusal costs duplicates only") {
     CHECK(daemon.answer("InvalidStateException") == lines{"write status shutdownRequested"});
   }
+}
+
+TEST_CASE("a checkpoint that is unanswered when shutdown_requested returns is awaited",
+          "[session][P46]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shutdown_requested();
+  CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
+  CHECK(daemon.submit(at("100")) == lines{});
+  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 100/0"});
+  CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+}
+
+TEST_CASE("a call in shutdown_requested fails when no time is left for another try",
+          "[session][P46]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shutdown_requested();
+  CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
+  daemon.now += std::chrono::hours(1);
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"complete 1: " + make_error_code(kclxx::checkpoint_errc::throttled).message()});
 }
 
 TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][P46]") {

@@ -25,7 +25,127 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   CHECK(daemon.broken_output() == lines{});
   CHECK(daemon.bad_line() == lines{});
   CHECK(daemon.failure() == lines{});
+  CHECK(daemon.throws_lease_gone_elsewhere() == lines{});
+  CHECK(daemon.submit(at("100"), false) == lines{});
   CHECK(daemon.log.empty());
+  CHECK(daemon.fires(timer::grace) == lines{});
+}
+
+TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  CHECK(daemon.failure() == lines{"request stop"});
+  const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
+  CHECK(daemon.checkpoint(1) == lines{"complete 1: " + gone});
+  CHECK(daemon.submit(2, std::nullopt) == lines{"complete 2: " + gone});
+  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.no_records() == lines{});  // and a line is not acted upon
+  CHECK(daemon.returns() == lines{"leave with 16"});
+  CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"complete 3: " + gone});
+}
+
+TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the answer",
+          "[session][P53]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
+  CHECK(daemon.throws() == lines{"request stop"});
+  SECTION("and leaves") {
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
+  }
+  SECTION("and persists what else is complete") {
+    CHECK(daemon.submit(at("60"), false) == lines{});
+    CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 60/0"});
+    CHECK(daemon.answer() == lines{"leave with 10"});
+  }
+}
+
+TEST_CASE("when user code gives its shard up twice, the first reason is kept", "[session][P67]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+  CHECK(daemon.throws_lease_gone() == lines{"write status processRecords"});
+  daemon.now += 90s;
+  daemon.log.clear();
+  CHECK(daemon.records("200") == lines{"write status processRecords"});
+  CHECK(daemon.log == lines{"log: records up to 200/0 are answered, but not processed: fenced"});
+}
+
+TEST_CASE("a file that continues instead of an answer ends what waited for it", "[session][P58]") {
+  session_dialogue file(manual(), true);
+  file.start_batch("100");
+  const std::string lease_lost = make_error_code(kclxx::errc::lease_lost).message();
+  SECTION("a call, which hears of a lost lease at once") {
+    CHECK(file.checkpoint(1) == lines{"write checkpoint 100/0"});
+    CHECK(file.lease_lost() == lines{"pause reading", "complete 1: " + lease_lost});
+    CHECK(file.checkpoint(2) == lines{"complete 2: " + lease_lost});
+    CHECK(file.returns() == lines{"write status processRecords", "resume reading", "request stop",
+                                  "call lease_lost"});
+  }
+  SECTION("a callback that threw") {
+    file.submit(at("40"));
+    CHECK(file.throws() == lines{"request stop", "write checkpoint 40/0"});
+    CHECK(file.no_records() == lines{"pause reading", "leave with 10"});
+  }
+  SECTION("a shutdown request") {
+    file.submit(at("100"));
+    file.returns();
+    file.answer("ThrottlingException");
+    file.shutdown_requested();
+    CHECK(file.returns() == lines{});
+    CHECK(file.fires(timer::retry) == lines{"write checkpoint 100/0"});
+    CHECK(file.no_records() == lines{"pause reading", "write status shutdownRequested",
+                                     "resume reading", "call process_records with 0"});
+    CHECK(mentions(file.log, "100/0 are complete but not checkpointed"));
+  }
+  SECTION("a shutdown request whose callback runs still") {
+    file.returns();
+    file.shutdown_requested();
+    file.submit(at("100"));
+    CHECK(file.no_records() == lines{"pause reading"});
+    CHECK(file.returns() ==
+          lines{"write status shutdownRequested", "resume reading", "call process_records with 0"});
+    CHECK(mentions(file.log, "100/0 are complete but not checkpointed"));
+  }
+}
+
+TEST_CASE("an answer that a file has ahead of its question is taken once", "[session][P58]") {
+  session_dialogue file(manual(), true);
+  file.start_batch("100");
+  SECTION("in a shutdown request") {
+    file.returns();
+    file.shutdown_requested();
+    file.submit(at("100"));
+    CHECK(file.answer() == lines{"pause reading"});
+    CHECK(file.returns() ==
+          lines{"write checkpoint 100/0", "resume reading", "write status shutdownRequested"});
+  }
+  SECTION("by a callback that threw") {
+    file.submit(at("100"));
+    CHECK(file.answer() == lines{"pause reading"});
+    CHECK(file.throws() ==
+          lines{"request stop", "write checkpoint 100/0", "resume reading", "leave with 10"});
+  }
+}
+
+TEST_CASE("at the end of a file the line that is held is still worked off", "[session][P58]") {
+  session_dialogue file(manual(), true);
+  file.start_batch("100");
+  CHECK(file.records("200") == lines{"pause reading"});
+  CHECK(file.end_of_input() == lines{});
+  CHECK(file.checkpoint(1) ==
+        lines{"complete 1: " + make_error_code(kclxx::errc::daemon_gone).message()});
+  CHECK(file.returns() ==
+        lines{"write status processRecords", "resume reading", "call process_records with 0"});
+  CHECK(file.returns() == lines{"write status processRecords", "request stop", "leave with 0"});
+}
+
+TEST_CASE("the end of a file ends a callback that threw", "[session][P58]") {
+  session_dialogue file(manual(), true);
+  file.start_batch("100");
+  file.submit(at("40"));
+  CHECK(file.throws() == lines{"request stop", "write checkpoint 40/0"});
+  CHECK(file.end_of_input() == lines{"leave with 10"});
 }
 
 TEST_CASE("a second exception while the first one's checkpoint is persisted is logged, no more",
