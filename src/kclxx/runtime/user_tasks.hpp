@@ -46,7 +46,9 @@ class user_tasks {
   /// Waits until all user code has returned.
   void finish();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
-  bool drain(time_point deadline) { return thread_.drain(deadline) && log_->drain(deadline); }
+  bool drain(time_point deadline) {
+    return thread_.drain(deadline) && (log_ == lines_ || log_->drain(deadline));
+  }
   /// Waits until the lines for the descriptor are written. False when the deadline passed first.
   bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
   /// Writes nothing to the descriptor any more: it may be closed.
