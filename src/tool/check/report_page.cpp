@@ -14,7 +14,7 @@ namespace {
 
 using tool::xml;
 
-constexpr std::string_view style = R"(
+constexpr std::string_view report_style = R"(
 .badge { margin: 12px 0; }
 td, th { text-align: left; white-space: normal; vertical-align: top; }
 td.name, td.time { white-space: nowrap; }
@@ -77,7 +77,7 @@ void write_page(std::ostream& out, const std::string& command,
                 const std::vector<finished_rule>& all) {
   std::chrono::milliseconds took{};
   for (const finished_rule& finished : all) took += finished.came.took;
-  tool::begin_page(out, "kclxx check", style);
+  tool::begin_page(out, "kclxx check", report_style);
   out << "<div class=\"badge\">\n";
   write_badge(out, all);
   out << "</div>\n<div><code>" << xml(command) << "</code>, " << tool::to_text(took)

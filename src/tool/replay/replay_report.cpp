@@ -16,7 +16,7 @@ namespace {
 
 using replay::span;
 
-constexpr std::string_view style = R"(.resume { overflow-wrap: anywhere; color: #52606d; }
+constexpr std::string_view replay_style = R"(.resume { overflow-wrap: anywhere; color: #52606d; }
 svg { display: block; width: 100%; height: auto; margin: 12px 0; }
 svg .title { font-size: 14px; font-weight: 600; fill: #1f2933; }
 svg .label { font-size: 12px; fill: #52606d; }
@@ -213,7 +213,7 @@ void print_section(std::ostream& out, const replayed_shard& shard) {
 }  // namespace
 
 void print_report(std::ostream& out, const replay_result& result) {
-  begin_page(out, "kclxx replay", style);
+  begin_page(out, "kclxx replay", replay_style);
   out << "<div>" << result.shards.size() << (result.shards.size() == 1 ? " shard, " : " shards, ")
       << to_text(result.took())
       << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
