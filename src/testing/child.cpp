@@ -2,13 +2,13 @@
 #include "testing/child.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <future>
 #include <stdexcept>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <kclxx/error.hpp>
 
@@ -19,11 +19,18 @@ namespace {
 /// What a stop_callback asks for is too late; an exception there would end the test's process.
 thread_local bool is_stop_thread = false;
 
-/// A killed process runs no destructor. Kept reachable, so that no leak is reported.
+/// A killed process runs no destructor. Kept reachable, so that no leak is reported; each thread of
+/// a test may have a daemon.
 template <class Kept>
 void keep_undestroyed(Kept what) {
-  static auto* const all = new std::vector<Kept>;
-  all->push_back(std::move(what));
+  struct kept {
+    Kept what;
+    kept* next;
+  };
+  static std::atomic<kept*> newest = nullptr;
+  auto* const added = new kept{std::move(what), newest};
+  while (!newest.compare_exchange_weak(added->next, added)) {
+  }
 }
 
 }  // namespace

@@ -20,7 +20,6 @@ namespace kclxx::test {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr auto answer_limit = std::chrono::seconds(20);
 
 struct pipe_ends {
   int read = -1;
@@ -202,8 +201,8 @@ bool scripted_daemon::is_silent_for(std::chrono::milliseconds time) {
          (!fill(time) || buffer_.find_first_not_of('\n') == std::string::npos);
 }
 
-std::string scripted_daemon::rest() {
-  while (fill(answer_limit)) {
+std::string scripted_daemon::rest(std::chrono::milliseconds silence) {
+  while (fill(silence)) {
   }
   return std::exchange(buffer_, {});
 }

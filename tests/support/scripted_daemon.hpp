@@ -22,6 +22,7 @@ class dialogue_error : public std::runtime_error {
 /// KCLXX_TEST_LAUNCHER in the environment, that program is started with the command as arguments.
 class scripted_daemon {
  public:
+  static constexpr std::chrono::seconds answer_limit{20};
   struct start_options {
     /// A plain file as stdin instead of a pipe.
     std::string input_file;
@@ -60,8 +61,8 @@ class scripted_daemon {
   void expect_null_checkpoint();
   /// True when nothing comes within this time: for what must not be written.
   bool is_silent_for(std::chrono::milliseconds time);
-  /// Everything until the child closes its stdout.
-  std::string rest();
+  /// Everything until the child closes its stdout, or writes nothing for this time.
+  std::string rest(std::chrono::milliseconds silence = answer_limit);
 
   void signal_group(int signal) const;
   /// The child's exit status, or 1000 + the number of the signal that ended it.
