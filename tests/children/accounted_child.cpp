@@ -30,9 +30,9 @@ std::string_view id_of(const kclxx::record& record) {
   return record.data().substr(0, record.data().find(' '));
 }
 
-/// How often the handler fails for a record KEY-INDEX:NUMBER, whoever processes it: of 100 records
-/// with numbers that follow one another, one always and five twice. harness/accounts.py has the
-/// same.
+/// How often the handler fails for a record KEY-INDEX:NUMBER, the same in each child: of 100
+/// records with numbers that follow one another, one always and five twice. harness/accounts.py has
+/// the same.
 int failures_of(std::string_view id) {
   const auto number = [&](char after) {
     return std::stoul(std::string(id.substr(id.rfind(after) + 1)));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/coverage, once the tests are built: they run, and llvm-cov says which outcomes of branches they saw."""
+"""scripts/coverage, once the tests are built: they run, and llvm-cov reports which outcomes of branches they saw."""
 import argparse
 import collections
 import functools

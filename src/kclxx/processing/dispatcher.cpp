@@ -216,8 +216,9 @@ void dispatcher::run_lane() noexcept {
         const std::lock_guard lock(mutex_);
         next = take_work(now);
         if (next) {
-          arm(handlers_.stuck_at(now), then);
-          wake_before(handlers_.stuck_at(now), then);
+          const auto stuck_at = handlers_.stuck_at(now);
+          arm(stuck_at, then);
+          wake_before(stuck_at, then);
         } else {
           --lanes_;
           look(now, then);

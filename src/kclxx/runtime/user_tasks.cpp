@@ -14,11 +14,11 @@ user_tasks::user_tasks(const run_options& options, int log_descriptor)
     : level_(options.logging.level),
       lines_(std::make_shared<log_thread>(
           log_descriptor, [output = std::make_shared<const observability::log_output>(
-                               options.logging, log_descriptor)](
-                              const log_entry& entry) { output->write(entry); })),
-      log_(lines_) {
+                               options.logging, log_descriptor)](const log_entry& entry) {
+            output->write(entry);
+          })) {
   if (!options.log) return;
-  log_ = std::make_shared<log_thread>(
+  log_ = std::make_unique<log_thread>(
       log_descriptor, [lines = lines_, write = options.log](const log_entry& entry) {
         try {
           write(entry);
@@ -56,7 +56,7 @@ std::vector<std::function<void()>> user_tasks::take_without_thread() {
 }
 
 void user_tasks::log(const log_entry& entry) {
-  if (entry.level >= level_) log_->write(entry);
+  if (entry.level >= level_) (log_ ? *log_ : *lines_).write(entry);
 }
 
 void user_tasks::finish() {
@@ -66,7 +66,7 @@ void user_tasks::finish() {
 
 void user_tasks::abandon() {
   thread_.abandon();
-  log_->abandon();
+  if (log_) log_->abandon();
   lines_->abandon();
 }
 

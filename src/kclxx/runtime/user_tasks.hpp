@@ -47,7 +47,7 @@ class user_tasks {
   void finish();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
   bool drain(time_point deadline) {
-    return thread_.drain(deadline) && (log_ == lines_ || log_->drain(deadline));
+    return thread_.drain(deadline) && (!log_ || log_->drain(deadline));
   }
   /// Waits until the lines for the descriptor are written. False when the deadline passed first.
   bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
@@ -59,7 +59,7 @@ class user_tasks {
  private:
   log_level level_;
   std::shared_ptr<log_thread> lines_;
-  std::shared_ptr<log_thread> log_;  // with a log function another one, which may need lines_
+  std::unique_ptr<log_thread> log_;  // of the log function, if there is one
   task_thread thread_;
   std::stop_source stop_;
   std::thread stop_thread_;

@@ -182,7 +182,7 @@ constexpr rule rules[] = {
      while_it_waits},
     {"end-of-input-while-retrying",
      "the child ends when its input ends after a checkpoint was throttled", "P31, P57",
-     "There is nobody left to ask. A child that goes on with its retries, or waits for an answer, "
+     "The daemon answers no more. A child that continues to retry, or waits for an answer, "
      "blocks the worker's shutdown.",
      while_it_retries},
     {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",

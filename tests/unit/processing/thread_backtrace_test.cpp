@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where another thread stands, and what becomes of a question that it does not answer.
+// The functions that another thread is in, and what happens when the thread does not answer.
 #include "processing/thread_backtrace.hpp"
 
 #if defined(__linux__) && __has_include(<execinfo.h>)
