@@ -68,22 +68,31 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       const std::lock_guard lock(mutex_);
       all_.insert(added);
     }
+    // What it threw belongs to `ended` alone: co_spawn would keep it, too, and would destroy it
+    // when another thread has it already.
+    auto body = [added, function = std::move(function)]() mutable -> boost::asio::awaitable<void> {
+      try {
+        co_await function();
+      } catch (...) {
+        added->thrown = std::current_exception();
+      }
+    };
     auto end = [self = shared_from_this(), added,
-                ended = std::move(ended)](const std::exception_ptr& thrown) mutable {
+                ended = std::move(ended)](std::exception_ptr not_begun) mutable {
       added->has_ended = true;
-      ended(thrown);
+      ended(not_begun ? std::move(not_begun) : std::move(added->thrown));
       self->remove(added);
     };
     // co_spawn fills the slot, which belongs to the executor.
-    boost::asio::post(on, [self = shared_from_this(), added, function = std::move(function),
+    boost::asio::post(on, [self = shared_from_this(), added, body = std::move(body),
                            end = std::move(end)]() mutable {
 #if BOOST_VERSION >= 107700
       boost::asio::co_spawn(
-          added->on, std::move(function),
+          added->on, std::move(body),
           boost::asio::bind_cancellation_slot(added->signal.slot(), std::move(end)));
       if (self->is_cancelled()) cancel(*added);  // an earlier signal had nobody to reach
 #else
-      boost::asio::co_spawn(added->on, std::move(function), std::move(end));
+      boost::asio::co_spawn(added->on, std::move(body), std::move(end));
 #endif
     });
   }
@@ -108,6 +117,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     executor_type on;
     // What follows belongs to the executor, which runs one function of the coroutine at a time.
     bool has_ended = false;
+    std::exception_ptr thrown;
 #if BOOST_VERSION >= 107700
     boost::asio::cancellation_signal signal{};
 #endif
@@ -238,8 +248,8 @@ class processor final : public record_processor {
     const record& what = done.record();
     running_->start(
         on, [this, &what] { return call(handler(), what, shard_); },
-        [done = std::move(done)](const std::exception_ptr& thrown) mutable {
-          thrown ? done.fail(thrown) : done.complete();
+        [done = std::move(done)](std::exception_ptr thrown) mutable {
+          thrown ? done.fail(std::move(thrown)) : done.complete();
         });
   }
   handler_type& handler() { return *handler_; }

@@ -225,6 +225,44 @@ TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]
 
 namespace {
 
+/// Counts its copies that were destroyed on a coroutine's thread.
+class watched_failure : public std::runtime_error {
+ public:
+  watched_failure(std::atomic<int>& destroyed, std::thread::id coroutine)
+      : runtime_error("no"), destroyed_(&destroyed), coroutine_(coroutine) {}
+  watched_failure(const watched_failure&) = default;
+  watched_failure& operator=(const watched_failure&) = delete;
+  ~watched_failure() override {
+    if (std::this_thread::get_id() == coroutine_) ++*destroyed_;
+  }
+
+ private:
+  std::atomic<int>* destroyed_;
+  std::thread::id coroutine_;
+};
+
+}  // namespace
+
+TEST_CASE("what a coroutine throws is destroyed by the thread that handles the failure",
+          "[processing][asio]") {
+  std::atomic<int> destroyed = 0;
+  std::atomic<int> attempts = 0;
+  {
+    served_shard shard(kclxx::asio::parallel(
+                           [&](const record&) -> asio::awaitable<void> {
+                             if (++attempts % 10 == 0) co_return;
+                             throw watched_failure(destroyed, std::this_thread::get_id());
+                           },
+                           {.attempts = 0, .initial_backoff = 0ms, .max_backoff = 0ms}),
+                       prompt());
+    process_3000(shard);
+  }
+  CHECK(attempts >= 3000 * 10);
+  CHECK(destroyed == 0);
+}
+
+namespace {
+
 /// Its callback requests a checkpoint with a completion token.
 kclxx::testing::daemon checkpointing(
     const std::function<void(const kclxx::checkpointer&, const kclxx::record_batch&)>& request) {
