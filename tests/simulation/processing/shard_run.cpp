@@ -34,6 +34,7 @@ class processing_run::lot final : public parking_lot {
 
   void park(const shard_context&, const failed_record& failed) override {
     if (!owner_.is_calm_ && owner_.random_.chance(full_)) {
+      owner_.note(fault::parking_failed);
       ++owner_.stream_.of(failed.record).failed_parkings;
       throw std::runtime_error("no space left on the device");
     }
@@ -121,6 +122,37 @@ processor_factory processing_run::make_form() {
   std::abort();
 }
 
+meetings& processing_run::met() {
+  static meetings all({"a handler fails", "a handler fails for good", "a handler is fenced",
+                       "a record cannot be parked", "a completion is dropped",
+                       "the child is killed", "the lease is lost", "the lease is lost silently",
+                       "a shutdown is requested", "the input ends in a callback",
+                       "a checkpoint will be refused", "a dead child's completion is reported"},
+                      {"each", "batches", "batches that tell the position", "parallel",
+                       "completions", "a handler runs", "a record waits for its next attempt",
+                       "a record waits to be parked", "a record is parked", "a record is skipped",
+                       "the window is full", "the lease was lost silently"});
+  return all;
+}
+
+void processing_run::note(fault what) const {
+  const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
+  const auto has = [&](auto predicate) { return stream_.has(predicate); };
+  using end = planned_record::end;
+  using plan = const planned_record&;
+  const auto is_left = [](plan one) { return one.how == end::none && !one.is_in_progress; };
+  count(static_cast<std::size_t>(form_));
+  if (has([](plan one) { return one.is_in_progress; })) count(5);
+  if (has([&](plan one) { return is_left(one) && one.failed > 0; })) count(6);
+  if (has([&](plan one) { return is_left(one) && one.failed_parkings > 0; })) count(7);
+  if (has([](plan one) { return one.how == end::parked; })) count(8);
+  if (has([](plan one) { return one.how == end::skipped; })) count(9);
+  const auto windows = options_.monitor.states();
+  const bool has_window = windows.size() > killed_;
+  if (has_window && windows.back().window_records >= options_.window_records) count(10);
+  if (is_lease_lost_) count(11);
+}
+
 // --- Handlers ---
 
 template <class Body>
@@ -151,11 +183,13 @@ void processing_run::throw_if_it_fails(const record& one) {
   planned_record& plan = stream_.of(one);
   if (is_calm_ || plan.failures == 0) return;
   if (random_.chance(1)) {
+    note(fault::fenced);
     was_fenced_ = true;
     stream_.interrupt(one);
     throw fenced_error("another worker");
   }
   if (policy_.attempts == 0 && plan.failed == patience) return;
+  note(plan.is_permanent ? fault::failed_permanently : fault::failed);
   if (plan.failures > 0) --plan.failures;
   guarded([&] { stream_.fail(one, policy_.attempts); });
   if (plan.is_permanent) throw permanent_error("permanent");
@@ -205,6 +239,9 @@ void processing_run::start(completion one, const shard_context& shard, thread_po
   begin(one.record(), shard, true);
   const milliseconds time = stream_.of(one.record()).time;
   taken_.push_back(std::move(one));
+  shard_ = &shard;
+  // Some are reported while the daemon does something else.
+  if (!is_calm_ && can_wait_ && random_.chance(50)) return;
   pool.post([this, &shard, time] {
     shard.sleep_for(time);
     settle_one(shard);
@@ -224,10 +261,15 @@ void processing_run::settle_one(const shard_context& shard) {
   } catch (...) {
     if (!random_.chance(20)) return one.fail();
     if (stream_.of(one.record()).is_permanent) return one.fail();
-    return;  // dropped
+    note(fault::dropped);
+    return;
   }
   guarded([&] { stream_.end(one.record(), planned_record::end::succeeded); });
   one.complete();
+}
+
+void processing_run::settle_all() {
+  while (!taken_.empty()) settle_one(*shard_);
 }
 
 void processing_run::absorb_log() {
@@ -275,26 +317,43 @@ void processing_run::take_step() {
   } else if (choice < 86) {
     const char* const error =
         random_.chance(70) ? "ThrottlingException" : "KinesisClientLibDependencyException";
+    note(fault::checkpoint_refused);
     daemon_->fail_next_checkpoint(error, static_cast<int>(1 + random_.below(3)));
   } else if (choice < 88) {
     log_.note([] { return std::string("the lease is lost silently"); });
+    note(fault::lease_lost_silently);
+    is_lease_lost_ = true;
     daemon_->lose_lease_silently();
   } else if (choice < 91) {
     log_.note([] { return std::string("the input will end in the next callback"); });
+    note(fault::input_ends);
     daemon_->end_input_in_next_callback();
     deliver();
+  } else if (choice < 97 && !taken_.empty()) {
+    settle_one(*shard_);
   } else if (!of_dead_children_.empty()) {  // reports that come too late
     completion late = std::move(of_dead_children_.back());
     of_dead_children_.pop_back();
+    note(fault::late_report);
     if (random_.chance(50)) late.complete();
   }
   check();
 }
 
 void processing_run::deliver() {
-  const auto records = stream_.take(1 + random_.below(20));
+  const std::size_t count = 1 + random_.below(20);
+  // A callback that waits for a completion would do so for ever, on one thread.
+  can_wait_ = has_room_for(count);
+  if (!can_wait_) settle_all();
+  const auto records = stream_.take(count);
   log_.note([&] { return std::to_string(records.size()) + " records are delivered"; });
   daemon_->deliver_records(records);
+}
+
+bool processing_run::has_room_for(std::size_t records) const {
+  const auto windows = options_.monitor.states();
+  const std::size_t held = windows.size() > killed_ ? windows.back().window_records : 0;
+  return options_.window_bytes > 1000 && held + records < options_.window_records;
 }
 
 /// The child ends in one of the ways in which it can.
@@ -303,22 +362,27 @@ void processing_run::end_life() {
     switch (random_.below(5)) {
       case 0:
         log_.note([] { return std::string("the child is killed"); });
+        note(fault::killed);
         is_killed_ = true;
         ++killed_;
         daemon_->crash();
         break;
       case 1:
         log_.note([] { return std::string("the lease is lost"); });
+        note(fault::lease_lost);
         daemon_->lose_lease();
         check_empty_window();
         break;
       case 2:
         log_.note([] { return std::string("a shutdown is requested"); });
+        note(fault::shutdown_requested);
         daemon_->request_shutdown();
         break;
       case 3:
         if (!stream_.is_all_delivered()) break;
         log_.note([] { return std::string("the shard ends"); });
+        can_wait_ = false;
+        settle_all();
         daemon_->end_shard();
         break;
       default:
@@ -335,7 +399,7 @@ void processing_run::start_next() {
   stream_.end_child();
   for (completion& one : taken_) of_dead_children_.push_back(std::move(one));
   taken_.clear();
-  is_killed_ = was_fenced_ = false;
+  is_killed_ = was_fenced_ = is_lease_lost_ = can_wait_ = false;
   log_.note([&] { return "--- the next child, after " + to_string(daemon_->persisted()); });
   daemon_->resume();
   // Those that were killed are kept as they were.

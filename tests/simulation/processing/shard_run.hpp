@@ -13,6 +13,7 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "simulation/journal.hpp"
+#include "simulation/meetings.hpp"
 #include "simulation/processing/stream.hpp"
 #include "simulation/random.hpp"
 #include "simulation/seed_runner.hpp"
@@ -30,9 +31,25 @@ class processing_run {
 
   /// Returns how often handlers were called. Errors: violation.
   run_length run();
+  /// Of all runs.
+  static meetings& met();
 
  private:
   enum class form { each, batches, batches_with_position, parallel, completions };
+  enum class fault {  // met() has their names
+    failed,
+    failed_permanently,
+    fenced,
+    parking_failed,
+    dropped,
+    killed,
+    lease_lost,
+    lease_lost_silently,
+    shutdown_requested,
+    input_ends,
+    checkpoint_refused,
+    late_report
+  };
   class lot;
   struct starter;
 
@@ -47,14 +64,19 @@ class processing_run {
   void process_batch(const record_batch& batch, const shard_context& shard);
   void start(completion one, const shard_context& shard, thread_pool& pool);
   void settle_one(const shard_context& shard);
+  void settle_all();
   /// `is_first`: of those that the handler is called with.
   void begin(const record& one, const shard_context& shard, bool is_first);
   void throw_if_it_fails(const record& one);
   void absorb_log();
 
+  /// Counts it, with what else is true at this moment.
+  void note(fault what) const;
+
   // The daemon's side.
   void take_step();
   void deliver();
+  [[nodiscard]] bool has_room_for(std::size_t records) const;
   void end_life();
   void start_next();
   void check_empty_window();
@@ -71,14 +93,17 @@ class processing_run {
   stream stream_;
   std::optional<testing::daemon> daemon_;
   std::vector<completion> taken_;
+  const shard_context* shard_ = nullptr;  // of taken_
   std::vector<completion> of_dead_children_;
   std::string violated_;
   std::size_t log_read_ = 0;
   std::size_t killed_ = 0;
   std::uint64_t calls_ = 0;
+  bool can_wait_ = false;  // completions, for another step
   bool is_killed_ = false;
   bool is_calm_ = false;  // the last child
   bool was_fenced_ = false;
+  bool is_lease_lost_ = false;
 };
 
 }  // namespace kclxx::simulation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,12 @@ class stream {
   /// The next records to be delivered, at most so many.
   std::vector<record::fields> take(std::size_t count);
   [[nodiscard]] bool is_all_delivered() const { return delivered_ == records_.size(); }
+  /// Whether one of those that the present child was given is so.
+  template <class Predicate>
+  [[nodiscard]] bool has(Predicate predicate) const {
+    return std::any_of(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(delivered_),
+                       predicate);
+  }
 
   // What happens to a record. Errors: violation.
   void begin(const record& one, bool is_first);
