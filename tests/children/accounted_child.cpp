@@ -49,17 +49,14 @@ bool is_refused(std::string_view id) {
   return refused == id;
 }
 
-/// The journal of the process's one shard, for several threads.
+/// A shard's journal, for several threads.
 class shared_journal {
  public:
-  void open(const std::filesystem::path& directory, const std::string& shard) {
-    journal_.emplace(directory, shard);
-  }
+  explicit shared_journal(std::unique_ptr<journal> into) : journal_(std::move(into)) {}
   /// Calls it with the journal, and writes what it has added.
   template <class Body>
   void write(Body body) {
     const std::lock_guard lock(mutex_);
-    if (!journal_) return;
     body(*journal_);
     journal_->write();
   }
@@ -70,64 +67,68 @@ class shared_journal {
 
  private:
   std::mutex mutex_;
-  std::optional<journal> journal_;
+  std::unique_ptr<journal> journal_;
 };
 
 class written_lot final : public kclxx::parking_lot {
  public:
-  written_lot(std::filesystem::path directory, shared_journal& into)
-      : file_(std::move(directory)), journal_(into) {}
+  written_lot(std::filesystem::path directory, std::shared_ptr<shared_journal> into)
+      : file_(std::move(directory)), journal_(std::move(into)) {}
   void prepare(const kclxx::shard_context& shard) override { file_.prepare(shard); }
   void park(const kclxx::shard_context& shard, const kclxx::failed_record& failed) override {
     file_.park(shard, failed);
     const kclxx::record& one = failed.record;
-    journal_.note("parked", one.sequence_number(), one.sub_sequence_number(),
-                  one.partition_key().value_or("-"), id_of(one));
+    journal_->note("parked", one.sequence_number(), one.sub_sequence_number(),
+                   one.partition_key().value_or("-"), id_of(one));
   }
 
  private:
   kclxx::parking_file file_;
-  shared_journal& journal_;
+  std::shared_ptr<shared_journal> journal_;
 };
 
 /// Writes down what the processor inside is asked.
 class accounted final : public kclxx::record_processor {
  public:
-  accounted(std::unique_ptr<record_processor> inner, shared_journal& into)
-      : inner_(std::move(inner)), journal_(into) {}
+  accounted(std::unique_ptr<record_processor> inner, std::shared_ptr<shared_journal> into)
+      : inner_(std::move(inner)), journal_(std::move(into)) {}
 
   void initialize(const kclxx::shard_context& shard) override { inner_->initialize(shard); }
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     std::uint64_t bytes = 0;
     for (const kclxx::record& one : batch) bytes += one.data().size();
-    journal_.note("batch", std::uint64_t(batch.size()), bytes);
+    journal_->note("batch", std::uint64_t(batch.size()), bytes);
     inner_->process_records(std::move(batch), checkpointer);
   }
   void lease_lost() override {
-    journal_.note("lease_lost");
+    journal_->note("lease_lost");
     inner_->lease_lost();
   }
   void shard_ended(const kclxx::checkpointer& checkpointer) override {
-    journal_.note("shard_ended");
+    journal_->note("shard_ended");
     inner_->shard_ended(checkpointer);
   }
   void shutdown_requested(const kclxx::checkpointer& checkpointer) override {
-    journal_.note("shutdown_requested");
+    journal_->note("shutdown_requested");
     inner_->shutdown_requested(checkpointer);
   }
 
  private:
   std::unique_ptr<record_processor> inner_;
-  shared_journal& journal_;
+  std::shared_ptr<shared_journal> journal_;
 };
 
-/// How often the present child has tried a record.
+/// How often a shard's records were tried that are not done.
 class tries {
  public:
-  int count(const kclxx::record& one) {
+  int next(const kclxx::record& one) {
     const std::lock_guard lock(mutex_);
     return ++counts_[one.position()];
+  }
+  void forget(const kclxx::record& one) {
+    const std::lock_guard lock(mutex_);
+    counts_.erase(one.position());
   }
 
  private:
@@ -157,10 +158,10 @@ int main(int argc, char** argv) {
   }
   const std::string_view form = argv[1];
   const std::string_view policy_name = argv[2];
-  const std::filesystem::path journals = argv[3];
+  journals all(argv[3]);
   const std::filesystem::path metrics = std::filesystem::path(argv[4]) / std::to_string(::getpid());
+  const std::filesystem::path parked = argv[5];
   std::filesystem::create_directory(metrics);
-  shared_journal of_shard;
 
   kclxx::run_options options;
   options.checkpoint_interval = 300ms;
@@ -168,39 +169,40 @@ int main(int argc, char** argv) {
   options.metrics.write_interval = 200ms;
   options.metrics.remove_at_end = false;
 
-  tries tried;
-  const auto handle = [&](const kclxx::record& record) {
-    const std::string_view id = id_of(record);
-    const int attempt = tried.count(record);
-    const bool fails = policy_name == "park" ? attempt <= failures_of(id) : is_refused(id);
-    if (form == "parallel") std::this_thread::sleep_for(std::chrono::milliseconds(attempt % 3));
-    of_shard.write([&](journal& into) {
-      into.line("attempt", record.sequence_number(), record.sub_sequence_number(),
-                std::uint64_t(attempt), fails ? "failed" : "succeeded");
-      if (fails) return;
-      into.line("record", record.sequence_number(), record.sub_sequence_number(),
-                record.partition_key().value_or("-"), id);
-    });
-    if (fails) throw std::runtime_error("the handler fails for " + std::string(id));
-  };
-  const kclxx::failure_policy policy =
-      policy_named(policy_name, std::make_shared<written_lot>(argv[5], of_shard));
-  const kclxx::processor_factory factory =
-      form == "each" ? kclxx::each(handle, policy)
-                     : kclxx::parallel(handle, policy, {.lanes = 8, .window_records = 200});
   const auto make = [&](const kclxx::shard_context& shard) {
-    of_shard.open(journals, shard.shard_id());
+    const auto of_shard = std::make_shared<shared_journal>(all.add(shard.shard_id()));
     const auto& start = shard.start_position();
-    of_shard.write([&](journal& into) {
+    of_shard->write([&](journal& into) {
       into.line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
                 start ? start->sub_sequence_number() : 0, shard.worker_id().value_or("-"),
                 std::uint64_t(::getpid()))
           .line("parent", std::uint64_t(::getppid()));
     });
+    const auto handle = [of_shard, tried = std::make_shared<tries>(), form,
+                         policy_name](const kclxx::record& record) {
+      const std::string_view id = id_of(record);
+      const int attempt = tried->next(record);
+      const bool fails = policy_name == "park" ? attempt <= failures_of(id) : is_refused(id);
+      const bool is_parked = policy_name == "park" && attempt == attempts;
+      if (!fails || is_parked) tried->forget(record);
+      if (form == "parallel") std::this_thread::sleep_for(std::chrono::milliseconds(attempt % 3));
+      of_shard->write([&](journal& into) {
+        into.line("attempt", record.sequence_number(), record.sub_sequence_number(),
+                  std::uint64_t(attempt), fails ? "failed" : "succeeded");
+        if (fails) return;
+        into.line("record", record.sequence_number(), record.sub_sequence_number(),
+                  record.partition_key().value_or("-"), id);
+      });
+      if (fails) throw std::runtime_error("the handler fails for " + std::string(id));
+    };
+    const kclxx::failure_policy policy =
+        policy_named(policy_name, std::make_shared<written_lot>(parked, of_shard));
+    const kclxx::processor_factory factory =
+        form == "each" ? kclxx::each(handle, policy)
+                       : kclxx::parallel(handle, policy, {.lanes = 8, .window_records = 200});
     return std::make_unique<accounted>(factory(shard), of_shard);
   };
-  const int status =
-      kclxx::run(factory.mode() ? kclxx::processor_factory(make, *factory.mode()) : make, options);
-  of_shard.note("exit", std::uint64_t(status));
+  const int status = kclxx::run({make, kclxx::checkpoint_mode::manual}, options);
+  all.write_exit(status);
   return status;
 }

@@ -5,12 +5,10 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include <kclxx/kclxx.hpp>
 
@@ -37,33 +35,13 @@ struct options {
   microseconds delay{0};
 };
 
-/// The journals of the process: of one shard, with kclxx-share of several. They outlive the
-/// processors, since the exit status is written there too.
-class journals {
- public:
-  std::shared_ptr<journal> add(const std::string& directory, std::string_view shard) {
-    auto made = std::make_shared<journal>(directory, shard);
-    const std::lock_guard lock(mutex_);
-    all_.push_back(made);
-    return made;
-  }
-  void write_exit(int status) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& one : all_) one->line("exit", std::uint64_t(status)).write();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<journal>> all_;
-};
-
 class recorded_processor : public kclxx::record_processor {
  public:
   recorded_processor(options chosen, journals& all) : options_(std::move(chosen)), journals_(all) {}
 
   void initialize(const kclxx::shard_context& context) override {
     context_ = &context;
-    journal_ = journals_.add(options_.directory, context.shard_id());
+    journal_ = journals_.add(context.shard_id());
     const auto& start = context.start_position();
     journal_
         ->line("initialize", context.shard_id(), start ? start->sequence_number() : "null",
@@ -127,7 +105,7 @@ class recorded_processor : public kclxx::record_processor {
 
   options options_;
   journals& journals_;
-  std::shared_ptr<journal> journal_;
+  std::unique_ptr<journal> journal_;
   const kclxx::shard_context* context_ = nullptr;
   std::optional<kclxx::sequence_position> last_;
   kclxx::shard_context::clock::time_point last_checkpoint_;
@@ -175,7 +153,7 @@ int main(int argc, char** argv) {
   } else {
     run_options.mode = kclxx::checkpoint_mode::manual;
   }
-  journals all;
+  journals all(chosen->directory);
   const int status =
       kclxx::run([&] { return std::make_unique<recorded_processor>(*chosen, all); }, run_options);
   all.write_exit(status);

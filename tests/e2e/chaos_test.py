@@ -17,9 +17,7 @@ from harness import settings
 from harness.case import DaemonCase, main
 
 WORKERS = 3
-RECORDS_PER_SECOND = 250
 AGGREGATED = 9  # so many user records are in every second Kinesis record
-RECORDS_A_MINUTE = 10000  # so many at least
 MOST_SHARDS, FEWEST_SHARDS = 8, 3
 # What can happen, and how often within a bag of 16: each kind comes up.
 ACTIONS = {"kill_worker": 3, "kill_child": 2, "stop_worker": 2, "pause_worker": 2, "split": 2,
@@ -29,7 +27,22 @@ if settings.SHARE:
 
 
 class Chaos(DaemonCase):
+    records_a_second, records_a_minute = 250, 10000  # put; so many at least
+    pause = (2, 6)  # seconds between two actions
+
     def test_nothing_is_lost(self):
+        calm = self.live_through_chaos()
+        duplicates, bound = self.check(self.app)
+        put = len(self.app.producer.put)
+        shared = "one process for all shards of a worker, " if settings.SHARE else ""
+        self.figures(f"{shared}seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
+                     f"them aggregated; {self.happened()}; "
+                     f"{len(self.app.journals())} sessions; all processed {calm:.0f} s after the "
+                     f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
+                     f"duplicates (at most {bound} possible)")
+
+    def live_through_chaos(self):
+        """Returns how many seconds after the end of it all was processed."""
         self.random = random.Random(settings.SEED)
         self.app = self.application(4, proxy=self.proxy(settings.SEED), keys=60,
                                     aggregated=AGGREGATED)
@@ -37,23 +50,19 @@ class Chaos(DaemonCase):
         self.later = []  # (when, what is to be done then)
         self.leaving = []  # workers that got SIGTERM
         self.running = []
-        self.app.producer.start(RECORDS_PER_SECOND)
+        self.app.producer.start(self.records_a_second)
         for _ in range(WORKERS):
             self.start_worker()
         self.app.wait_for("the first records", self.app.processed, 120)
         self.rage(settings.MINUTES * 60)
-        calm = self.calm_down()
-        duplicates, bound = self.check(self.app)
-        put = len(self.app.producer.put)
+        return self.calm_down()
+
+    def happened(self):
+        """How often each thing did, for the figures."""
         done = ", ".join(f"{name.replace('_', ' ')} {self.counts[name]}"
                          for name in [*ACTIONS, "exited on its own"])
-        throttled = f"{self.app.proxy.throttled} of {self.app.proxy.requests}"
-        shared = "one process for all shards of a worker, " if settings.SHARE else ""
-        self.figures(f"{shared}seed {settings.SEED}, {settings.MINUTES:g} minutes, {put} records, most of "
-                     f"them aggregated; {done}; {throttled} DynamoDB requests throttled; "
-                     f"{len(self.app.journals())} sessions; all processed {calm:.0f} s after the "
-                     f"last of it; 0 lost, 0 out of order, 0 child shards early, {duplicates} "
-                     f"duplicates (at most {bound} possible)")
+        proxy = self.app.proxy
+        return f"{done}; {proxy.throttled} of {proxy.requests} DynamoDB requests throttled"
 
     def rage(self, seconds):
         """For so long; longer until enough records were put, on a slow machine, and until it was
@@ -71,7 +80,7 @@ class Chaos(DaemonCase):
                 action = bag.pop()
                 if getattr(self, action)():
                     self.counts[action] += 1
-                due = time.monotonic() + self.random.uniform(2, 6)
+                due = time.monotonic() + self.random.uniform(*self.pause)
             time.sleep(0.3)  # the pace of the loop; nothing is expected to be done then
 
     def missing(self):
@@ -79,7 +88,7 @@ class Chaos(DaemonCase):
         missing = [name for name in ACTIONS if not self.counts[name]]
         if not self.app.proxy.throttled:
             missing.append("a DynamoDB request that was throttled")
-        put, least = len(self.app.producer.put), settings.MINUTES * RECORDS_A_MINUTE
+        put, least = len(self.app.producer.put), settings.MINUTES * self.records_a_minute
         if put < least:
             missing.append(f"{least - put:.0f} records")
         return missing
@@ -132,17 +141,21 @@ class Chaos(DaemonCase):
         self.running.remove(worker)
         self.start_worker()
 
+    def victims(self):
+        """The workers that can be hit."""
+        return self.running
+
     # What can happen. Each returns whether it did.
 
     def kill_worker(self):
-        worker = self.random.choice(self.running)
+        worker = self.random.choice(self.victims())
         worker.kill()
         self.replace(worker)
         return True
 
     def kill_child(self):
         """The daemon then ends the whole worker; `tend` starts another one."""
-        children = sorted(pid for worker in self.running for pid in worker.children())
+        children = sorted(pid for worker in self.victims() for pid in worker.children())
         if children:
             try:
                 os.kill(self.random.choice(children), signal.SIGKILL)
@@ -152,7 +165,7 @@ class Chaos(DaemonCase):
 
     def kill_resident(self):
         """All launchers of the worker then leave, and the daemon ends the worker."""
-        residents = sorted(pid for worker in self.running for pid in worker.residents())
+        residents = sorted(pid for worker in self.victims() for pid in worker.residents())
         if residents:
             try:
                 os.kill(self.random.choice(residents), signal.SIGKILL)
@@ -161,7 +174,7 @@ class Chaos(DaemonCase):
         return bool(residents)
 
     def stop_worker(self):
-        worker = self.random.choice(self.running)
+        worker = self.random.choice(self.victims())
         worker.process.signal(signal.SIGTERM)
         self.leaving.append(worker)
         self.replace(worker)
@@ -169,7 +182,7 @@ class Chaos(DaemonCase):
 
     def pause_worker(self):
         """For longer than it takes to lose its leases: it comes back as one that does not know."""
-        worker = self.random.choice(self.running)
+        worker = self.random.choice(self.victims())
         worker.process.signal(signal.SIGSTOP)
 
         def go_on():

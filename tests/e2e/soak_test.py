@@ -1,0 +1,172 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Chaos for as long as one likes, with kclxx/processing, kclxx-share and the metrics at work: no
+record is lost, and the memory and the descriptors of a process that lives through it stay flat.
+
+    soak_test.py [--kcl 3] [--seed 1] [--minutes 20]
+
+One worker is spared, and the process that serves its shards is measured: the others are killed,
+paused and stopped, so it gets shards and loses them for the whole time. Its records are tried, and
+some parked, as accounted_child does.
+"""
+import base64
+import json
+import os
+import pathlib
+import statistics
+import time
+import typing
+
+from harness import accounts, settings, verdict
+from harness.case import main
+
+settings.SHARE = True  # which chaos_test asks for when it is imported
+import chaos_test  # noqa: E402
+
+EVERY = 5  # seconds between two samples
+WARM_UP = 1 / 6  # of the time of a process: caches and arenas fill
+ROWS = 10  # of the table
+
+
+class Sample(typing.NamedTuple):
+    """Of the process that serves the shards of the spared worker. Sizes in KiB."""
+
+    time: float
+    pid: int
+    shards: int  # launchers that wait for it
+    records: int  # processed by all workers so far
+    resident: int
+    anonymous: int
+    descriptors: int
+    threads: int
+
+
+def kibibytes(text, name):
+    [line] = [line for line in text.splitlines() if line.startswith(f"{name}:")]
+    return int(line.split()[1])
+
+
+class Soak(chaos_test.Chaos):
+    records_a_second, records_a_minute = 60, 2000  # the local Kinesis gets slower with what it holds
+    pause = (8, 24)
+
+    def test_nothing_is_lost(self):
+        """And what the process needs that lives through it does not grow."""
+        self.samples = []
+        self.begun = time.monotonic()
+        calm = self.live_through_chaos()
+        duplicates, _ = self.check(self.app, bounded=False, in_order=False)
+        parked = self.check_accounts()
+        print(f"\n{self.table()}", flush=True)
+        flat = self.check_flat()
+        put = len(self.app.producer.put)
+        self.figures(f"parallel, kclxx-share, metrics; seed {settings.SEED}, {settings.MINUTES:g} minutes, "
+                     f"{put} records, {parked} of them parked; {self.happened()}; "
+                     f"{len(self.app.journals())} sessions; all processed {calm:.0f} s after the last of "
+                     f"it; 0 lost, 0 out of order, 0 both parked and processed, {duplicates} duplicates; "
+                     f"{flat}")
+
+    def start_worker(self):
+        for name in ("metrics", "parked"):
+            (self.app.directory / name).mkdir(exist_ok=True)
+        child = self.app.directory / "accounted_child"
+        if not child.is_symlink():
+            child.symlink_to(settings.ACCOUNTED_CHILD)
+        worker = self.app.start_worker(
+            f"worker-{len(self.app.workers)}",
+            executableName="./accounted_child parallel park journals metrics parked")
+        self.app.expect_end(worker)  # this test looks itself
+        self.running.append(worker)
+
+    def victims(self):
+        return self.running[1:]  # the first is the oldest
+
+    def tend(self):
+        super().tend()
+        if not self.samples or time.monotonic() >= self.samples[-1].time + EVERY:
+            self.sample()
+
+    def sample(self):
+        spared = self.running[0]
+        residents = spared.residents()
+        if len(residents) != 1:
+            return  # it has none yet
+        [pid] = residents
+        process = pathlib.Path(f"/proc/{pid}")
+        try:
+            rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
+            self.samples.append(Sample(
+                time.monotonic(), pid, len(spared.children()), len(self.app.processed()),
+                kibibytes(rollup, "Rss"), kibibytes(rollup, "Anonymous"),
+                len(os.listdir(process / "fd")), kibibytes(status, "Threads")))
+        except OSError:
+            pass  # it has just ended
+
+    def table(self):
+        """A row for each part of the time, with the medians of its samples."""
+        length = (self.samples[-1].time - self.samples[0].time) / ROWS
+        lines = ["| minutes | process | shards | records processed | resident | anonymous | descriptors "
+                 "| threads |", "|--:|--:|--:|--:|--:|--:|--:|--:|"]
+        for row in range(ROWS):
+            since = self.samples[0].time + row * length
+            part = [s for s in self.samples if since <= s.time <= since + length]
+            if not part:
+                continue
+            median = Sample(*map(statistics.median_low, zip(*part)))
+            shards = [s.shards for s in part]
+            lines.append(
+                f"| {(since - self.begun) / 60:.0f} to {(since + length - self.begun) / 60:.0f} "
+                f"| {len({s.pid for s in self.samples if s.time <= part[-1].time})} "
+                f"| {min(shards)} to {max(shards)} | {part[-1].records:,} | {median.resident:,} KiB "
+                f"| {median.anonymous:,} KiB | {median.descriptors} | {median.threads} |")
+        return "\n".join(lines)
+
+    def check_accounts(self):
+        """Returns how many records were parked."""
+        journals, application = self.app.journals(), self.app
+        self.assert_none("records that were both parked and processed",
+                         verdict.parked_and_processed(journals))
+        self.assert_none("positions that were stored too early", verdict.stored_too_early(
+            journals, [one for one in application.proxy.stored if one.table == application.name]))
+        always = {id for id in application.producer.put if accounts.failures_of(id) == accounts.ALWAYS}
+        parked = {base64.b64decode(json.loads(line)["data"]).decode().split(" ")[0]
+                  for path in (application.directory / "parked").glob("*.parked.jsonl")
+                  for line in path.read_text().splitlines()}
+        self.assertEqual(parked, always)
+        return len(parked)
+
+    def check_flat(self):
+        """Compares the halves of the life of the process that lived longest, after its warm-up.
+
+        It serves now more shards, now fewer: what is compared is the need with equally many.
+        """
+        lives = {}
+        for sample in self.samples:
+            lives.setdefault(sample.pid, []).append(sample)
+        life = max(lives.values(), key=lambda life: life[-1].time - life[0].time)
+        whole = life[-1].time - life[0].time
+        self.assertGreater(whole, settings.MINUTES * 60 / 2, "no process has lived for half of the time")
+        begin = life[0].time + WARM_UP * whole
+        middle = (begin + life[-1].time) / 2
+        halves = ([s for s in life if begin <= s.time < middle], [s for s in life if s.time >= middle])
+        numbers = set.intersection(*({s.shards for s in half} for half in halves))
+        # With few samples a median is that of a shard which just comes or goes.
+        enough = [n for n in numbers if all(sum(s.shards == n for s in half) >= 12 for half in halves)]
+        self.assertTrue(enough, "no number of shards was served for long in both halves")
+        changes = []
+        for number in sorted(enough):
+            before, after = (Sample(*map(statistics.median, zip(*(s for s in half if s.shards == number))))
+                             for half in halves)
+            self.assertLessEqual(after.descriptors, before.descriptors, f"descriptors, {number} shards")
+            self.assertLessEqual(after.threads, before.threads, f"threads, {number} shards")
+            self.assertLessEqual(after.anonymous, before.anonymous * 1.1 + 256,
+                                 f"KiB of anonymous memory, {number} shards")
+            changes.append(f"{number} shards: {before.anonymous:.0f} and {after.anonymous:.0f} KiB, "
+                           f"{before.descriptors:.0f} and {after.descriptors:.0f} descriptors, "
+                           f"{before.threads:.0f} and {after.threads:.0f} threads")
+        return (f"a process that lived {whole / 60:.0f} minutes, first and second half after its warm-up: "
+                + "; ".join(changes))
+
+
+if __name__ == "__main__":
+    main()
