@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -7,13 +9,46 @@
 #include <kclxx/processing/each.hpp>
 
 #include "processing/failure_handling.hpp"
-#include "processing/progress.hpp"
 
 namespace kclxx {
 
 namespace {
 
 using processing::failure_decision;
+
+/// Requests checkpoints during a long batch: about once a second, while the clock is read once for
+/// up to 64 records.
+class checkpoint_progress {
+ public:
+  checkpoint_progress(const shard_context& shard, const checkpointer& with)
+      : shard_(shard), with_(with) {}
+
+  /// This record of the batch is complete, and all before it.
+  void on_complete(const record& last) {
+    if (--left_ == 0) look(last);
+  }
+
+ private:
+  using clock = shard_context::clock;
+
+  void look(const record& last) {
+    const auto now = shard_.now();
+    const bool is_quick = now - looked_ < std::chrono::milliseconds(10);
+    stride_ = is_quick ? std::min(2 * stride_, 64) : 1;
+    left_ = stride_;
+    looked_ = now;
+    if (now - requested_ < std::chrono::seconds(1)) return;
+    requested_ = now;
+    with_.async_checkpoint(last);
+  }
+
+  const shard_context& shard_;
+  const checkpointer& with_;
+  clock::time_point looked_ = shard_.now();
+  clock::time_point requested_ = looked_;
+  int stride_ = 1;
+  int left_ = 1;
+};
 
 class each_processor final : public record_processor {
  public:
@@ -22,7 +57,7 @@ class each_processor final : public record_processor {
       : shard_(shard), failures_(policy, shard), handler_(handler.make(shard)) {}
 
   void process_records(record_batch batch, const checkpointer& with) override {
-    processing::progress progress(shard_, with);
+    checkpoint_progress progress(shard_, with);
     std::size_t complete = 0;
     processing::failed_attempts attempts;  // of the first record that is not complete
     for (;;) {
@@ -49,7 +84,7 @@ class each_processor final : public record_processor {
   /// Runs the handler from the first record that is not complete to the end, a failure, or the stop
   /// token. Returns what it threw.
   std::exception_ptr run(const record_batch& batch, std::size_t& complete,
-                         processing::failed_attempts& attempts, processing::progress& progress) {
+                         processing::failed_attempts& attempts, checkpoint_progress& progress) {
     const auto stop = shard_.stop_token();
     const std::size_t begin = complete;
     std::exception_ptr thrown;

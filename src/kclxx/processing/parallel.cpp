@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <kclxx/processing/parallel.hpp>
 
+#include "base/duration.hpp"
 #include "processing/dispatcher.hpp"
 #include "processing/window_registry.hpp"
 
@@ -28,12 +32,25 @@ class parallel_processor final : public record_processor {
   std::shared_ptr<processing::dispatcher> dispatcher_;
 };
 
+parallel_options valid(parallel_options options) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("parallel_options: ") + what);
+  };
+  require(options.lanes > 0, "lanes is 0");
+  require(options.window_records > 0, "window_records is 0");
+  require(options.window_bytes > 0, "window_bytes is 0");
+  require(options.stuck_after >= std::chrono::milliseconds(0), "stuck_after is negative");
+  require(options.drain_timeout >= std::chrono::milliseconds(0), "drain_timeout is negative");
+  options.drain_timeout = detail::clamped(options.drain_timeout);
+  return options;
+}
+
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
   return {[handler = std::move(handler), policy = std::move(policy),
            options = std::move(options)](const shard_context& shard) {
             auto one = std::make_shared<processing::dispatcher>(handler.make(shard), policy,
-                                                                options, shard);
+                                                                valid(options), shard);
             options.monitor.registry()->add(one);
             return std::make_unique<parallel_processor>(std::move(one));
           },

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "processing/work_list.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace kclxx::processing {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+std::string text_of(std::chrono::nanoseconds time) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
+}
+
+std::string key_of(const record& one) { return std::string(one.partition_key().value_or("")); }
+
+}  // namespace
+
+std::string stuck_report::text(bool is_async) const {
+  return "a handler is stuck: it has had record " + record + " for " + text_of(event.age) +
+         "; the oldest record that is not complete is " + oldest_record + "; " +
+         (is_async              ? "its completion has no thread"
+          : event.where.empty() ? "where its thread stands is not known"
+                                : "its thread is in " + event.where);
+}
+
+work_list::work_list(const parallel_options& options, bool is_async)
+    : is_async_(is_async),
+      lanes_(options.lanes),
+      queue_(options.order, options.window_records, options.window_bytes),
+      handlers_(options.stuck_after) {}
+
+std::size_t work_list::lanes_wanted(std::size_t lanes) const {
+  if (!is_async_) return std::min(lanes_ - lanes, queue_.ready());
+  const bool has_work = !failed_.empty() || (queue_.ready() > 0 && handlers_.size() < lanes_);
+  return lanes == 0 && has_work ? 1 : 0;
+}
+
+std::optional<work> work_list::take(time_point now, int thread) {
+  std::optional<work> next;
+  if (!failed_.empty()) {
+    next = std::move(failed_.front());
+    failed_.pop_front();
+    return next;
+  }
+  if (handlers_.size() >= lanes_) return next;
+  const auto which = queue_.take();
+  if (!which) return next;
+  next.emplace();
+  next->what = &window().at(*which);
+  next->began = now;
+  next->attempt = attempt_of(*which);
+  if (is_async_) next->batch = window().batch_of(*which);
+  next->with = handlers_.add(*which, next->attempt, now, thread);
+  return next;
+}
+
+const handlers_in_progress::attempt* work_list::running(const ticket& one) noexcept {
+  const auto* const found = handlers_.find(one);
+  return found != nullptr && !found->has_ended ? found : nullptr;
+}
+
+void work_list::complete(const ticket& one) {
+  const arrival which = handlers_.remove(one).which;
+  if (!attempts_.empty()) attempts_.erase(which);
+  queue_.complete(which);
+}
+
+void work_list::retry(const ticket& one, failed_attempts attempts, time_point due) {
+  const arrival which = handlers_.remove(one).which;
+  attempts_[which] = std::move(attempts);
+  queue_.retry_at(which, due);
+}
+
+void work_list::fail(const ticket& one, std::exception_ptr why, time_point now) {
+  auto& attempt = *handlers_.find(one);
+  attempt.has_ended = true;
+  failed_.push_back(
+      {one, std::move(why), &window().at(attempt.which), {}, attempt.number, attempt.began, now});
+}
+
+bool work_list::fail_thrown(const work& one, std::exception_ptr thrown, time_point now) {
+  if (running(one.with) != nullptr) {
+    fail(one.with, std::move(thrown), now);
+    return true;
+  }
+  const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const work& other) {
+    return other.with.serial == one.with.serial;
+  });
+  if (reported == failed_.end()) return false;
+  reported->failed = std::move(thrown);  // most likely dropped, since this was thrown
+  return true;
+}
+
+std::optional<failed_attempts> work_list::begin_decision(const ticket& one) {
+  auto* const attempt = handlers_.find(one);
+  if (attempt == nullptr) return std::nullopt;
+  attempt->has_ended = true;
+  const auto found = attempts_.find(attempt->which);
+  return found == attempts_.end() ? failed_attempts{} : found->second;
+}
+
+std::optional<stuck_report> work_list::report(const ticket& one, time_point now) {
+  const auto* const attempt = handlers_.find(one);
+  if (attempt == nullptr) return std::nullopt;
+  const record& what = window().at(attempt->which);
+  return stuck_report{{handlers_.stuck(),
+                       what.position(),
+                       key_of(what),
+                       attempt->number,
+                       std::chrono::duration_cast<milliseconds>(now - attempt->began),
+                       {}},
+                      describe(attempt->which),
+                      describe(window().watermark()) + ", delivered " +
+                          text_of(now - window().oldest_arrival()) + " ago",
+                      attempt->thread};
+}
+
+window_state work_list::state(const std::string& shard_id, time_point now) const {
+  window_state result{shard_id,
+                      window().position(),
+                      window().highest_complete(),
+                      window().incomplete(),
+                      window().incomplete_bytes(),
+                      window().size(),
+                      std::nullopt};
+  if (!window().is_empty()) {
+    const arrival oldest = window().watermark();
+    const record& what = window().at(oldest);
+    result.oldest = {what.position(), key_of(what), attempt_of(oldest),
+                     now - window().oldest_arrival(), handlers_.has(oldest)};
+  }
+  return result;
+}
+
+void work_list::clear() {
+  queue_.clear();
+  handlers_.clear();
+  attempts_.clear();
+  failed_.clear();
+}
+
+int work_list::attempt_of(arrival which) const {
+  const auto found = attempts_.find(which);
+  return found == attempts_.end() ? 1 : found->second.count + 1;
+}
+
+std::string work_list::describe(arrival which) const {
+  const record& one = window().at(which);
+  std::string text = to_string(one.position());
+  if (const auto key = one.partition_key())
+    text.append(" (partition key '").append(*key).append("'");
+  else
+    text += " (no partition key";
+  return text + ", attempt " + std::to_string(attempt_of(which)) + ")";
+}
+
+}  // namespace kclxx::processing

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <kclxx/observer.hpp>
+#include <kclxx/processing/parallel.hpp>
+#include <kclxx/record_batch.hpp>
+
+#include "processing/failure_handling.hpp"
+#include "processing/handlers_in_progress.hpp"
+#include "processing/record_queue.hpp"
+
+namespace kclxx::processing {
+
+/// What a lane does next: it calls the handler, or decides on a failure.
+struct work {
+  handlers_in_progress::ticket with{};
+  std::exception_ptr failed{};  // null: call the handler
+  const record* what = nullptr;
+  record_batch batch{};  // of an async_record_handler's
+  int attempt = 1;
+  record_queue::time_point began{};
+  record_queue::time_point ended{};  // of an async_record_handler's that has failed
+};
+
+/// What is reported of a handler that is stuck.
+struct stuck_report {
+  handlers_stuck event;
+  std::string record;
+  std::string oldest_record;  // that is not complete
+  int thread = 0;
+
+  /// Precondition: event.where is known, if it can be.
+  [[nodiscard]] std::string text(bool is_async) const;
+};
+
+/// The work on the records of one shard: which of them a lane takes next, in which attempt, and
+/// which failures are to be decided on.
+///
+/// Pure. Thread safety: none.
+class work_list {
+ public:
+  using time_point = record_queue::time_point;
+  using ticket = handlers_in_progress::ticket;
+
+  work_list(const parallel_options& options, bool is_async);
+
+  [[nodiscard]] record_queue& queue() noexcept { return queue_; }
+  [[nodiscard]] const completion_window& window() const noexcept { return queue_.window(); }
+  [[nodiscard]] handlers_in_progress& handlers() noexcept { return handlers_; }
+  /// How many lanes there is work for, besides `lanes` that run.
+  [[nodiscard]] std::size_t lanes_wanted(std::size_t lanes) const;
+
+  /// `thread` is the lane's, 0 for none.
+  [[nodiscard]] std::optional<work> take(time_point now, int thread);
+  /// Null when the attempt has ended.
+  [[nodiscard]] const handlers_in_progress::attempt* running(const ticket& one) noexcept;
+
+  /// How an attempt ends. Precondition of the first three: it was not removed.
+  void complete(const ticket& one);
+  void retry(const ticket& one, failed_attempts attempts, time_point due);
+  void remove(const ticket& one) { handlers_.remove(one); }
+  /// A lane decides on this failure. Precondition: running().
+  void fail(const ticket& one, std::exception_ptr why, time_point now);
+  /// The same, of a handler that threw. Its completion may have been reported: as failed, then
+  /// what was thrown takes the place of that; as complete, then this returns false.
+  bool fail_thrown(const work& one, std::exception_ptr thrown, time_point now);
+
+  /// The decision on a failure begins; these are the record's attempts before it. std::nullopt when
+  /// it was removed.
+  [[nodiscard]] std::optional<failed_attempts> begin_decision(const ticket& one);
+
+  /// std::nullopt when it was removed.
+  [[nodiscard]] std::optional<stuck_report> report(const ticket& one, time_point now);
+  [[nodiscard]] window_state state(const std::string& shard_id, time_point now) const;
+  void clear();
+
+ private:
+  [[nodiscard]] int attempt_of(arrival which) const;
+  [[nodiscard]] std::string describe(arrival which) const;
+
+  const bool is_async_;
+  const std::size_t lanes_;
+  record_queue queue_;
+  handlers_in_progress handlers_;
+  std::unordered_map<arrival, failed_attempts> attempts_;  // of records that have failed
+  std::deque<work> failed_;  // of an async_record_handler: to be decided on
+};
+
+}  // namespace kclxx::processing

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lanes do next, when the callbacks' thread looks again, and when observers see the window.
+#include "processing/work_list.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "processing/wake_ups.hpp"
+#include "processing/window_events.hpp"
+#include "support/catch.hpp"
+#include "unit/processing/owned_batch.hpp"
+
+namespace {
+
+using kclxx::order;
+using kclxx::processing::message_of;
+using kclxx::processing::wake_ups;
+using kclxx::processing::window_events;
+using kclxx::processing::work_list;
+using kclxx::test::owned_batch;
+using namespace std::chrono_literals;
+
+const work_list::time_point start{};
+
+/// Four records of two keys.
+struct filled_work_list : work_list {
+  filled_work_list(std::size_t lanes, bool is_async, kclxx::order in = order::none)
+      : work_list({.lanes = lanes, .order = in}, is_async) {
+    queue().admit(owned_batch({{"a", "1"}, {"b", "2"}, {"a", "3"}, {"b", "4"}}, 1).get(), 0, start);
+  }
+};
+
+std::exception_ptr error(const char* text) {
+  return std::make_exception_ptr(std::runtime_error(text));
+}
+
+}  // namespace
+
+TEST_CASE("lanes of a plain handler are as many as records are ready", "[processing]") {
+  filled_work_list by_key(8, false, order::key);
+  CHECK(by_key.lanes_wanted(0) == 2);
+  filled_work_list list(3, false);
+  CHECK(list.lanes_wanted(0) == 3);
+  CHECK(list.lanes_wanted(2) == 1);
+  for (int i = 0; i < 3; ++i) CHECK(list.take(start, 0));
+  CHECK_FALSE(list.take(start, 0));
+}
+
+TEST_CASE("an async handler has one lane, while it can start one or a failure is to be decided on",
+          "[processing]") {
+  filled_work_list list(1, true);
+  CHECK(list.lanes_wanted(0) == 1);
+  CHECK(list.lanes_wanted(1) == 0);
+  const auto first = list.take(start, 0);
+  CHECK(list.lanes_wanted(0) == 0);
+  list.fail(first->with, error("no"), start + 1s);
+  CHECK(list.lanes_wanted(0) == 1);
+  const auto failed = list.take(start, 0);
+  CHECK(message_of(failed->failed) == "no");
+  CHECK(failed->ended == start + 1s);
+}
+
+TEST_CASE("a retried record counts its attempts, until it is complete", "[processing]") {
+  filled_work_list list(1, false);
+  const auto first = list.take(start, 0);
+  CHECK(first->attempt == 1);
+  auto attempts = list.begin_decision(first->with);
+  CHECK(list.running(first->with) == nullptr);
+  ++attempts->count;
+  list.retry(first->with, *attempts, start + 1s);
+  CHECK(list.state("shard-1", start).oldest->attempt == 2);
+  list.queue().make_due_ready(start + 1s);
+  const auto second = list.take(start, 0);
+  CHECK(second->what == first->what);
+  CHECK(second->attempt == 2);
+  CHECK(list.begin_decision(second->with)->count == 1);
+  list.complete(second->with);
+  CHECK_FALSE(list.begin_decision(second->with));
+  CHECK(list.state("shard-1", start).oldest->attempt == 1);
+}
+
+TEST_CASE("what a handler throws takes the place of its dropped completion, not of a success",
+          "[processing]") {
+  filled_work_list list(2, true);
+  const auto dropped = list.take(start, 0);
+  const auto complete = list.take(start, 0);
+  list.fail(dropped->with, error("dropped"), start);
+  CHECK(list.fail_thrown(*dropped, error("thrown"), start));
+  CHECK(message_of(list.take(start, 0)->failed) == "thrown");
+  list.complete(complete->with);
+  CHECK_FALSE(list.fail_thrown(*complete, error("too late"), start));
+}
+
+TEST_CASE("a report names the stuck record and the oldest", "[processing]") {
+  filled_work_list list(2, false);
+  list.complete(list.take(start, 0)->with);
+  const auto one = list.take(start, 7);
+  const auto report = list.report(one->with, start + 5s);
+  CHECK(report->thread == 7);
+  CHECK(report->text(false) ==
+        "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 5000 ms; the "
+        "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 5000 "
+        "ms ago; where its thread stands is not known");
+  list.remove(one->with);
+  CHECK_FALSE(list.report(one->with, start));
+}
+
+TEST_CASE("a waiting callback is notified once when it has to look before its deadline",
+          "[processing]") {
+  wake_ups wakes;
+  wakes.set_open(true);
+  wake_ups::to_do then;
+  wakes.by(start, then);  // it does not wait
+  wakes.begin_wait(start + 10s);
+  wakes.by(start + 10s, then);
+  CHECK_FALSE(then.notify);
+  wakes.by(start + 5s, then);
+  CHECK(then.notify);
+  CHECK_FALSE(wakes.is_waiting());
+  CHECK_FALSE(then.timer);
+}
+
+TEST_CASE("between callbacks the earliest timer is the one that counts", "[processing]") {
+  wake_ups wakes;
+  wake_ups::to_do then;
+  wakes.by(start + 5s, then);
+  CHECK(then.timer == start + 5s);
+  CHECK_FALSE(wakes.timer_started(start + 5s, 1));
+  then = {};
+  wakes.by(start + 9s, then);
+  CHECK_FALSE(then.timer);
+  wakes.by(start + 3s, then);
+  CHECK(then.timer == start + 3s);
+  CHECK(wakes.timer_started(start + 3s, 2) == 1);
+  CHECK_FALSE(wakes.timer_fired(start + 5s));
+  CHECK(wakes.timer_fired(start + 3s));
+  wakes.by(start + 9s, then);
+  wakes.by(start + 8s, then);
+  CHECK(wakes.timer_started(start + 9s, 3) == 3);  // of no use when it was started
+}
+
+TEST_CASE("observers see the window when it is full, once a second, and when it has emptied",
+          "[processing]") {
+  filled_work_list list(4, false);
+  window_events events;
+  CHECK(events.take(list.window(), false, start + 1s)->records == 4);
+  CHECK_FALSE(events.take(list.window(), false, start + 1500ms));
+  CHECK(events.take(list.window(), true, start + 1500ms)->oldest == start);
+  while (const auto one = list.take(start, 0)) list.complete(one->with);
+  CHECK_FALSE(events.take(list.window(), false, start + 1600ms)->oldest);
+  CHECK_FALSE(events.take(list.window(), false, start + 1700ms));
+}
