@@ -8,11 +8,12 @@
 
 #include <kclxx/log.hpp>
 
+#include "runtime/task_thread.hpp"
+
 namespace kclxx::runtime {
 
-/// Writes log lines in order, on a thread that exists while there is something to write: a stderr
-/// that nobody reads, or a log function that does not return, holds up neither the session nor its
-/// end.
+/// Writes log lines in order on a task_thread, and bounds how many wait: a stderr that nobody
+/// reads, or a log function that does not return, holds up neither the session nor its end.
 ///
 /// Thread safety: all functions from any thread.
 class log_thread {
@@ -30,15 +31,15 @@ class log_thread {
 
   void write(log_entry entry) noexcept;
   /// Waits until all that came before is written. False when the deadline passed first.
-  bool drain(std::chrono::steady_clock::time_point deadline);
+  bool drain(std::chrono::steady_clock::time_point deadline) { return thread_.drain(deadline); }
   /// Drops what was not begun, and all that comes from now on.
   void abandon();
 
  private:
   struct state;
-  static void run(state& shared) noexcept;
 
   std::shared_ptr<state> state_;
+  task_thread thread_;
 };
 
 }  // namespace kclxx::runtime

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/task_thread.hpp"
 
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -11,64 +14,50 @@ namespace kclxx::runtime {
 /// Shared with the thread, which may outlive the object when a function does not return.
 struct task_thread::state {
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable is_drained;
   std::deque<std::function<void()>> tasks;
-  bool is_started = false;
-  bool is_running = false;  // a task
-  bool is_ended = false;
+  bool is_running = false;  // the thread
   bool is_abandoned = false;
 };
 
 task_thread::task_thread() : state_(std::make_shared<state>()) {}
 
-task_thread::~task_thread() {
-  const std::lock_guard lock(state_->mutex);
-  state_->is_ended = true;
-  state_->changed.notify_all();
-}
-
 void task_thread::post(std::function<void()>&& task) {
   const std::lock_guard lock(state_->mutex);
   if (state_->is_abandoned) return;
-  if (!state_->is_started) {
+  if (!state_->is_running) {
     const io::signal_block block;
-    std::thread([shared = state_] { run(shared); }).detach();
-    state_->is_started = true;
+    std::thread([shared = state_] { run(*shared); }).detach();
+    state_->is_running = true;
   }
   state_->tasks.push_back(std::move(task));
-  state_->changed.notify_all();
 }
 
 bool task_thread::drain(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_until(
-      lock, deadline, [this] { return state_->tasks.empty() && !state_->is_running; });
+  return state_->is_drained.wait_until(lock, deadline, [this] { return !state_->is_running; });
 }
 
 void task_thread::abandon() {
   std::deque<std::function<void()>> dropped;  // user code: destroyed without the lock
   const std::lock_guard lock(state_->mutex);
-  state_->is_abandoned = state_->is_ended = true;
-  state_->changed.notify_all();
+  state_->is_abandoned = true;
   dropped.swap(state_->tasks);
 }
 
-void task_thread::run(const std::shared_ptr<state>& shared) {
-  std::unique_lock lock(shared->mutex);
-  for (;;) {
-    shared->changed.wait(lock, [&] { return !shared->tasks.empty() || shared->is_ended; });
-    if (shared->tasks.empty()) return;
+void task_thread::run(state& shared) {
+  std::unique_lock lock(shared.mutex);
+  while (!shared.tasks.empty()) {
     {
-      const std::function<void()> task = std::move(shared->tasks.front());
-      shared->tasks.pop_front();
-      shared->is_running = true;
+      const std::function<void()> task = std::move(shared.tasks.front());
+      shared.tasks.pop_front();
       lock.unlock();
       task();
     }
     lock.lock();
-    shared->is_running = false;
-    shared->changed.notify_all();
   }
+  shared.is_running = false;
+  shared.is_drained.notify_all();
 }
 
 }  // namespace kclxx::runtime

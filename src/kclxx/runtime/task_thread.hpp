@@ -2,23 +2,20 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 namespace kclxx::runtime {
 
-/// Runs functions one after the other on a thread of its own, which is started with the first one:
-/// for user code that must not hold up the library's threads.
+/// Runs functions one after the other, on a thread that exists while there is one to run: for what
+/// must hold up neither the library's threads nor the end of a session.
 ///
 /// Thread safety: all functions from any thread.
 class task_thread {
  public:
   task_thread();
   /// Does not wait: what was posted is still run.
-  ~task_thread();
+  ~task_thread() = default;
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
@@ -32,7 +29,7 @@ class task_thread {
 
  private:
   struct state;
-  static void run(const std::shared_ptr<state>& shared);
+  static void run(state& shared);
 
   std::shared_ptr<state> state_;
 };

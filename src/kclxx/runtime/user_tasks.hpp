@@ -15,9 +15,9 @@
 
 namespace kclxx::runtime {
 
-/// User code that runs beside the callbacks: log functions and checkpoint handlers in order on one
-/// thread, the callbacks of the stop token on another. A thread is started when there is something
-/// to run. No function runs user code itself.
+/// User code that runs beside the callbacks: log functions, checkpoint handlers and the callbacks
+/// of the stop token, each on a thread of its own while there is something to run. No function runs
+/// user code itself.
 ///
 /// Thread safety: all functions from any thread, but for the first group.
 class user_tasks {
