@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <charconv>
 #include <cstring>
-#include <numeric>
 #include <ostream>
 #include <stdexcept>
 
 #include <kclxx/sequence_position.hpp>
+
+#include "base/eight_characters.hpp"
 
 namespace kclxx {
 
@@ -17,43 +17,12 @@ namespace {
 constexpr std::size_t digits_per_word = 19;
 constexpr std::size_t most_digits = 4 * digits_per_word + 1;
 
-constexpr std::uint64_t each_byte(std::uint64_t value) { return 0x0101010101010101U * value; }
-
-std::uint64_t load_eight(const char* text) noexcept {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, text, sizeof bytes);
-  return bytes;
-}
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-bool are_eight_digits(const char* text) noexcept {
-  const std::uint64_t bytes = load_eight(text);
-  return (bytes & each_byte(0xf0)) == each_byte('0') &&
-         ((bytes + each_byte(6)) & each_byte(0xf0)) == each_byte('0');
-}
-
 bool is_digits(std::string_view text) noexcept {
   if (text.empty()) return false;
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    if (!are_eight_digits(text.data())) return false;
+  for (; text.size() >= sizeof(detail::word); text.remove_prefix(sizeof(detail::word))) {
+    if (detail::non_digits(detail::load(text.data())) != 0) return false;
   }
-  return std::all_of(text.begin(), text.end(), is_digit);
-}
-
-/// Of eight digits: pairs, then fours, then all are joined, each with one multiplication.
-std::uint64_t eight_digits(const char* text) noexcept {
-  if constexpr (std::endian::native != std::endian::little) {
-    return std::accumulate(text, text + 8, std::uint64_t{0}, [](std::uint64_t value, char c) {
-      return 10 * value + static_cast<std::uint64_t>(c - '0');
-    });
-  }
-  std::uint64_t value = load_eight(text) - each_byte('0');
-  value = value * 10 + (value >> 8U);
-  constexpr std::uint64_t pairs = 0x000000ff000000ffU;
-  return ((value & pairs) * (100 + (std::uint64_t{1'000'000} << 32U)) +
-          ((value >> 16U) & pairs) * (1 + (std::uint64_t{10'000} << 32U))) >>
-         32U;
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::string_view without_leading_zeros(std::string_view digits) noexcept {
@@ -65,8 +34,9 @@ std::uint64_t take_word(std::string_view& digits) noexcept {
   const std::size_t count = std::min(digits.size(), digits_per_word);
   std::string_view word = digits.substr(digits.size() - count);
   std::uint64_t value = 0;
-  for (; word.size() >= 8; word.remove_prefix(8)) {
-    value = 100'000'000 * value + eight_digits(word.data());
+  for (; word.size() >= sizeof(detail::word); word.remove_prefix(sizeof(detail::word))) {
+    value = 100'000'000 * value +
+            detail::value_of_digits(detail::load(word.data()) - detail::each('0'));
   }
   for (const char c : word) value = 10 * value + static_cast<std::uint64_t>(c - '0');
   digits.remove_suffix(count);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/base64.hpp"
 
-#include <array>
-#include <cstdint>
-
 namespace kclxx::protocol {
 
 namespace {
@@ -41,7 +38,16 @@ base64_result bad_character(const unsigned char* in, std::size_t from, std::size
   return {from, "is not base64", groups};
 }
 
-base64_result decode(char* text, std::size_t size, base64_blocks blocks) noexcept {
+base64_blocks fastest_blocks() noexcept {
+  for (const base64_blocks blocks : vectorized_base64_blocks()) {
+    if (blocks != nullptr) return blocks;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t size) noexcept {
   const auto* in = reinterpret_cast<const unsigned char*>(text);
   if (size == 0) return {0};
   std::size_t padding = 0;
@@ -59,26 +65,19 @@ base64_result decode(char* text, std::size_t size, base64_blocks blocks) noexcep
   }
   const std::size_t rest = size - padding - whole;
   if (rest > 0) {
-    const auto error = bad_character(in, whole, whole + rest, whole / 4);
-    if (error.size < whole + rest) return error;
+    const std::uint32_t bits = first[in[whole]] | (rest > 1 ? second[in[whole + 1]] : 0) |
+                               (rest > 2 ? third[in[whole + 2]] : 0);
+    if (bits >= bad) return bad_character(in, whole, whole + rest, whole / 4);
     if (padding == 0 || rest == 1) return {size, "is base64 that is cut off", whole / 4};
-    const std::uint32_t bits =
-        first[in[whole]] | second[in[whole + 1]] | (rest == 3 ? third[in[whole + 2]] : 0);
     *out++ = static_cast<char>(bits >> 16);
     if (rest == 3) *out++ = static_cast<char>(bits >> 8);
   }
   return {static_cast<std::size_t>(out - text)};
 }
 
-}  // namespace
-
 base64_result decode_base64(char* text, std::size_t size) noexcept {
-  static const base64_blocks blocks = vectorized_base64_blocks();
-  return decode(text, size, blocks);
-}
-
-base64_result decode_base64_scalar(char* text, std::size_t size) noexcept {
-  return decode(text, size, nullptr);
+  static const base64_blocks blocks = fastest_blocks();
+  return decode_base64_with(blocks, text, size);
 }
 
 void restore_base64(char* text, std::size_t groups) noexcept {

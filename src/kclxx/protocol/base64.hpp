@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace kclxx::protocol {
@@ -20,17 +22,31 @@ struct base64_result {
 /// processor can.
 base64_result decode_base64(char* text, std::size_t size) noexcept;
 
-/// The same, one group of four characters at a time: for other processors, and for the tests.
-base64_result decode_base64_scalar(char* text, std::size_t size) noexcept;
-
 /// Undoes what a decoding that failed did: puts the text of that many groups back.
 void restore_base64(char* text, std::size_t groups) noexcept;
 
-/// Decodes 32 or 64 characters a step over their own text, and stops before the first step that has
-/// a character outside of the alphabet or that `size` cuts off. Returns the characters taken.
+/// Decodes many characters a step over their own text, and stops before the first step that has a
+/// character outside of the alphabet or that it cannot do. `size` is a multiple of four. Returns
+/// the characters taken, a multiple of four.
 using base64_blocks = std::size_t (*)(char* text, std::size_t size) noexcept;
 
-/// The one for this processor, or null.
-base64_blocks vectorized_base64_blocks() noexcept;
+/// Those for this kind of processor, the fastest first; null where this one lacks what it takes.
+using all_base64_blocks = std::array<base64_blocks, 2>;
+all_base64_blocks vectorized_base64_blocks() noexcept;
+
+/// As decode_base64, with one of them; null: one group of four characters at a time.
+base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t size) noexcept;
+
+inline constexpr std::uint8_t base64_bad = 0x80;
+
+/// The value of each of the first 128 bytes, or base64_bad outside of the alphabet.
+inline constexpr std::array<std::uint8_t, 128> base64_values = [] {
+  std::array<std::uint8_t, 128> values{};
+  for (auto& value : values) value = base64_bad;
+  for (std::size_t value = 0; value < base64_alphabet.size(); ++value) {
+    values[static_cast<unsigned char>(base64_alphabet[value])] = static_cast<std::uint8_t>(value);
+  }
+  return values;
+}();
 
 }  // namespace kclxx::protocol

@@ -5,26 +5,11 @@
 #if defined(__aarch64__)
 
 #include <arm_neon.h>
-#include <array>
 #include <cstdint>
 
 namespace kclxx::protocol {
 
 namespace {
-
-// The value of each of the first 128 bytes. That of a character outside of the alphabet is `bad`.
-constexpr std::uint8_t bad = 0x80;
-
-constexpr std::array<std::uint8_t, 128> make_values() {
-  std::array<std::uint8_t, 128> values{};
-  for (auto& value : values) value = bad;
-  for (std::size_t value = 0; value < base64_alphabet.size(); ++value) {
-    values[static_cast<std::size_t>(base64_alphabet[value])] = static_cast<std::uint8_t>(value);
-  }
-  return values;
-}
-
-constexpr std::array<std::uint8_t, 128> values = make_values();
 
 uint8x16x4_t lookup_table(const std::uint8_t* at) {
   return {{vld1q_u8(at), vld1q_u8(at + 16), vld1q_u8(at + 32), vld1q_u8(at + 48)}};
@@ -35,14 +20,14 @@ uint8x16x4_t lookup_table(const std::uint8_t* at) {
 uint8x16_t value_of(uint8x16_t characters, const uint8x16x4_t& low, const uint8x16x4_t& high) {
   const uint8x16_t from_high = vqtbl4q_u8(high, veorq_u8(characters, vdupq_n_u8(64)));
   const uint8x16_t found = vorrq_u8(vqtbl4q_u8(low, characters), from_high);
-  return vorrq_u8(found, vandq_u8(characters, vdupq_n_u8(bad)));
+  return vorrq_u8(found, vandq_u8(characters, vdupq_n_u8(base64_bad)));
 }
 
 // The load takes 64 characters apart by their place in a group, and the store puts the three bytes
 // of each group together, so a step is longer than base64_blocks asks for.
 std::size_t decode_blocks(char* text, std::size_t size) noexcept {
-  const uint8x16x4_t low = lookup_table(values.data());
-  const uint8x16x4_t high = lookup_table(values.data() + 64);
+  const uint8x16x4_t low = lookup_table(base64_values.data());
+  const uint8x16x4_t high = lookup_table(base64_values.data() + 64);
   auto* bytes = reinterpret_cast<std::uint8_t*>(text);
   std::uint8_t* out = bytes;
   std::size_t at = 0;
@@ -52,7 +37,7 @@ std::size_t decode_blocks(char* text, std::size_t size) noexcept {
     const uint8x16_t second = value_of(in.val[1], low, high);
     const uint8x16_t third = value_of(in.val[2], low, high);
     const uint8x16_t fourth = value_of(in.val[3], low, high);
-    if (vmaxvq_u8(vorrq_u8(vorrq_u8(first, second), vorrq_u8(third, fourth))) >= bad) break;
+    if (vmaxvq_u8(vorrq_u8(vorrq_u8(first, second), vorrq_u8(third, fourth))) >= base64_bad) break;
     vst3q_u8(out, {{vorrq_u8(vshlq_n_u8(first, 2), vshrq_n_u8(second, 4)),
                     vorrq_u8(vshlq_n_u8(second, 4), vshrq_n_u8(third, 2)),
                     vorrq_u8(vshlq_n_u8(third, 6), fourth)}});
@@ -63,7 +48,7 @@ std::size_t decode_blocks(char* text, std::size_t size) noexcept {
 
 }  // namespace
 
-base64_blocks vectorized_base64_blocks() noexcept { return &decode_blocks; }
+all_base64_blocks vectorized_base64_blocks() noexcept { return {&decode_blocks}; }
 
 }  // namespace kclxx::protocol
 

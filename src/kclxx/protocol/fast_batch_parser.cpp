@@ -2,10 +2,10 @@
 #include "protocol/fast_batch_parser.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
+#include "base/eight_characters.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/decimal.hpp"
 #include "protocol/utf8.hpp"
@@ -14,51 +14,41 @@ namespace kclxx::protocol {
 
 namespace {
 
-// Eight characters at a time, the first in the lowest byte.
-using word = std::uint64_t;
-constexpr word each(unsigned char byte) { return 0x0101010101010101U * byte; }
-constexpr word high_bits = each(0x80);
+using detail::each;
+using detail::first_marked;
+using detail::high_bits;
+using detail::load;
+using detail::word;
 
-word load(const char* from) {
-  word value = 0;
-  std::memcpy(&value, from, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
-  return value;
-}
+struct plain_text {
+  const char* end;
+  bool is_ascii;
+};
 
-// The lowest byte with its high bit set is the first that is zero; those above may be wrong.
-constexpr word zero_bytes(word value) { return (value - each(1)) & ~value & high_bits; }
-
-constexpr std::size_t first_marked(word marks) {
-  return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
-}
-
-/// The first character that ends a string or cannot be in it unescaped: a quote, a backslash, a
-/// control character. There is one: the zeros after the line.
-const char* end_of_plain_text(const char* at) {
+/// Up to the first character that ends a string or cannot be in it unescaped: a quote, a backslash,
+/// a control character. There is one: the zeros after the line.
+plain_text take_plain_text(const char* at) {
+  word seen = 0;
   for (;; at += sizeof(word)) {
     const word text = load(at);
-    const word control = (text - each(0x20)) & ~text & high_bits;
-    const word marks = control | zero_bytes(text ^ each('"')) | zero_bytes(text ^ each('\\'));
-    if (marks != 0) return at + first_marked(marks);
+    // The first one is marked by the high bit of a byte that becomes negative; those after it may
+    // be marked wrongly.
+    const word marks =
+        ((text - each(0x20)) | ((text ^ each('"')) - each(1)) | ((text ^ each('\\')) - each(1))) &
+        ~text & high_bits;
+    if (marks != 0) {
+      const word before = marks ^ (marks - 1);
+      return {at + first_marked(marks), ((seen | (text & before)) & high_bits) == 0};
+    }
+    seen |= text;
   }
 }
 
 const char* end_of_digits(const char* at) {
   for (;; at += sizeof(word)) {
-    const word text = load(at);
-    const word others =
-        ((text & each(0xf0)) ^ each('0')) | (((text & each(0x0f)) + each(6)) & each(0x10));
-    if (others == 0) continue;
-    while (*at >= '0' && *at <= '9') ++at;
-    return at;
+    const word others = detail::non_digits(load(at));
+    if (others != 0) return at + first_marked(others);
   }
-}
-
-bool is_ascii(std::string_view text) {
-  unsigned char bits = 0;
-  for (const char c : text) bits |= static_cast<unsigned char>(c);
-  return bits < 0x80;
 }
 
 /// A place in the line. Each function takes what it names and moves past it, or returns false and
@@ -75,12 +65,22 @@ class reader {
   template <std::size_t Size>
   bool take(const char (&text)[Size]) {
     static_assert(Size <= fast_batch_parser::look_ahead, "no more may be read after the line");
-    if (std::memcmp(at_, text, Size - 1) != 0) return false;
-    at_ += Size - 1;
+    constexpr std::size_t size = Size - 1;
+    if constexpr (size <= sizeof(word)) {
+      if (std::memcmp(at_, text, size) != 0) return false;
+    } else {
+      // Without a call; the last word may overlap the one before.
+      word differences = load(at_ + size - sizeof(word)) ^ load(text + size - sizeof(word));
+      for (std::size_t i = 0; i + sizeof(word) < size; i += sizeof(word)) {
+        differences |= load(at_ + i) ^ load(text + i);
+      }
+      if (differences != 0) return false;
+    }
+    at_ += size;
     return true;
   }
 
-  bool record(record::fields& to);
+  std::optional<kclxx::record> take_record();
   bool time(std::optional<std::chrono::milliseconds>& to);
 
  private:
@@ -104,7 +104,7 @@ std::string_view reader::up_to(const char* end) {
 }
 
 /// Still in base64.
-bool reader::data(std::optional<std::string_view>& to) {
+inline bool reader::data(std::optional<std::string_view>& to) {
   if (take("null")) return true;
   if (!take("\"")) return false;
   // The line may be shorter than what arrived of it: a carriage return before its newline is cut.
@@ -117,31 +117,37 @@ bool reader::data(std::optional<std::string_view>& to) {
   return take("\"");
 }
 
-bool reader::partition_key(std::optional<std::string_view>& to) {
+inline bool reader::partition_key(std::optional<std::string_view>& to) {
   if (take("null")) return true;
   if (!take("\"")) return false;
-  to = up_to(end_of_plain_text(at_));
-  return take("\"") && (is_ascii(*to) || is_utf8(*to));
+  const plain_text key = take_plain_text(at_);
+  to = up_to(key.end);
+  return take("\"") && (key.is_ascii || is_utf8(*to));
 }
 
-bool reader::sequence_number(std::string_view& to) {
+inline bool reader::sequence_number(std::string_view& to) {
   if (!take("\"")) return false;
   to = up_to(end_of_digits(at_));
   return take("\"") && !to.empty() && to.size() <= sequence_position::capacity;
 }
 
 /// Not below 0, and without a sign, a point or an exponent. More than 18 digits are the decoder's.
-bool reader::natural(std::int64_t& to) {
+inline bool reader::natural(std::int64_t& to) {
   constexpr std::ptrdiff_t most_digits = 18;
   const char* begin = at_;
   const char* limit = begin + most_digits;
   std::int64_t value = 0;
+  // A time has thirteen.
+  if (const word text = load(at_); detail::non_digits(text) == 0) {
+    value = static_cast<std::int64_t>(detail::value_of_digits(text - each('0')));
+    at_ += sizeof(word);
+  }
   for (; at_ < limit && *at_ >= '0' && *at_ <= '9'; ++at_) value = 10 * value + (*at_ - '0');
   to = value;
   return at_ > begin && (*begin != '0' || at_ == begin + 1);
 }
 
-bool reader::time(std::optional<std::chrono::milliseconds>& to) {
+inline bool reader::time(std::optional<std::chrono::milliseconds>& to) {
   if (take("null")) return true;
   std::int64_t number = 0;
   if (!natural(number) || number > most_milliseconds) return false;
@@ -149,7 +155,7 @@ bool reader::time(std::optional<std::chrono::milliseconds>& to) {
   return true;
 }
 
-bool reader::sub_sequence_number(std::uint64_t& to) {
+inline bool reader::sub_sequence_number(std::uint64_t& to) {
   if (take("null")) return true;
   std::int64_t number = 0;
   if (!natural(number)) return false;
@@ -158,20 +164,23 @@ bool reader::sub_sequence_number(std::uint64_t& to) {
 }
 
 /// With what must follow it.
-bool reader::record(record::fields& to) {
-  if (!take("{\"data\":") || !data(to.data)) return false;
-  if (!take(",\"partitionKey\":") || !partition_key(to.partition_key)) return false;
-  if (!take(",\"sequenceNumber\":") || !sequence_number(to.sequence_number)) return false;
-  if (!take(",\"approximateArrivalTimestamp\":") || !time(to.approximate_arrival_timestamp)) {
-    return false;
-  }
-  if (!take(",\"subSequenceNumber\":") || !sub_sequence_number(to.sub_sequence_number)) {
-    return false;
-  }
+inline std::optional<record> reader::take_record() {
+  // Not a record::fields, which would be cleared as a whole before.
+  std::optional<std::string_view> bytes;
+  std::optional<std::string_view> key;
+  std::string_view number;
+  std::uint64_t sub_number = 0;
+  std::optional<std::chrono::milliseconds> arrival;
+  if (!take("{\"data\":") || !data(bytes)) return std::nullopt;
+  if (!take(",\"partitionKey\":") || !partition_key(key)) return std::nullopt;
+  if (!take(",\"sequenceNumber\":") || !sequence_number(number)) return std::nullopt;
+  if (!take(",\"approximateArrivalTimestamp\":") || !time(arrival)) return std::nullopt;
+  if (!take(",\"subSequenceNumber\":") || !sub_sequence_number(sub_number)) return std::nullopt;
   take(",\"action\":\"record\"");  // It carries no information.
-  if (!take("}") || !(*at_ == ']' || (at_[0] == ',' && at_[1] == '{'))) return false;
+  if (!take("}") || !(*at_ == ']' || (at_[0] == ',' && at_[1] == '{'))) return std::nullopt;
   scanned_ = 0;
-  return decode(to.data);
+  if (!decode(bytes)) return std::nullopt;
+  return record({bytes, key, number, sub_number, arrival});
 }
 
 /// Last, since it is what changes the line.
@@ -230,16 +239,16 @@ bool fast_batch_parser::begin(char* line, std::size_t size, std::vector<record>&
 void fast_batch_parser::take_records(std::size_t size, std::vector<record>& records) {
   reader from(line_ + at_, line_ + size, scanned_);
   do {
-    record::fields fields;
-    if (!from.record(fields)) {
+    const auto found = from.take_record();
+    if (!found) {
       scanned_ = from.scanned();
       // Near the end it may only be cut off. Else it need not be looked at again.
       const auto left = static_cast<std::size_t>(line_ + size - from.at());
       if (left > look_ahead) state_ = state::unparsable;
       return;
     }
-    highest_.take(fields.sequence_number, fields.sub_sequence_number);
-    records.emplace_back(fields);
+    highest_.take(found->sequence_number(), found->sub_sequence_number());
+    records.push_back(*found);
     if (!from.take(",")) state_ = state::after_records;
     at_ = static_cast<std::size_t>(from.at() - line_);
   } while (state_ == state::in_records);

@@ -52,7 +52,7 @@ const std::vector<layer>& layers() {
       {"include/kclxx/", {}, {"kclxx/"}, {}},
       {"src/prometheus/", {}, {"kclxx/", "prometheus/"}, {}},
       {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},
-      {"src/kclxx/protocol/", {"protocol/"}, {"kclxx/"}, effects},
+      {"src/kclxx/protocol/", {"base/eight_characters", "protocol/"}, {"kclxx/"}, effects},
       {"src/kclxx/session/",
        {"base/log_text", "base/overloaded", "protocol/", "session/"},
        {"kclxx/"},
@@ -171,7 +171,7 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
 
 // What only one kind of processor has is in a file of its own, beside a version for all.
 bool is_vector_code(std::string_view path, std::string_view header) {
-  return (header == "immintrin.h" && path == "src/kclxx/protocol/base64_avx2.cpp") ||
+  return (header == "immintrin.h" && path == "src/kclxx/protocol/base64_x86.cpp") ||
          (header == "arm_neon.h" && path == "src/kclxx/protocol/base64_neon.cpp");
 }
 

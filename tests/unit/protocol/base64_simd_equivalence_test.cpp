@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectorized decoder gives what the scalar one gives. Each text is alone between two pages
+// The vectorized decoders give what the scalar one gives. Each text is alone between two pages
 // that must not be touched.
 #include <algorithm>
 #include <random>
@@ -12,7 +12,9 @@
 #include "support/scripted_daemon.hpp"
 
 using kclxx::protocol::base64_alphabet;
+using kclxx::protocol::base64_blocks;
 using kclxx::protocol::base64_result;
+using kclxx::protocol::decode_base64_with;
 
 namespace {
 
@@ -50,19 +52,20 @@ struct outcome {
   bool operator==(const outcome&) const = default;
 };
 
-/// True when both decoders give the same, at either end of the page, and the text of a failed one
+/// True when all decoders give the same, at either end of the page, and the text of a failed one
 /// can be restored.
 bool agree(const fenced_pages& pages, const std::string& text) {
   std::string scalar = text;
-  const outcome expected(kclxx::protocol::decode_base64_scalar(scalar.data(), scalar.size()),
-                         scalar.data());
-  for (char* at : {pages.begin(), pages.end() - text.size()}) {
-    std::copy(text.begin(), text.end(), at);
-    const base64_result result = kclxx::protocol::decode_base64(at, text.size());
-    if (outcome(result, at) != expected) return false;
-    if (result.error == nullptr) continue;
-    kclxx::protocol::restore_base64(at, result.groups);
-    if (std::string(at, text.size()) != text) return false;
+  const outcome expected(decode_base64_with(nullptr, scalar.data(), scalar.size()), scalar.data());
+  for (const base64_blocks blocks : kclxx::protocol::vectorized_base64_blocks()) {
+    for (char* at : {pages.begin(), pages.end() - text.size()}) {
+      std::copy(text.begin(), text.end(), at);
+      const base64_result result = decode_base64_with(blocks, at, text.size());
+      if (outcome(result, at) != expected) return false;
+      if (result.error == nullptr) continue;
+      kclxx::protocol::restore_base64(at, result.groups);
+      if (std::string(at, text.size()) != text) return false;
+    }
   }
   return true;
 }
@@ -75,19 +78,19 @@ std::string random_text(std::mt19937& random, std::size_t length) {
 
 }  // namespace
 
-TEST_CASE("this test sees the vectorized decoder where the processor has one",
-          "[protocol][base64]") {
+TEST_CASE("this test sees the vectorized decoders that the processor has", "[protocol][base64]") {
+  const auto all = kclxx::protocol::vectorized_base64_blocks();
 #if defined(__x86_64__)
-  CHECK((kclxx::protocol::vectorized_base64_blocks() != nullptr) ==
-        (__builtin_cpu_supports("avx2") != 0));
+  CHECK((all[0] != nullptr) == (__builtin_cpu_supports("avx512vbmi") != 0));
+  CHECK((all[1] != nullptr) == (__builtin_cpu_supports("avx2") != 0));
 #elif defined(__aarch64__)
-  CHECK(kclxx::protocol::vectorized_base64_blocks() != nullptr);
+  CHECK(all[0] != nullptr);
 #else
-  CHECK(kclxx::protocol::vectorized_base64_blocks() == nullptr);
+  CHECK(all[0] == nullptr);
 #endif
 }
 
-TEST_CASE("both base64 decoders agree on every length and form of padding", "[protocol][base64]") {
+TEST_CASE("all base64 decoders agree on every length and form of padding", "[protocol][base64]") {
   const fenced_pages pages;
   std::mt19937 random(11);
   for (std::size_t length = 0; length <= 200; ++length) {
@@ -99,7 +102,7 @@ TEST_CASE("both base64 decoders agree on every length and form of padding", "[pr
   }
 }
 
-TEST_CASE("both base64 decoders name the same bad character, at every place of a block",
+TEST_CASE("all base64 decoders name the same bad character, at every place of a block",
           "[protocol][base64]") {
   const fenced_pages pages;
   std::mt19937 random(12);
@@ -117,7 +120,7 @@ TEST_CASE("both base64 decoders name the same bad character, at every place of a
   }
 }
 
-TEST_CASE("both base64 decoders agree on random bytes among good text", "[protocol][base64]") {
+TEST_CASE("all base64 decoders agree on random bytes among good text", "[protocol][base64]") {
   const fenced_pages pages;
   std::mt19937 random(13);
   for (int round = 0; round < 20000; ++round) {
