@@ -278,7 +278,9 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
     return message{"processRecords",
                    process_records{known.millis_behind_latest, known.highest.get()}};
   }
-  if (!records.empty()) {
+  if (records.empty()) {
+    if (auto answer = parse_success(line, length)) return message{"checkpoint", *std::move(answer)};
+  } else {
     constexpr std::string_view prologue = fast_batch_parser::prologue;
     line += known.rest - prologue.size();
     length -= known.rest - prologue.size();

@@ -82,12 +82,12 @@ class reader {
 
   std::optional<kclxx::record> take_record();
   bool time(std::optional<std::chrono::milliseconds>& to);
+  bool sequence_number(std::string_view& to);
+  bool sub_sequence_number(std::uint64_t& to);
 
  private:
   bool data(std::optional<std::string_view>& to);
   bool partition_key(std::optional<std::string_view>& to);
-  bool sequence_number(std::string_view& to);
-  bool sub_sequence_number(std::uint64_t& to);
   bool natural(std::int64_t& to);
   static bool decode(std::optional<std::string_view>& data);
   std::string_view up_to(const char* end);
@@ -271,6 +271,19 @@ fast_batch_parser::result fast_batch_parser::finish(char* line, std::size_t leng
   found.highest = highest_;
   *this = {};
   return found;
+}
+
+std::optional<checkpoint_answer> parse_success(char* line, std::size_t length) {
+  reader from(line, line + length, 0);
+  std::string_view number;
+  std::uint64_t sub_number = 0;
+  if (!from.take("{\"action\":\"checkpoint\",\"sequenceNumber\":") ||
+      !from.sequence_number(number) || !from.take(",\"subSequenceNumber\":") ||
+      !from.sub_sequence_number(sub_number) || !from.take(",\"error\":null}") ||
+      !from.is_at_end()) {
+    return std::nullopt;
+  }
+  return checkpoint_answer{{}, sequence_position(number, sub_number)};
 }
 
 }  // namespace kclxx::protocol

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path for batches. The daemon (Jackson) writes them with the same fields in the same
-// order and without white space: that can be read in one pass, at the speed of copying it.
+// The fast path for batches and for the answers to their checkpoints. The daemon (Jackson) writes
+// them with the same fields in the same order and without white space: that can be read in one
+// pass, at the speed of copying it.
 // Everything else is left to the decoder, which knows JSON.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <kclxx/record.hpp>
 
 #include "protocol/highest_position.hpp"
+#include "protocol/message.hpp"
 
 namespace kclxx::protocol {
 
@@ -61,5 +63,9 @@ class fast_batch_parser {
   std::size_t scanned_ = 0;  // so much of the next record's data has no quote
   highest_position highest_;
 };
+
+/// line[0, length) as the answer to a checkpoint that succeeded, or nothing when it is anything
+/// else. Zeros follow it, as many as look_ahead.
+std::optional<checkpoint_answer> parse_success(char* line, std::size_t length);
 
 }  // namespace kclxx::protocol

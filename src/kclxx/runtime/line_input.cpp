@@ -48,7 +48,8 @@ line_input::state line_input::finish(int error) {
 }
 
 void line_input::deliver_lines() {
-  while (!sink_.is_full()) {
+  // In lockstep nothing follows a line: then no memory is taken for a next one.
+  while (reader_.has_unread() && !sink_.is_full()) {
     auto memory = take_memory();
     std::size_t length = 0;
     if (!reader_.next_line(memory->line, length)) {

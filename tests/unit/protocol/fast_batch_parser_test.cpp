@@ -33,10 +33,16 @@ std::string batch_of(const std::vector<std::string>& records) {
 
 const std::string long_data =
     "\"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5eg==\"";
+std::string answer_of(const std::string& number, const std::string& sub = "0",
+                      const std::string& error = "null") {
+  return R"({"action":"checkpoint","sequenceNumber":)" + number + R"(,"subSequenceNumber":)" + sub +
+         R"(,"error":)" + error + "}";
+}
+
 const std::string digits = R"("49590338271490256608559692538361571095921575989136588898")";
 
 /// As Jackson writes them.
-std::vector<std::string> usual_lines() {
+std::vector<std::string> usual_batches() {
   return {
       batch_of({record_of(long_data, R"("key-1")", digits)}),
       batch_of({record_of(long_data, R"("key-1")", R"("7")"),
@@ -50,6 +56,13 @@ std::vector<std::string> usual_lines() {
       R"({"data":"YWI=","partitionKey":"k","sequenceNumber":"2",)"
       R"("approximateArrivalTimestamp":1,"subSequenceNumber":1}],"millisBehindLatest":null})",
   };
+}
+
+std::vector<std::string> usual_lines() {
+  std::vector<std::string> lines = usual_batches();
+  lines.push_back(answer_of(digits));
+  lines.push_back(answer_of(R"("017")", "18"));
+  return lines;
 }
 
 bool same(const record& a, const record& b) {
@@ -73,6 +86,11 @@ std::string difference(const decoded_line& a, const decoded_line& b) {
   if (a.records().size() != b.records().size()) return "the number of records";
   for (std::size_t i = 0; i < a.records().size(); ++i) {
     if (!same(a.records()[i], b.records()[i])) return "record " + std::to_string(i);
+  }
+  if (a.is<protocol::checkpoint_answer>()) {
+    const auto& x = a.as<protocol::checkpoint_answer>();
+    const auto& y = b.as<protocol::checkpoint_answer>();
+    return x.error == y.error && x.position == y.position ? "" : "the answer";
   }
   if (!a.is<protocol::process_records>()) return {};
   const auto& x = a.as<protocol::process_records>();
@@ -149,7 +167,7 @@ void change(std::string& line, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("the daemon's form of a batch is read to its end", "[protocol][fast_batch_parser]") {
-  for (std::string line : usual_lines()) {
+  for (std::string line : usual_batches()) {
     CAPTURE(line);
     const std::size_t length = line.size();
     line.append(protocol::decoder::padding, '\0');
@@ -287,4 +305,25 @@ TEST_CASE("a record is read as soon as it and the next one's beginning are there
   REQUIRE(records.size() == 2);
   CHECK(records[0].data() == decoded_line(batch_of({text})).records()[0].data());
   CHECK(same(records[0], records[1]));
+}
+
+TEST_CASE("the answer to a checkpoint that succeeded is read without the decoder",
+          "[protocol][fast_batch_parser]") {
+  const auto parsed = [](std::string line) {
+    const std::size_t length = line.size();
+    line.append(protocol::fast_batch_parser::look_ahead, '\0');
+    return protocol::parse_success(line.data(), length);
+  };
+  const auto answer = parsed(answer_of(R"("101")", "7"));
+  REQUIRE(answer);
+  CHECK(answer->position == kclxx::sequence_position("101", 7));
+  CHECK(!answer->error);
+  for (const std::string& line :
+       {answer_of("null", "null"), answer_of(R"("TRIM_HORIZON")"), answer_of(R"("101")", "01"),
+        answer_of(R"("101")", "0", R"("ThrottlingException")"), answer_of(R"("101")") + " ",
+        batch_of({})}) {
+    CAPTURE(line);
+    CHECK(!parsed(line));
+    CHECK(difference(line).empty());
+  }
 }
