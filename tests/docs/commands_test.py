@@ -85,6 +85,16 @@ class Commands(unittest.TestCase):
                 count += 1
         self.assertGreater(count, 15)
 
+    def test_check_md_has_the_rules_that_check_lists(self):
+        if not PROGRAMS:
+            self.skipTest("without the programs")
+        rules = subprocess.run([PROGRAMS["kclxx"], "check", "--list"], text=True, capture_output=True, check=True).stdout
+        table = (ROOT / "docs/check.md").read_text().partition("## The rules\n")[2].partition("\n## ")[0]
+        rows = re.sub(r"\[(P\d+)\]\(protocol\.md#p\d+\)", r"\1", table).splitlines()
+        self.assertEqual(["| `{}` | {} | {} |".format(*rule.split("\t")) for rule in rules.splitlines()],
+                         [row for row in rows if row.startswith("| `")])
+
+
 
 def furnish(place):
     os.makedirs(f"{place}/captured")
