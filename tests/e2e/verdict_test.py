@@ -177,11 +177,17 @@ def call(position, refused, requests=9, shard="s"):
 
 class ThrottlingVerdicts(unittest.TestCase):
     LOG = """12:00:00.000 WARN  DynamoDBLeaseRefresher [-] Provisioned Throughput on the lease table
-kclxx s warning: the checkpoint at 103/2 failed: ThrottlingException; trying again after 59 ms
+kclxx s warning: the checkpoint at 103/2 failed: ThrottlingException; retrying after 59 ms
 kclxx s warning: the checkpoint at 103/2 failed: ShutdownException; this worker no longer holds the lease
 kclxx s error: the checkpoint at 103/2 failed: IllegalArgumentException
 kclxx s warning: the daemon did not answer the checkpoint at 103/2
 """
+
+    def test_the_log_has_the_words_of_the_library(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/messages.md").read_text()
+        for line in self.LOG.splitlines()[1:3]:
+            words = line.partition(" failed: ")[2].replace("59", "N")
+            self.assertIn(f"`the checkpoint at POSITION failed: {words}`", page)
 
     def test_what_kclxx_says_of_a_failed_checkpoint_is_found_in_the_log(self):
         at = Position(103, 2)

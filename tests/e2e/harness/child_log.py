@@ -16,7 +16,7 @@ class Failure(typing.NamedTuple):
 
 
 _line = re.compile(r"^kclxx (\S+) (?:warning|error): the checkpoint at (\w+)/(\d+) failed: (\w+)"
-                   r"(?:; trying again after (\d+) ms)?", re.MULTILINE)
+                   r"(?:; retrying after (\d+) ms)?", re.MULTILINE)
 
 
 def failures(text):
