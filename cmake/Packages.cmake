@@ -30,6 +30,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/cmake/packages/deb/symbols;${PROJECT_SOURCE_DIR}/cmake/packages/deb/triggers)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_STRICT_PERMISSION ON)  # a checkout's files may be writable for a group
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C++ client of the Kinesis MultiLangDaemon, shared library
 kclxx is a library for programs that consume an Amazon Kinesis data stream as
 children of the MultiLangDaemon of the Kinesis Client Library.

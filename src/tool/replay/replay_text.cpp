@@ -31,7 +31,7 @@ std::string bytes(double value) {
 /// "12,345"
 std::string grouped(std::uint64_t value) {
   std::string text = std::to_string(value);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
   return text;
 }
 
