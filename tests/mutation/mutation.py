@@ -30,7 +30,8 @@ SIMULATION = ["--runs", "20000", "--seed", "1", "--jobs", "1"]
 # In each layer the tests that have to notice, the cheapest first.
 TESTS = {"session": {"session_test": [], "simulation": SIMULATION, "driver_test": [], "testing_test": []},
          "driver": {"driver_test": [], "simulation": SIMULATION, "testing_test": [], "runtime_test": []},
-         "processing": {"processing_test": []}}
+         "processing": {"processing_test": [], "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"]},
+         "sharing": {"sharing_test": []}}
 
 
 class Failed(Exception):
@@ -194,6 +195,18 @@ def report(outcomes, equivalent):
     return survivors, wrong
 
 
+def layer_of(outcome):
+    return Path(outcome.mutant.file).parent.name
+
+
+def document(name, sample, outcomes, equivalent):
+    """What docs/how-it-is-tested.md says of a layer."""
+    whole = sum(map(len, chosen_mutants([name], 0).values()))
+    which = f"{len(outcomes)} of {whole} mutants" if sample else f"All {whole} mutants"
+    return (f"{which} of `{name}`, at commit {figures.commit()}:\n\n" +
+            figures.table(HEADING, rows(outcomes, equivalent)))
+
+
 def chosen_mutants(names, sample):
     chosen = {}
     for name in names:
@@ -211,8 +224,6 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
     chosen = parser.parse_args()
-    if chosen.sample and chosen.write_docs:
-        parser.error("--write-docs needs all mutants")
     names = [name for name in chosen.layer.split(",") if name] or layers()
     for name in names:
         if name not in TESTS or not sources(name):
@@ -238,8 +249,9 @@ def main():
         {"file": one.mutant.file, "line": one.mutant.number, "before": one.mutant.before, "after": one.mutant.after,
          "verdict": one.verdict} for one in outcomes]}, indent=1) + "\n")
     if chosen.write_docs:
-        figures.write("scripts/mutation", f"At commit {figures.commit()}:\n\n" +
-                      figures.table(HEADING, rows(outcomes, equivalent)))
+        for name in names:
+            figures.write(f"scripts/mutation {name}", document(name, chosen.sample, [
+                one for one in outcomes if layer_of(one) == name], equivalent))
     if wrong:
         return 1
     if chosen.sample:  # each of a few must be killed; all of them have a goal

@@ -5,6 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/invariant.hpp"
+
 namespace kclxx::processing {
 
 void completion_window::admit(record_batch records, time_point now) {
@@ -30,7 +32,11 @@ void completion_window::grow(std::size_t records) {
 }
 
 std::size_t completion_window::complete(arrival which) {
-  word_of(which) |= std::uint64_t{1} << which % 64;
+  std::uint64_t& word = word_of(which);
+  const std::uint64_t bit = std::uint64_t{1} << which % 64;
+  detail::require_invariant(which >= watermark_ && which < end_ && (word & bit) == 0,
+                            "a record is completed twice, or before it was delivered");
+  word |= bit;
   highest_end_ = std::max(highest_end_, which + 1);
   --incomplete_;
   incomplete_bytes_ -= at(which).data().size();

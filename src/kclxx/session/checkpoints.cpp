@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/invariant.hpp"
+
 namespace kclxx::session {
 
 namespace {
@@ -141,6 +143,10 @@ std::optional<time_point> checkpoints::next_paced(time_point now) const {
 }
 
 void checkpoints::sent(const sequence_position& position, time_point now) {
+  detail::require_invariant(!in_flight_, "a checkpoint is sent before the last one is answered");
+  detail::require_invariant(!lease_gone_, "a checkpoint is sent without the lease");
+  detail::require_invariant(position == shard_end() || position <= delivered_,
+                            "a checkpoint is sent of a record that was not delivered");
   in_flight_ = position;
   last_sent_ = now;
 }

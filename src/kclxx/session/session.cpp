@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/invariant.hpp"
+
 namespace kclxx::session {
 
 session::session(const run_options& options, bool input_is_file, std::uint32_t seed)
@@ -212,6 +214,8 @@ void session::send_next(time_point now, actions& out) {
     arm_pace(now, out);
     return;
   }
+  detail::require_invariant(position->is_number() || current_->what == action_kind::shard_ended,
+                            "the end of the shard is checkpointed before the daemon has told it");
   checkpoints_.sent(*position, now);
   out.push_back(write_checkpoint{*position});
   if (!held_) return;
@@ -502,6 +506,7 @@ void session::report_incomplete(actions& out) {
 }
 
 void session::write_status_and_continue(time_point now, actions& out) {
+  detail::require_invariant(current_.has_value(), "a status is written while no action is open");
   out.push_back(write_status{current_->name});
   is_terminal_ =
       current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;

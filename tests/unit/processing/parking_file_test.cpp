@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parking lot of JSON Lines files.
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
+#include "unit/processing/failing_disk.hpp"
 #include "unit/processing/processing_support.hpp"
 
 namespace kclxx::test {
@@ -275,6 +277,49 @@ TEST_CASE("a line that did not fit on the disk is taken back", "[processing][par
   CHECK(content_of(lot.file_of(shard)) == before);
   park(lot, shard);
   CHECK(lines_of(lot.file_of(shard)).size() == 2);
+}
+
+TEST_CASE("a record that the disk may have lost is not parked", "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const auto shard = shard_named("s");
+  park(lot, shard);
+  const std::string before = content_of(lot.file_of(shard));
+  for (const char* const function : {"flock", "fdatasync", "fsync"}) {
+    INFO(function);
+    const failing_disk disk(function, EIO);
+    CHECK_THROWS_AS(park(lot, shard), std::system_error);
+    CHECK(failing_disk::has_failed());
+    CHECK(content_of(lot.file_of(shard)) == before);
+  }
+  park(lot, shard);
+  CHECK(lines_of(lot.file_of(shard)).size() == 2);
+}
+
+TEST_CASE("a signal while the file is locked by another process is no failure",
+          "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const failing_disk disk("flock", EINTR);
+  park(lot, shard_named("s"));
+  CHECK(failing_disk::has_failed());
+  CHECK(lines_of(lot.file_of(shard_named("s"))).size() == 1);
+}
+
+TEST_CASE("a file that cannot be written to is refused before the first record",
+          "[processing][parking]") {
+  const temporary_directory directory;
+  parking_file lot(directory.path());
+  const auto shard = shard_named("s");
+  park(lot, shard);
+  {
+    const failing_disk disk("access", EACCES);
+    CHECK_THROWS_WITH(lot.prepare(shard), "records cannot be parked in " +
+                                              directory.path().string() + ": Permission denied");
+  }
+  const failing_disk disk("access", EACCES, 3);
+  CHECK_THROWS_WITH(lot.prepare(shard), "records cannot be parked in " +
+                                            lot.file_of(shard).string() + ": Permission denied");
 }
 
 }  // namespace kclxx::test

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,18 @@ TEST_CASE("the watermark is before the oldest record that is not complete", "[pr
   CHECK(queue.window().position() == sequence_position("4"));
   CHECK(queue.window().is_empty());
   CHECK(queue.window().bytes() == 0);
+}
+
+TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
+  queue_with_records queue(order::none, 100, 1000);
+  queue.add({"a", "b"});
+  queue.take_all();
+  queue.complete(1);
+  CHECK_THROWS_AS(queue.complete(1), std::logic_error);
+  CHECK_THROWS_AS(queue.complete(2), std::logic_error);
+  queue.complete(0);
+  CHECK_THROWS_AS(queue.complete(0), std::logic_error);
+  CHECK(to_string(*queue.window().position()) == "2/0");
 }
 
 TEST_CASE("records of a key are ready one after the other, other keys meanwhile", "[processing]") {

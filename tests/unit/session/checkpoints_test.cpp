@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is checkpointed when, and what becomes of it.
+#include "session/checkpoints.hpp"
+
+#include <stdexcept>
+
+#include <kclxx/run_options.hpp>
+
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 
@@ -468,4 +474,37 @@ TEST_CASE("an action instead of an answer fails what waited for it", "[session][
   CHECK(daemon.no_records() ==
         lines{"pause reading", "complete 1: " + message(errc::not_answered)});
   CHECK(mentions(daemon.log, "did not answer"));
+}
+
+// What ends the process when kclxx itself is wrong, before anything wrong is persisted.
+namespace {
+
+struct sender : kclxx::session::checkpoints {
+  sender() : checkpoints(kclxx::run_options(), 1) {}
+  void send(const sequence_position& position) { sent(position, {}); }
+};
+
+}  // namespace
+
+TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P35]") {
+  sender to_daemon;
+  to_daemon.deliver(sequence_position("200"));
+  to_daemon.send(sequence_position("100"));
+  CHECK_THROWS_AS(to_daemon.send(sequence_position("200")), std::logic_error);
+}
+
+TEST_CASE("no position is sent that was not delivered", "[session]") {
+  sender to_daemon;
+  CHECK_THROWS_AS(to_daemon.send(sequence_position("100")), std::logic_error);
+  to_daemon.deliver(sequence_position("100"));
+  CHECK_THROWS_AS(to_daemon.send(sequence_position("100", 1)), std::logic_error);
+  CHECK_NOTHROW(to_daemon.send(sequence_position("100")));
+}
+
+TEST_CASE("no checkpoint is sent without the lease", "[session]") {
+  sender to_daemon;
+  to_daemon.deliver(sequence_position("100"));
+  kclxx::session::actions out;
+  to_daemon.lose_lease(errc::lease_lost, out);
+  CHECK_THROWS_AS(to_daemon.send(sequence_position("100")), std::logic_error);
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace kclxx::detail {
+
+/// What holds unless kclxx itself is wrong. It is checked in release builds too: a child that ends
+/// loses nothing, a position that is persisted too early does. Errors: std::logic_error, which ends
+/// the process.
+inline void require_invariant(bool holds, const char* rule) {
+  if (holds) [[likely]]
+    return;
+  throw std::logic_error(std::string("kclxx has found a fault of its own, please report it: ") +
+                         rule);
+}
+
+}  // namespace kclxx::detail

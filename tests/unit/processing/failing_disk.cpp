@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C library's functions, in front of the real ones, in this program alone.
+#include "unit/processing/failing_disk.hpp"
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace kclxx::test {
+
+namespace {
+
+struct fault {
+  int error;
+  int calls;  // until it comes
+};
+
+std::map<std::string, fault>& faults() {
+  static std::map<std::string, fault> all;
+  return all;
+}
+
+/// Whether the call fails; errno is set then.
+bool fails(const char* function) {
+  const auto found = faults().find(function);
+  if (found == faults().end() || --found->second.calls > 0) return false;
+  errno = found->second.error;
+  faults().erase(found);
+  return true;
+}
+
+template <class... Arguments>
+long call(const char* function, long number, Arguments... arguments) {
+  return fails(function) ? -1 : ::syscall(number, arguments...);
+}
+
+}  // namespace
+
+failing_disk::failing_disk(const char* function, int error, int nth) {
+  faults()[function] = {error, nth};
+}
+
+failing_disk::~failing_disk() { faults().clear(); }
+
+bool failing_disk::has_failed() { return faults().empty(); }
+
+}  // namespace kclxx::test
+
+using kclxx::test::call;
+
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+extern "C" {
+int flock(int fd, int operation) { return int(call("flock", SYS_flock, fd, operation)); }
+int fdatasync(int fd) { return int(call("fdatasync", SYS_fdatasync, fd)); }
+int fsync(int fd) { return int(call("fsync", SYS_fsync, fd)); }
+int access(const char* path, int mode) noexcept {
+  return int(call("access", SYS_access, path, mode));
+}
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
