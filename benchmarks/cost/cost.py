@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/cost, once everything is built: what a child does in fixed dialogues, counted."""
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +54,7 @@ class Counts:
     instructions: int
     other_threads: int
     allocations: int
+    functions: collections.Counter = field(default_factory=collections.Counter)  # instructions of each itself
 
 
 def parse_callgrind(text):
@@ -72,6 +74,31 @@ def parse_callgrind(text):
     if instructions is None:
         raise Failed("callgrind wrote no totals")
     return instructions, allocations
+
+
+def functions_of(text):
+    """Instructions of each function, without those of what it calls, in one file of callgrind's."""
+    names, function, is_call, found = {}, None, False, collections.Counter()
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(c?)fn=\((\d+)\)(?: (.*))?", line):
+            of_callee, number, name = match.groups()
+            name = names.setdefault(number, name)
+            function = function if of_callee else name
+        elif line.startswith("calls="):
+            is_call = True  # the next line has what the call costs
+        elif function and re.match(r"[\d+*-]", line):
+            found[function] += 0 if is_call else int(line.split()[1])
+            is_call = False
+    return found
+
+
+def short_name(function):
+    """Without parameters and template arguments."""
+    function = function.replace("(anonymous namespace)::", "").replace("kclxx::", "").split("@@")[0]
+    before = None
+    while before != function:
+        before, function = function, re.sub(r"<[^<>]*>", "", function)
+    return function.split("(")[0]
 
 
 def parse_strace(text, few):
@@ -99,9 +126,11 @@ def count_instructions(workload, batches, command):
         play(workload, batches, ["/usr/bin/env", f"LD_PRELOAD={WITHOUT_TIME}", "/usr/bin/valgrind", "-q",
                                  "--tool=callgrind", "--separate-threads=yes",
                                  f"--callgrind-out-file={folder}/out", *command])
-        threads = {path.name: parse_callgrind(path.read_text()) for path in Path(folder).glob("out-*")}
-    instructions, allocations = threads.pop("out-01")
-    return Counts(instructions, sum(counted for counted, _ in threads.values()), allocations)
+        threads = {path.name: path.read_text() for path in Path(folder).glob("out-*")}
+    callbacks = threads.pop("out-01")
+    instructions, allocations = parse_callgrind(callbacks)
+    return Counts(instructions, sum(parse_callgrind(text)[0] for text in threads.values()), allocations,
+                  functions_of(callbacks))
 
 
 def count_system_calls(workload, command):
@@ -124,6 +153,24 @@ def of_one_batch(workload, few, all_, system_calls):
             "system calls": round(system_calls / workload.more, 1)}
 
 
+PROFILE_FROM = 0.02  # of the instructions of a batch of one of them
+
+
+def profile(counted):
+    """Rows: a function, and its share of a batch of each workload. `counted`: {workload: (few, all)}."""
+    shares = {}
+    for name, (few, all_) in counted.items():
+        total = all_.instructions - few.instructions
+        for function, instructions in (all_.functions - few.functions).items():
+            of_function = shares.setdefault(short_name(function), collections.Counter())
+            of_function[name] += instructions / total
+    large = {function: of for function, of in shares.items() if max(of.values()) >= PROFILE_FROM}
+    order = sorted(large, key=lambda function: -sum(large[function].values()))
+    rows = [(f"`{function}`", *(round(100 * large[function][name], 1) for name in counted)) for function in order]
+    rest = [round(100 * (1 - sum(of[name] for of in large.values())), 1) for name in counted]
+    return [*rows, (f"{len(shares) - len(large)} others", *rest)]
+
+
 def derived(figures):
     """What no single dialogue shows: a record's share of a batch, a batch without records, a life without batches."""
     many, few = figures["A"]["instructions"], figures["C"]["instructions"]
@@ -133,7 +180,7 @@ def derived(figures):
 
 
 def measure_all():
-    """{client: {workload: {figure: count}}}"""
+    """{client: {workload: {figure: count}}}, and the profile of kclxx."""
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         counting = {(client, w): (pool.submit(count_instructions, w, w.few, command),
                                   pool.submit(count_instructions, w, w.few + w.more, command),
@@ -145,7 +192,8 @@ def measure_all():
         small = WORKLOADS[2]
         life = counting[client, small][0].result().instructions - small.few * figures["C"]["instructions"]
         result[client] = {**figures, **derived(figures), "a life without batches": {"instructions": life}}
-    return result
+    ours = {w.name: (counting["kclxx", w][0].result(), counting["kclxx", w][1].result()) for w in WORKLOADS}
+    return result, profile(ours)
 
 
 def rows(measured):
@@ -227,7 +275,8 @@ def main():
     chosen = parser.parse_args()
     if chosen.repeat < 1:
         parser.error("--repeat must be 1 or more")
-    runs = [measure_all() for _ in range(chosen.repeat)]
+    all_runs = [measure_all() for _ in range(chosen.repeat)]
+    runs = [counts for counts, _ in all_runs]
     measured = runs[0]
     print(table(measured))
     (ROOT / "build/bench/cost.json").write_text(json.dumps(measured, indent=2) + "\n")
@@ -242,6 +291,9 @@ def main():
             ("", "instructions", "allocations", "system calls"),
             [(f"{client}: {name_of(what)}", *(figures.get(key) for key in FIGURES))
              for client, of_client in measured.items() for what, figures in of_client.items()]))
+        document.write("scripts/cost: functions", document.table(
+            ("function, % of a batch's instructions", *(w.name for w in WORKLOADS)), all_runs[0][1]),
+            ROOT / "docs/performance.md")
     if chosen.update_baseline:
         BASELINE.write_text(json.dumps({"machine": machine(), "counts": measured}, indent=2) + "\n")
         print("cost: written: benchmarks/cost/baseline.json")

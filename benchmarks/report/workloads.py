@@ -96,6 +96,8 @@ WORKLOADS = [
              (*THROUGHPUT, PEAK_LINE, SETTLED), (PEAK_LINE,)),
     Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
              dict(BATCHES["D"], write_size=1 << 20), (PAYLOAD, CPU_GB)),
+    Workload("D-one", "one record of 10 MiB a batch, the largest that Kinesis takes",
+             {"records": 1, "bytes": 10 << 20}, (*THROUGHPUT, PEAK_LINE)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
              (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=("kclxx-each", "kclxx-shared")),
     Workload("S", f"{SHARDS:,} shards at once, 200 records of 100 B a batch; memory and what is open: of all processes",

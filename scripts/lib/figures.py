@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts what a script has measured into docs/how-it-is-tested.md, between two marks."""
+"""Puts what a script has measured into a document, docs/how-it-is-tested.md above all, between two marks."""
 import re
 import subprocess
 from pathlib import Path
@@ -12,13 +12,13 @@ def replaced(document, name, text):
     """The document with `text` between the lines that mark the figures of this name."""
     marks = re.compile(rf"(<!-- begin: {re.escape(name)} -->\n).*?(<!-- end: {re.escape(name)} -->\n)", re.DOTALL)
     if len(marks.findall(document)) != 1:
-        raise SystemExit(f"docs/how-it-is-tested.md must have one part that is marked as '{name}'")
+        raise SystemExit(f"the document must have one part that is marked as '{name}'")
     return marks.sub(lambda m: m[1] + text.rstrip("\n") + "\n" + m[2], document)
 
 
-def write(name, text):
-    DOCUMENT.write_text(replaced(DOCUMENT.read_text(), name, text))
-    print(f"written: docs/how-it-is-tested.md, {name}")
+def write(name, text, document=DOCUMENT):
+    document.write_text(replaced(document.read_text(), name, text))
+    print(f"written: {document.relative_to(ROOT)}, {name}")
 
 
 def table(heading, rows):
