@@ -8,7 +8,7 @@ set(library_destinations
 install(TARGETS kclxx kclxx_testing EXPORT kclxxTargets ${library_destinations})
 set(exports kclxxTargets)
 set(KCLXX_FIND_SIMDJSON "# A static libkclxx has to be linked with simdjson, which Debian ships as a shared library.
-find_dependency(simdjson 3.0)")
+find_dependency(simdjson)")
 set(KCLXX_PC_SIMDJSON -lsimdjson)
 if(TARGET kclxx_simdjson)
   install(TARGETS kclxx_simdjson EXPORT kclxxTargets ${library_destinations})
