@@ -17,6 +17,8 @@ install_kclxx() {
   cmake --install "$work/kclxx" --prefix "$prefix" >>"$work/log" 2>&1
 }
 
+archive_source() { tar -C "$source" --exclude=./build --exclude=./.git -cz .; }
+
 build_project() {  # SOURCE, then CMake's arguments; the program lands in $work/program
   local from=$1
   shift
@@ -78,7 +80,10 @@ case $mode in
     [[ $(ldd "$work/program/word_length_test") == *libkclxx.so* ]] || { echo 'not shared'; exit 1; }
     ;;
   subdirectory)
-    build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$source"
+    # Where FetchContent has it, seen from the build: ccache then has what package.fetch_content has compiled.
+    mkdir -p "$work/program/_deps/kclxx-src"
+    archive_source | tar -xz -C "$work/program/_deps/kclxx-src"
+    build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$work/program/_deps/kclxx-src"
     must_answer "$work/program/consumer" '1 records'
     ;;
   debs)
@@ -106,7 +111,7 @@ case $mode in
     ;;
   fetch_content)
     # As of a release: an archive with its hash.
-    (cd "$source" && tar --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .)
+    archive_source >"$work/kclxx.tar.gz"
     build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
       -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)"
     must_answer "$work/program/consumer" '1 records'
@@ -194,6 +199,20 @@ case $mode in
       fi
       tr -s ' \n' ' ' <"$work/log" | grep "kclxx needs $name .* apt-get install $package" >/dev/null
     done
+    # A later simdjson, whose file of versions accepts its own minor version alone.
+    mkdir -p "$work/later"
+    echo 'add_library(simdjson::simdjson INTERFACE IMPORTED)' >"$work/later/simdjsonConfig.cmake"
+    cat >"$work/later/simdjsonConfigVersion.cmake" <<'END'
+set(PACKAGE_VERSION 3.99.0)
+if(PACKAGE_FIND_VERSION MATCHES "^3[.]99")
+  set(PACKAGE_VERSION_COMPATIBLE ON)
+endif()
+END
+    machines=$(find /usr/lib /usr/share -path '*/cmake/simdjson' -printf '%p;')
+    rm -rf "$work/kclxx"
+    cmake -S "$source" -B "$work/kclxx" -G Ninja -Dsimdjson_ROOT="$work/later" \
+      -DCMAKE_IGNORE_PATH="$machines${machines//\/usr/}" -DKCLXX_BUILD_TESTS=OFF >"$work/log" 2>&1
+    grep -q "^simdjson_DIR:PATH=$work/later" "$work/kclxx/CMakeCache.txt" || { echo 'another simdjson'; exit 1; }
     ;;
   *)
     echo "unknown mode $mode"
