@@ -363,8 +363,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// position is persisted. With Boost 1.81 or newer it converts back to the original
 /// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
-/// The handler is posted to its associated executor, which has outstanding work until then.
-/// Blocking: no. Until the outcome is known hours can pass on an idle shard: the daemon reads a
+/// The handler is posted to its associated executor. Until then the operation counts as outstanding
+/// work of that executor. Blocking: no. On an idle shard it can take hours: the daemon reads a
 /// child only while a callback is open.
 template <class CompletionToken>
 auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,

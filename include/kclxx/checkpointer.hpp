@@ -46,7 +46,7 @@ class checkpoint_target {
 /// after the last checkpoint are delivered.
 ///
 /// 1. With checkpoint_mode::automatic (the default) no call is needed: the library checkpoints
-///    each batch when process_records has returned for it.
+///    complete batches, at most once per run_options::checkpoint_interval.
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
 ///    (waits) once records are complete.
 ///
@@ -77,8 +77,8 @@ class KCLXX_EXPORT checkpointer {
   void checkpoint_until(const checkpoint_target& target, clock::time_point deadline,
                         std::error_code& ec) const;
 
-  /// Persists the target without waiting. Requests are merged: the highest one is sent when the
-  /// callback returns, or after it has lasted 5 ms, and not more often than
+  /// Persists the target without waiting. Requests are merged. The highest one is sent when the
+  /// callback returns, or once the callback has run for 5 ms, at most once per
   /// run_options::checkpoint_interval.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target

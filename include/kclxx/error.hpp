@@ -105,7 +105,7 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
 /// timer or a checkpoint handler. The library treats it as a lost lease: the session continues,
-/// `reason` is logged, and the processor is not called any more (docs/protocol.md, P65 to P68).
+/// `reason` is logged, and no callback but lease_lost follows (docs/protocol.md, P65 to P68).
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:
   /// `reason`: who refused what, for instance "totals of shardId-000000000003: epoch 7, not 6".

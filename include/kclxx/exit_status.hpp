@@ -12,8 +12,8 @@ enum class exit_status : int {
   callback_stuck = 13,    ///< a callback, or a destructor, did not end within the grace time
   shard_end_failed = 14,  ///< the end of the shard could not be checkpointed
   start_failed = 15,      ///< the process could not be set up, or `run` was called twice
-  resource_failure = 16,  ///< a resource was exhausted, or kclxx found a fault of its own
-  resident_gone = 17,     ///< kclxx-share: the process that served the shard ended before it
+  resource_failure = 16,  ///< a resource was exhausted, or kclxx detected a bug in itself
+  resident_gone = 17,     ///< kclxx-share: the process of the shard ended before the shard did
 };
 
 }  // namespace kclxx

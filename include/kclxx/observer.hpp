@@ -36,13 +36,13 @@ struct event_source {
 
 // --- The dialogue with the daemon. Every session sends these. ---
 
-/// The child has the shard's lease: the daemon sent initialize.
+/// The worker has the shard's lease: the daemon sent initialize.
 struct lease_gained {
   std::optional<sequence_position> start_position{};
   bool operator==(const lease_gained&) const = default;
 };
 
-/// The shard is no longer the child's. A child that only exits keeps the lease: see session_ended.
+/// The worker has it no longer. A child that only exits keeps the lease: see session_ended.
 struct lease_ended {
   enum class reason {
     lost,            ///< leaseLost: another worker processes the shard
@@ -55,7 +55,7 @@ struct lease_ended {
 /// A batch is handed over to process_records. Empty ones count, too.
 struct batch_delivered {
   std::size_t records = 0;
-  std::uint64_t bytes = 0;  ///< of the records' data, after base64
+  std::uint64_t bytes = 0;  ///< of the records' data, after decoding base64
   std::optional<sequence_position> first{};
   std::optional<sequence_position> last{};
   /// How far the reader was behind the shard's tip, and when the last record reached the stream.
@@ -181,9 +181,9 @@ using shard_event =
 /// Receives what happens: derive from it, override what matters, and put it into
 /// run_options::observers.
 ///
-/// Nothing that an observer does can harm the dialogue. Under `run` and `serve` it is called on a
-/// thread of the session's own, without a lock, within a tenth of a second. What it throws is
-/// logged once. While it blocks, up to 65,536 events wait; those beyond are dropped, and
+/// Nothing that an observer does can harm the dialogue. Under `run` and `serve` events are
+/// delivered within 0.1 s, on a thread of the session, without a lock held. What an observer throws
+/// is logged once. While it blocks, up to 65,536 events wait; those beyond are dropped, and
 /// on_events_dropped receives their number. At the end of the session the rest is delivered, for at
 /// most 0.2 s. In the test kit it is called on the test's thread, in virtual time.
 ///

@@ -81,7 +81,8 @@ struct run_options {
 
   // How the session ends.
   /// How long a callback may continue after the daemon is gone, and the processor's destructor
-  /// after the end of the dialogue (at least half a second).
+  /// after the end of the dialogue (at least half a second). It is not the daemon's
+  /// shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// For programs in which shards would disturb each other.

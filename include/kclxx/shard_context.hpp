@@ -79,10 +79,10 @@ class KCLXX_EXPORT shard_context {
   /// The same for a time from now.
   bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
 
-  /// Calls `function` once after `delay`, or every `period`. It runs on the callbacks' thread,
-  /// between callbacks and never during one, also while the shard is idle; if a period
-  /// elapses during a callback, even several times, one call follows the callback. The timers end
-  /// before lease_lost is called, and with the session; one that is started later is never called.
+  /// Calls `function` once after `delay`, or every `period`, on the callbacks' thread, between
+  /// callbacks, also while the shard is idle. Periods that elapse during a callback cause one call
+  /// after it. Timers end before lease_lost is called, and with the session; a timer that is
+  /// started later never runs.
   /// An exception is treated like one from a callback. Errors: std::logic_error without a service,
   /// or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;

@@ -75,13 +75,13 @@ struct flood_breaker {
 ///
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
-  /// Per record, the first one included. 5: with the waits below about 2 to 3 s, enough for a
-  /// connection to be made again and short enough for the daemon's limits. 0: unlimited; then
-  /// this shard waits for one record while the others continue.
+  /// Per record, the first one included. 5: with the waits below 1.5 to 3 s, enough for a
+  /// connection to be made again and short enough for the daemon's limits. 0: unlimited.
   int attempts = 5;
   /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
   /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
-  /// the same time. Other processing of the shard, and shutdown_requested, wait meanwhile.
+  /// the same time. With `each` and `batches` the shard waits meanwhile; with `parallel` only the
+  /// records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that reached the stream longer ago is not tried again. Unset: age does not

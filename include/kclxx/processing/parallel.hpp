@@ -27,7 +27,8 @@ enum class order {
 enum class when_stuck {
   /// Nothing: the handler may still end.
   report,
-  /// An exception leaves a callback, and the session ends: with exit_status::callback_stuck when
+  /// The session ends, by an exception that leaves a callback: with exit_status::callback_stuck
+  /// when
   /// the handler has not returned after run_options::grace_time, else with callback_failed.
   leave,
 };
@@ -57,7 +58,7 @@ struct parallel_options {
   /// shards.
   std::chrono::milliseconds drain_timeout{15'000};
 
-  /// Tells how far the shards are, and what holds them up.
+  /// Reports the progress of the shards, and what holds them up.
   window_monitor monitor{};
 };
 

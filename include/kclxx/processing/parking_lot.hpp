@@ -20,7 +20,8 @@ struct failed_record {
   std::string last_error;
 };
 
-/// Where failed records are stored for later. Derive from it to use a queue or a table.
+/// Where failed records are stored for later: a dead-letter queue. Derive from it to use a queue or
+/// a table of your own.
 /// Thread safety: `park` may be called from several threads at the same time.
 class KCLXX_EXPORT parking_lot {
  public:

@@ -44,7 +44,7 @@ struct window_state {
   std::optional<oldest_record> oldest{};
 };
 
-/// Tells how far the shards of this process are: put it into parallel_options::monitor.
+/// Reports the progress of the shards of this process: put it into parallel_options::monitor.
 ///
 ///     kclxx::window_monitor monitor;
 ///     std::jthread watch([monitor] { ... monitor.states() ... });

@@ -21,7 +21,7 @@
 
 namespace kclxx::testing {
 
-/// Which daemon: they differ in the lines that end a shard. All of 2.x but 2.0 end as 3.x does.
+/// Which daemon: they differ in the lines that end a shard. v3 stands for 2.1 and later, too.
 enum class daemon_version { v1, v2_0, v3 };
 
 /// What a test seldom sets.

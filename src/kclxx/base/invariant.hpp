@@ -12,7 +12,7 @@ namespace kclxx::detail {
 inline void require_invariant(bool holds, const char* rule) {
   if (holds) [[likely]]
     return;
-  throw std::logic_error(std::string("kclxx has found a fault of its own, please report it: ") +
+  throw std::logic_error(std::string("kclxx has detected a bug in itself, please report it: ") +
                          rule);
 }
 

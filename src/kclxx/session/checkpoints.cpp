@@ -222,7 +222,6 @@ void checkpoints::not_answered(errc why, actions& out) {
 
 void checkpoints::lose_lease(std::error_code why, actions& out) {
   lease_gone_ = true;
-  pending_.reset();
   fail_waiters(why, out);
 }
 

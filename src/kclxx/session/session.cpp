@@ -405,11 +405,7 @@ void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ != phase::calling) return;
   phase_ = phase::closing;
   const bool is_automatic = options_.mode == checkpoint_mode::automatic;
-  if (is_automatic && (current_->what == action_kind::process_records ||
-                       current_->what == action_kind::shutdown_requested ||
-                       current_->what == action_kind::shard_ended)) {
-    checkpoints_.complete_delivered();
-  }
+  if (is_automatic) checkpoints_.complete_delivered();
   if (is_automatic || current_->what == action_kind::shutdown_requested) {
     checkpoints_.make_complete_pending();
   }

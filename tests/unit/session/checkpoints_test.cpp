@@ -2,7 +2,10 @@
 // What is checkpointed when, and what becomes of it.
 #include "session/checkpoints.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <stdexcept>
+#include <string>
 
 #include <kclxx/run_options.hpp>
 
@@ -480,11 +483,181 @@ TEST_CASE("an action instead of an answer fails what waited for it", "[session][
 namespace {
 
 struct sender : kclxx::session::checkpoints {
-  sender() : checkpoints(kclxx::run_options(), 1) {}
+  explicit sender(const kclxx::run_options& options = {}, std::uint32_t seed = 1)
+      : checkpoints(options, seed) {}
   void send(const sequence_position& position) { sent(position, {}); }
+  /// A checkpoint of this number fails. Returns the backoff.
+  std::chrono::nanoseconds fail(const std::string& number) {
+    deliver(sequence_position(number));
+    send(sequence_position(number));
+    kclxx::session::actions out;
+    answered("ThrottlingException", {}, std::nullopt, out);
+    return not_before().time_since_epoch();
+  }
+  void succeed(const std::string& number) {
+    deliver(sequence_position(number));
+    send(sequence_position(number));
+    kclxx::session::actions out;
+    answered(std::nullopt, {}, std::nullopt, out);
+  }
 };
 
 }  // namespace
+
+TEST_CASE("a backoff is at least half of what it may be, and begins anew after a success",
+          "[session][P45]") {
+  kclxx::run_options options;
+  options.retry.initial_backoff = std::chrono::milliseconds(1000);
+  options.retry.max_backoff = std::chrono::milliseconds(8000);
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    INFO(seed);
+    sender to_daemon(options, seed);
+    const auto is_between = [](std::chrono::nanoseconds backoff, int least, int most) {
+      return backoff >= std::chrono::milliseconds(least) &&
+             backoff <= std::chrono::milliseconds(most);
+    };
+    CHECK(is_between(to_daemon.fail("100"), 500, 1000));
+    CHECK(is_between(to_daemon.fail("100"), 1000, 2000));
+    CHECK(is_between(to_daemon.fail("100"), 2000, 4000));
+    to_daemon.succeed("100");
+    CHECK(is_between(to_daemon.fail("200"), 500, 1000));
+  }
+}
+
+TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P36]") {
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  session_dialogue daemon(manual());
+  daemon.initialize();
+  daemon.returns();
+  daemon.records("100", most);
+  CHECK(daemon.checkpoint(1, at("100", most)) == lines{"write checkpoint 100/9223372036854775807"});
+}
+
+TEST_CASE("a backoff replaces the interval", "[session][P45]") {
+  session_dialogue daemon(manual(std::chrono::hours(1)));
+  daemon.start_batch("100");
+  daemon.submit(at("100"));
+  CHECK(daemon.callback_lasts() == lines{"write checkpoint 100/0"});
+  daemon.answer("ThrottlingException");
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
+}
+
+TEST_CASE("an attempt counts for the calls that it was made for", "[session][P45]") {
+  auto options = manual();
+  options.retry.max_attempts = 2;
+  session_dialogue daemon(options);
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.records("200");
+  CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
+  CHECK(daemon.checkpoint(2, at("200"), false) == lines{});
+  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"complete 1: " + message("ThrottlingException")});
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
+}
+
+TEST_CASE("an early try that succeeded holds nothing back", "[session][P46]") {
+  kclxx::run_options impatient;
+  impatient.retry.initial_backoff = impatient.retry.max_backoff = std::chrono::hours(1);
+  session_dialogue daemon(impatient);
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer("ThrottlingException");
+  daemon.shutdown_requested();
+  CHECK(daemon.returns() == lines{"write checkpoint 100/0"});
+  CHECK(daemon.answer() == lines{"write status shutdownRequested"});
+  daemon.records("200");
+  CHECK(daemon.checkpoint(1, at("200")) == lines{"write checkpoint 200/0"});
+}
+
+TEST_CASE("after a shutdown's status a checkpoint is retried without its limit", "[session][P46]") {
+  session_dialogue daemon(manual());
+  daemon.initialize();
+  daemon.returns();
+  daemon.shutdown_requested();
+  CHECK(daemon.returns() == lines{"write status shutdownRequested"});
+  daemon.now += std::chrono::hours(1);
+  daemon.records("100");
+  daemon.checkpoint(1, at("100"));
+  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
+}
+
+TEST_CASE("the last retry of a shutdown may come at its limit", "[session][P46]") {
+  kclxx::run_options options;
+  SECTION("a try") {
+    options.retry.initial_backoff = options.retry.max_backoff = std::chrono::milliseconds(0);
+    session_dialogue daemon(options);
+    daemon.start_batch("100");
+    daemon.returns();
+    daemon.answer("ThrottlingException");
+    daemon.shutdown_requested();
+    daemon.returns();
+    daemon.now += options.shutdown_retry_limit;
+    CHECK(daemon.answer("ThrottlingException") == lines{"write checkpoint 100/0"});
+    CHECK(mentions(daemon.log, "retrying after 0 ms"));
+  }
+  SECTION("the end of a backoff") {
+    // The same seed brings the same backoff.
+    const auto begin = [](session_dialogue& daemon) {
+      daemon.start_batch("100");
+      daemon.returns();
+      daemon.answer("ThrottlingException");
+    };
+    session_dialogue first;
+    begin(first);
+    const auto failed = first.now;
+    first.fires(timer::retry);
+    options.shutdown_retry_limit =
+        std::chrono::duration_cast<std::chrono::milliseconds>(first.now - failed);
+    REQUIRE(options.shutdown_retry_limit.count() > 0);
+    session_dialogue daemon(options);
+    begin(daemon);
+    daemon.shutdown_requested();
+    CHECK(daemon.returns() == lines{});
+    CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
+  }
+}
+
+TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[session][P50]") {
+  kclxx::run_options options;
+  options.retry.max_attempts = 2;
+  session_dialogue daemon(options);
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer("ThrottlingException");
+  daemon.shard_ended();
+  daemon.returns();
+  daemon.fires(timer::retry);
+  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
+}
+
+TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
+  session_dialogue daemon(manual(std::chrono::hours(1)));
+  daemon.start_batch("100");
+  daemon.submit(at("100"));
+  daemon.callback_lasts();
+  daemon.answer();
+  daemon.returns();
+  daemon.records("300");
+  daemon.callback_lasts();
+  daemon.armed.clear();
+  daemon.submit(at("200"));
+  daemon.submit(at("300"));
+  CHECK(daemon.armed == lines{"arm pace timer 3600000 ms"});
+}
+
+TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P51]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer("InvalidStateException");
+  daemon.records("200");
+  CHECK(daemon.throws() == lines{"request stop", "write checkpoint 100/0"});
+}
 
 TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P35]") {
   sender to_daemon;

@@ -306,3 +306,29 @@ TEST_CASE("a log line is one line, whatever an exception's text is", "[session][
   CHECK(log_line{log_level::error, "a\nb\r\tc\x01\x7f \xc3\xa4"}.text ==
         "a\\nb\\r\\tc\\x01\\x7f \xc3\xa4");
 }
+
+TEST_CASE("a line that the end of the input cuts off is logged", "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.end_of_input(true);
+  CHECK(mentions(daemon.log, "the input ended in the middle of a line"));
+}
+
+TEST_CASE("a leaseLost during shard_ended ends the wait for the shard's end", "[session]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shard_ended();
+  daemon.lease_lost();
+  CHECK(daemon.returns() ==
+        lines{"write status shardEnded", "resume reading", "request stop", "leave with 11"});
+}
+
+TEST_CASE("a callback that ends with a lost lease after the session has left changes nothing",
+          "[session]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.end_of_input();
+  daemon.fires(timer::grace);
+  CHECK(daemon.throws_lease_gone() == lines{});
+}
