@@ -9,52 +9,14 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <type_traits>
-#include <utility>
 
+#include <kclxx/checkpoint_handler.hpp>
 #include <kclxx/export.hpp>
 #include <kclxx/log.hpp>
-#include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/shard_event.hpp>
 
 namespace kclxx {
-
-/// A move-only function of a checkpoint's outcome. Empty by default. The library calls it on
-/// a thread of its own. kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
-/// Thread safety: none.
-class checkpoint_handler {
- public:
-  checkpoint_handler() = default;
-  template <class Function>
-  requires(!std::is_same_v<std::decay_t<Function>, checkpoint_handler> &&
-           std::is_invocable_v<std::decay_t<Function>&, std::error_code>)
-      // NOLINTNEXTLINE(google-explicit-constructor): as std::function
-      checkpoint_handler(Function&& function)
-      : function_(
-            std::make_unique<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
-
-  /// Precondition: it is not empty.
-  void operator()(std::error_code result) { function_->call(result); }
-  explicit operator bool() const noexcept { return function_ != nullptr; }
-
- private:
-  struct callable {
-    callable() = default;
-    callable(const callable&) = delete;
-    callable& operator=(const callable&) = delete;
-    virtual ~callable() = default;
-    virtual void call(std::error_code result) = 0;
-  };
-  template <class Function>
-  struct holder final : callable {
-    template <class From>
-    explicit holder(From&& from) : function(std::forward<From>(from)) {}
-    void call(std::error_code result) override { function(result); }
-    Function function;
-  };
-
-  std::unique_ptr<callable> function_;
-};
 
 /// A simulated process has ended, as in the test kit after crash(): a service throws this out of
 /// each call that user code still makes. Not a std::exception. A `catch (...)` block must rethrow
@@ -137,49 +99,6 @@ class KCLXX_EXPORT shard_service {
   virtual void observe(shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;
-};
-
-/// The base of decorators: passes everything on to another service. Override what differs.
-class KCLXX_EXPORT shard_service_wrapper : public shard_service {
- public:
-  explicit shard_service_wrapper(std::shared_ptr<shard_service> inner) noexcept
-      : inner_(std::move(inner)) {}
-  ~shard_service_wrapper() override;
-
-  void submit(const std::optional<sequence_position>& position,
-              checkpoint_handler handler) override {
-    inner_->submit(position, std::move(handler));
-  }
-  std::error_code wait(const std::optional<sequence_position>& position,
-                       const std::optional<clock::time_point>& deadline) override {
-    return inner_->wait(position, deadline);
-  }
-  [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
-  [[nodiscard]] std::chrono::system_clock::time_point date() const override {
-    return inner_->date();
-  }
-  bool sleep_until(clock::time_point deadline) override { return inner_->sleep_until(deadline); }
-  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
-                       std::function<void()> function) override {
-    return inner_->start_timer(delay, period, std::move(function));
-  }
-  void cancel_timer(timer_id timer) override { inner_->cancel_timer(timer); }
-  void wait_until_notified(clock::time_point deadline) override {
-    inner_->wait_until_notified(deadline);
-  }
-  void notify() override { inner_->notify(); }
-  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
-    return inner_->make_thread_pool(threads);
-  }
-  void log(log_level level, const std::string& text,
-           const std::optional<sequence_position>& position) override {
-    inner_->log(level, text, position);
-  }
-  void observe(shard_event event) noexcept override { inner_->observe(std::move(event)); }
-  [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
-
- private:
-  std::shared_ptr<shard_service> inner_;
 };
 
 }  // namespace kclxx

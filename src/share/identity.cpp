@@ -7,12 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
+#include "base/fnv.hpp"
 
 namespace kclxx::share {
 
@@ -23,40 +22,17 @@ bool is_program(const char* path) {
   return ::stat(path, &status) == 0 && S_ISREG(status.st_mode) && ::access(path, X_OK) == 0;
 }
 
-/// FNV-1a: names are told apart, nobody is kept out by it.
-class hash {
- public:
-  void add(const void* bytes, std::size_t size) {
-    const auto* at = static_cast<const unsigned char*>(bytes);
-    for (std::size_t i = 0; i < size; ++i) value_ = (value_ ^ at[i]) * 0x100000001b3U;
-  }
-  void add(const char* text) { add(text, std::strlen(text) + 1); }
-  void add(std::uint64_t number) { add(&number, sizeof number); }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
+/// Names are told apart, nobody is kept out by it.
+using hash = detail::fnv_hash;
 
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325U;
-};
+/// With its end, so that "a", "b" is another thing than "ab".
+void add_text(hash& to, const char* text) { to.add({text, std::strlen(text) + 1}); }
 
 void add_file(hash& to, const char* path) {
   struct stat status {};
   if (::stat(path, &status) == -1) return;
   to.add(status.st_dev);
   to.add(status.st_ino);
-}
-
-/// The start of a process, or 0.
-std::uint64_t start_of(std::uint64_t id) {
-  char text[1024];
-  std::snprintf(text, sizeof text, "/proc/%llu/stat", static_cast<unsigned long long>(id));
-  const io::descriptor file(::open(text, O_RDONLY | O_CLOEXEC));
-  const ssize_t size = ::read(file.get(), text, sizeof text - 1);
-  if (size <= 0) return 0;
-  text[size] = '\0';
-  // The second field is a name in parentheses, which may contain anything; this is field 22.
-  const char* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
 }  // namespace
@@ -103,17 +79,17 @@ void become(const program& what, char** environment) {
 
 bool find_daemon(sharing::process_identity& daemon) {
   daemon.id = static_cast<std::uint64_t>(::getppid());
-  daemon.start = daemon.id == 0 ? 0 : start_of(daemon.id);
+  daemon.start = daemon.id == 0 ? 0 : sharing::start_of(daemon.id);
   return daemon.start != 0 && static_cast<std::uint64_t>(::getppid()) == daemon.id;
 }
 
 bool is_running(const sharing::process_identity& process) {
-  return start_of(process.id) == process.start;
+  return sharing::start_of(process.id) == process.start;
 }
 
 std::uint64_t hash_of(const program& what, char** environment) {
   hash all;
-  all.add(what.path);
+  add_text(all, what.path);
   struct stat file {};
   if (::stat(what.path, &file) == 0) {
     all.add(file.st_dev);
@@ -122,7 +98,7 @@ std::uint64_t hash_of(const program& what, char** environment) {
     all.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
     all.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
   }
-  for (char** one = what.arguments; *one != nullptr; ++one) all.add(*one);
+  for (char** one = what.arguments; *one != nullptr; ++one) add_text(all, *one);
   add_file(all, ".");
   // Containers may share a folder, and each has a process 1.
   add_file(all, "/proc/self/ns/pid");
@@ -131,7 +107,7 @@ std::uint64_t hash_of(const program& what, char** environment) {
   for (char** one = environment; *one != nullptr; ++one) {
     if (is_shard_variable(*one)) continue;
     hash variable;
-    variable.add(*one);
+    add_text(variable, *one);
     variables += variable.value();
   }
   all.add(variables);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <sstream>
 
+#include "base/names.hpp"
+
 namespace kclxx::testing {
 
 namespace {
@@ -46,8 +48,8 @@ void observations::happened(const daemon_model::daemon_event& event) {
 }
 
 void observations::callback(protocol::action_kind what) {
-  callbacks_.emplace_back(protocol::callback_name(what));
-  note("callback", protocol::callback_name(what));
+  callbacks_.emplace_back(detail::callback_name(what));
+  note("callback", detail::callback_name(what));
 }
 
 void observations::log(const log_entry& entry) {

@@ -72,10 +72,9 @@ daemon::simulation::~simulation() {
 }
 
 void daemon::simulation::start_child() {
-  shard_context::fields names;
-  names.stream_name = with_.stream_name;
-  names.application_name = with_.application_name;
-  names.worker_id = with_.worker_id;
+  shard_context::fields names{.stream_name = with_.stream_name,
+                              .application_name = with_.application_name,
+                              .worker_id = with_.worker_id};
   child_ = std::make_shared<testing::child>(
       testing::child::configuration{make_processor_, options_, std::move(names), with_.seed},
       clock_, usage_,

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/names.hpp"
 #include "simulation/life.hpp"
 
 namespace kclxx::simulation {
@@ -131,7 +132,7 @@ void life::next_event() {
 void life::run_callback() {
   session::call what = *std::exchange(call_, std::nullopt);
   log_.note(
-      [&] { return std::string("  child: ") + protocol::callback_name(what.what) + " begins"; });
+      [&] { return "  child: " + std::string(detail::callback_name(what.what)) + " begins"; });
   is_in_user_code_ = true;
   running_ = what.what;
   const auto result =

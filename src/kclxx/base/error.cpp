@@ -9,13 +9,13 @@
 
 #include <kclxx/error.hpp>
 
+#include "base/names.hpp"
+
 namespace kclxx {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> listed_names = {
-    "ThrottlingException", "KinesisClientLibDependencyException", "ShutdownException",
-    "InvalidStateException", "IllegalArgumentException"};
+constexpr const auto& listed_names = detail::exception_names;
 
 /// The daemon's names that are not listed. In static memory, never freed: a code may outlive
 /// everything, and a daemon that invents names cannot use up the heap.

@@ -9,6 +9,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "base/eight_characters.hpp"
+#include "base/fnv.hpp"
 
 namespace kclxx {
 
@@ -196,17 +197,16 @@ std::strong_ordering operator<=>(const sequence_position& a, const sequence_posi
 
 std::size_t hash_value(const sequence_position& position) noexcept {
   // As FNV-1a, by word; the last multiplication spreads the sub-sequence number.
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3U; };
-  add(static_cast<std::uint64_t>(position.kind_));
+  detail::fnv_hash hash;
+  hash.add(static_cast<std::uint64_t>(position.kind_));
   if (position.kind_ == sequence_position::kind::long_number) {
-    add(std::hash<std::string_view>()(position.significant_digits()));
+    hash.add(std::hash<std::string_view>()(position.significant_digits()));
   } else if (position.kind_ == sequence_position::kind::number) {
-    add(position.top_digit_);
-    for (const std::uint64_t word : position.number_.words) add(word ^ (word >> 32U));
+    hash.add(std::uint64_t{position.top_digit_});
+    for (const std::uint64_t word : position.number_.words) hash.add(word ^ (word >> 32U));
   }
-  add(position.sub_);
-  return static_cast<std::size_t>(hash ^ (hash >> 32U));
+  hash.add(std::uint64_t{position.sub_});
+  return static_cast<std::size_t>(hash.value() ^ (hash.value() >> 32U));
 }
 
 std::string to_string(const sequence_position& position) {

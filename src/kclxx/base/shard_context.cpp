@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include <kclxx/shard_context.hpp>
+#include <kclxx/shard_service_wrapper.hpp>
 
 #include "base/duration.hpp"
 #include "base/notification.hpp"

@@ -52,11 +52,13 @@ void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanosec
   host_.observe(callback_ended{*open_, *duration, how, error.value_or("")});
 }
 
-void dialogue_events::on_status() {
-  // A status follows shardEnded only when the end is persisted (P50).
-  if (std::exchange(open_, std::nullopt) == callback_kind::shard_ended && host_.is_observed()) {
-    host_.observe(lease_ended{lease_ended::reason::shard_finished});
+void dialogue_events::on_status(const session::session& from) {
+  if (std::exchange(open_, std::nullopt) != callback_kind::shard_ended || !host_.is_observed()) {
+    return;
   }
+  // Without the end persisted a status follows only when the lease is lost (P50, P51).
+  using reason = lease_ended::reason;
+  host_.observe(lease_ended{from.is_shard_finished() ? reason::shard_finished : reason::lost});
 }
 
 void dialogue_events::on_checkpoint(const sequence_position& position, session::session& from) {

@@ -25,7 +25,7 @@ class dialogue_events {
   void on_call(std::optional<shard_event> event, callback_kind what);
   void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
                          const std::optional<std::string>& error, bool is_lease_gone);
-  void on_status();
+  void on_status(const session::session& from);
   void on_checkpoint(const sequence_position& position, session::session& from);
   /// The session may have an answer, or wait for none any more.
   void settle(session::session& from);

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/duration.hpp"
+#include "base/names.hpp"
 #include "base/overloaded.hpp"
 #include "protocol/encoder.hpp"
 
@@ -27,7 +28,7 @@ run_options effective(run_options options, const processor_factory& factory) {
 
 /// "process_records (3 records, 101/0 to 103/0)", for messages about a callback.
 std::string describe(const session::call& call) {
-  std::string text = protocol::callback_name(call.what);
+  std::string text(detail::callback_name(call.what));
   if (call.what != protocol::action_kind::process_records) return text;
   if (call.batch.empty()) return text + " (no records)";
   if (call.batch.size() == 1) return text + " (record " + to_string(call.batch[0].position()) + ")";
@@ -94,7 +95,7 @@ void session_driver::carry_out(session::action& action) {
           },
           [&](session::write_status& what) {
             protocol::append_status(lines_, what.action);
-            events_.on_status();
+            events_.on_status(session_);
           },
           [&](session::call& what) {
             const protocol::action_kind callback = what.what;

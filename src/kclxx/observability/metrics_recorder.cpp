@@ -6,6 +6,7 @@
 
 #include <kclxx/metrics_recorder.hpp>
 
+#include "base/names.hpp"
 #include "base/overloaded.hpp"
 
 namespace kclxx {
@@ -14,12 +15,12 @@ namespace {
 
 using enum metric_type;
 
-constexpr std::array<std::string_view, 6> checkpoint_error_names{
-    "ThrottlingException",      "KinesisClientLibDependencyException",
-    "ShutdownException",        "InvalidStateException",
-    "IllegalArgumentException", "not answered"};
-constexpr std::array<std::string_view, 5> callback_names{
-    "initialize", "process_records", "lease_lost", "shard_ended", "shutdown_requested"};
+constexpr auto checkpoint_error_names = [] {
+  std::array<std::string_view, detail::exception_names.size() + 1> names;
+  std::copy(detail::exception_names.begin(), detail::exception_names.end(), names.begin());
+  names.back() = "not answered";
+  return names;
+}();
 
 constexpr metric_family families[] = {
     {"kclxx_batches_total", "Batches handed over to process_records, empty ones included.", counter,
@@ -31,7 +32,7 @@ constexpr metric_family families[] = {
     {"kclxx_process_duration_seconds", "How long process_records took for a batch.", histogram,
      "ProcessDuration", "Seconds"},
     {"kclxx_callback_errors_total", "Callbacks that threw, which ends the session.", counter,
-     "CallbackErrors", "Count", "callback", callback_names},
+     "CallbackErrors", "Count", "callback", detail::callback_names},
     {"kclxx_behind_latest_seconds",
      "How far the reader was behind the tip of the shard, with the last batch.", gauge,
      "BehindLatest", "Seconds"},
@@ -123,7 +124,7 @@ void metrics_recorder::note(const event_source& source, const batch_delivered& e
 
 void metrics_recorder::note(const event_source&, const callback_ended& event) {
   if (event.how == callback_ended::outcome::threw) {
-    add(metric::callback_errors, 1, callback_names.at(static_cast<std::size_t>(event.callback)));
+    add(metric::callback_errors, 1, detail::callback_name(event.callback));
   }
   if (event.callback != callback_kind::process_records) return;
   observe(metric::process_duration, seconds(event.duration));

@@ -11,6 +11,7 @@
 #include <kclxx/observer.hpp>
 
 #include "base/environment.hpp"
+#include "base/fnv.hpp"
 #include "processing/patience.hpp"
 
 namespace kclxx::processing {
@@ -38,9 +39,9 @@ std::shared_ptr<parking_lot> default_lot() {
 
 /// The same in every run, so that a test's time does not vary.
 std::uint64_t hash(std::string_view text, std::uint64_t seed) {
-  std::uint64_t value = seed ^ 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return value ^ (value >> 32U);
+  detail::fnv_hash sum(seed);
+  sum.add(text);
+  return sum.value() ^ (sum.value() >> 32U);
 }
 
 std::string count_of(int count, const char* noun) {

@@ -62,13 +62,6 @@ constexpr const char* action_name(action_kind kind) noexcept {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// The name of record_processor's function for it.
-constexpr const char* callback_name(action_kind kind) noexcept {
-  constexpr const char* names[] = {"initialize", "process_records", "lease_lost", "shard_ended",
-                                   "shutdown_requested"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
 struct message {
   /// The action's name as it came: a status must repeat it ("leaseLost" or "shutdown").
   std::string action;

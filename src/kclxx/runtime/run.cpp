@@ -44,11 +44,9 @@ using runtime::shard_runtime;
 
 /// The three names, from there.
 shard_context::fields names_in(const detail::environment& variables) {
-  shard_context::fields names;
-  names.stream_name = variables("KCLXX_STREAM_NAME");
-  names.application_name = variables("KCLXX_APPLICATION_NAME");
-  names.worker_id = variables("KCLXX_WORKER_ID");
-  return names;
+  return {.stream_name = variables("KCLXX_STREAM_NAME"),
+          .application_name = variables("KCLXX_APPLICATION_NAME"),
+          .worker_id = variables("KCLXX_WORKER_ID")};
 }
 
 /// With what the variables say about log and metrics. Errors: std::exception.
@@ -139,10 +137,9 @@ exit_status serve_shards(sharing::resident_start start, const processor_factory&
 
 exit_status serve(const transport& over, processor_factory make_processor,
                   const run_options& options) {
-  shard_context::fields names;
-  names.stream_name = over.stream_name;
-  names.application_name = over.application_name;
-  names.worker_id = over.worker_id;
+  shard_context::fields names{.stream_name = over.stream_name,
+                              .application_name = over.application_name,
+                              .worker_id = over.worker_id};
   return serve(
       {over.input, over.output, over.log, io::is_file(over.input), std::move(names), nullptr},
       make_processor, options);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log_text.hpp"
+#include "base/names.hpp"
 #include "base/overloaded.hpp"
 
 namespace kclxx::session {
@@ -32,7 +33,7 @@ std::ostream& operator<<(std::ostream& out, const action& what) {
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },
                  [&](const call& a) {
-                   out << "call " << protocol::callback_name(a.what);
+                   out << "call " << detail::callback_name(a.what);
                    if (a.what == action_kind::process_records) out << " with " << a.batch.size();
                  },
                  [&](const complete& a) {

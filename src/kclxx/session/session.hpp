@@ -75,6 +75,8 @@ class session {
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
     return std::exchange(answer_, std::nullopt);
   }
+  /// Whether the end of the shard is persisted.
+  [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }
   /// True once the end of the shard waits for records that are not complete.
   [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sharing/process_identity.hpp"
+
 namespace kclxx::sharing {
 
 /// Grows with each change of a struct below, or of what it means. What differs is not shared.
@@ -20,13 +22,6 @@ constexpr char shard_variables[] = "KCLXX_";
 constexpr int listening_descriptor = 3;   // where launchers connect
 constexpr int connection_descriptor = 4;  // to the launcher that started it
 constexpr int folder_descriptor = 5;      // with the socket's file, called NAME
-
-/// A process, whatever gets its number after it.
-struct process_identity {
-  std::uint64_t id = 0;
-  std::uint64_t start = 0;  // in clock ticks after the system's: field 22 of /proc/ID/stat
-  bool operator==(const process_identity&) const = default;
-};
 
 enum class message_kind : std::uint32_t {
   shard = 1,  // a launcher's; with the descriptors 0, 1 and 2 of the shard

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
-#include <fstream>
 #include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,19 +18,6 @@ namespace {
 /// Private: no program that is started here gets it.
 io::descriptor take(int fd) {
   return io::descriptor(::fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ? -1 : fd);
-}
-
-std::uint64_t start_of(std::uint64_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  std::getline(file, text, '\0');
-  // The second field is a name in parentheses, which may contain anything; this is field 22.
-  std::istringstream fields(text.substr(text.find_last_of(')') + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  std::uint64_t start = 0;
-  fields >> start;
-  return start;
 }
 
 }  // namespace

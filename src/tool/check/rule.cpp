@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/fnv.hpp"
+
 namespace kclxx::check {
 
 daemon& rule_context::start(const sequence_position& resume_at) {
@@ -23,15 +25,12 @@ daemon& rule_context::start_again(former_child former) {
   return *daemon_;
 }
 
-// As Kinesis names them; the digits are a hash (FNV-1a) of what makes this child another one.
+// As Kinesis names them; the digits are a hash of what makes this child another one.
 std::string rule_context::next_shard_id() {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
-  add(rule_name_);
-  add("/" + std::to_string(with_.run) + "/" + std::to_string(++started_));
-  const std::string digits = std::to_string(hash % 1'000'000'000'000);
+  kclxx::detail::fnv_hash hash;
+  hash.add(rule_name_);
+  hash.add("/" + std::to_string(with_.run) + "/" + std::to_string(++started_));
+  const std::string digits = std::to_string(hash.value() % 1'000'000'000'000);
   return "shardId-" + std::string(12 - digits.size(), '0') + digits;
 }
 

@@ -26,6 +26,8 @@ const names effects{"thread",    "mutex",  "shared_mutex", "condition_variable",
 const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h",
                   "signal.h", "spawn.h", "sys/",     "unistd.h", "malloc.h"};
 
+const names asio{"kclxx/", "boost/asio/", "boost/system/", "boost/version.hpp"};
+
 template <class... Name>
 names effects_except(Name... allowed) {
   names rest = effects;
@@ -45,16 +47,15 @@ const std::vector<layer>& layers() {
       // Opt-in headers show the library that they are for.
       {"include/kclxx/prometheus.hpp", {}, {"kclxx/", "prometheus/"}, {}},
       // Who includes it uses Boost.Asio.
-      {"include/kclxx/asio.hpp",
-       {},
-       {"kclxx/", "boost/asio/", "boost/system/", "boost/version.hpp"},
-       {}},
+      {"include/kclxx/asio.hpp", {}, asio, {}},
+      {"include/kclxx/detail/asio_", {}, asio, {}},
       {"include/kclxx/", {}, {"kclxx/"}, {}},
       {"src/prometheus/", {}, {"kclxx/", "prometheus/"}, {}},
       {"src/kclxx/base/", {"base/"}, {"kclxx/"}, {}},
       {"src/kclxx/protocol/", {"base/eight_characters", "protocol/"}, {"kclxx/"}, effects},
       {"src/kclxx/session/",
-       {"base/invariant", "base/log_text", "base/overloaded", "protocol/", "session/"},
+       {"base/invariant", "base/log_text", "base/names", "base/overloaded", "protocol/",
+        "session/"},
        {"kclxx/"},
        effects},
       {"src/kclxx/io/", {"io/"}, with_posix({"kclxx/", "boost/"}), {}},
@@ -64,8 +65,8 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/"}),
        effects_except("mutex")},
       {"src/kclxx/driver/",
-       {"base/duration", "base/log_text", "base/overloaded", "driver/", "io/line_", "protocol/",
-        "session/"},
+       {"base/duration", "base/log_text", "base/names", "base/overloaded", "driver/", "io/line_",
+        "protocol/", "session/"},
        {"kclxx/"},
        effects},
       // What is written where, and when; the rest only says what.
@@ -87,7 +88,7 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        {}},
       {"src/kclxx/observability/",
-       {"base/overloaded", "observability/", "protocol/json_string"},
+       {"base/names", "base/overloaded", "observability/", "protocol/json_string"},
        {"kclxx/"},
        effects_except("cstdio")},
       {"src/kclxx/sharing/",
@@ -95,7 +96,7 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/", "boost/asio/"}),
        {}},
       {"src/share/",
-       {"io/descriptor", "share/", "sharing/hand_over"},
+       {"base/fnv", "io/descriptor", "share/", "sharing/hand_over", "sharing/process_identity"},
        with_posix({"kclxx/exit_status.hpp", "kclxx/version.hpp", "dirent.h", "elf.h", "link.h"}),
        effects_except("csignal", "cstdio")},
       {"src/kclxx/runtime/",
@@ -114,18 +115,18 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/", "cxxabi.h", "dlfcn.h", "execinfo.h"}),
        {}},
       {"src/kclxx/processing/",
-       {"base/duration", "base/environment", "base/invariant", "processing/"},
+       {"base/duration", "base/environment", "base/fnv", "base/invariant", "processing/"},
        {"kclxx/"},
        effects_except("mutex")},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts one for a stop token in a callback.
       {"src/testing/",
-       {"daemon_model/", "driver/", "protocol/", "session/", "testing/"},
+       {"base/names", "daemon_model/", "driver/", "protocol/", "session/", "testing/"},
        {"kclxx/"},
        effects_except("thread", "future")},
       // The tool's commands do I/O; what they decide is pure, and the first entry that fits counts.
       {"src/tool/check/rule",
-       {"daemon_model/", "protocol/", "tool/check/", "tool/text"},
+       {"base/fnv", "daemon_model/", "protocol/", "tool/check/", "tool/text"},
        {"kclxx/"},
        effects},
       {"src/tool/check/daemon",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::test {
 
@@ -27,9 +28,8 @@ std::vector<std::string> violations_in(const std::filesystem::path& project,
     const auto path = std::filesystem::relative(entry.path(), project).generic_string();
     if (path.starts_with("src/tool/new/templates/")) continue;  // sources of its users' projects
     ++count;
-    std::ifstream file(entry.path());
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    for (auto& violation : include_violations(path, text)) result.push_back(std::move(violation));
+    for (auto& violation : include_violations(path, read_file(entry.path())))
+      result.push_back(std::move(violation));
   }
   if (count == 0) result.push_back(folder + ": no source files found");
   return result;

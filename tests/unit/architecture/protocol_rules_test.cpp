@@ -13,18 +13,17 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
+using kclxx::test::read_file;
 using numbers = std::set<int>;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+std::string of_project(const std::string& path) {
+  return read_file(fs::path(KCLXX_SOURCE_DIR) / path);
 }
-
-std::string of_project(const std::string& path) { return read(fs::path(KCLXX_SOURCE_DIR) / path); }
 
 /// The numbers of the words in `text` that are a P and a number.
 numbers rules_cited(std::string_view text) {
@@ -65,44 +64,11 @@ std::map<std::string, numbers> citations(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(KCLXX_SOURCE_DIR) / folder)) {
     const fs::path& path = entry.path();
     if (!entry.is_regular_file()) continue;
-    const std::string text = read(path);
+    const std::string text = read_file(path);
     if (text.find('\0') != std::string::npos) continue;  // not a text
     if (auto cited = rules_cited(text); !cited.empty()) result[path.string()] = cited;
   }
   return result;
-}
-
-/// The values of exit_status.hpp's exit_status.
-std::vector<int> exit_statuses() {
-  const std::string header = of_project("include/kclxx/exit_status.hpp");
-  const std::size_t begin = header.find("enum class exit_status");
-  REQUIRE(begin != std::string::npos);
-  std::vector<int> statuses;
-  for (std::size_t at = begin; (at = header.find(" = ", at)) < header.find('}', begin); ++at) {
-    statuses.push_back(std::stoi(header.substr(at + 3)));
-  }
-  return statuses;
-}
-
-/// From the heading to the next one.
-std::string section_of(const std::string& path, const std::string& heading) {
-  const std::string page = of_project(path);
-  const std::size_t begin = page.find(heading);
-  REQUIRE(begin != std::string::npos);
-  return page.substr(begin, page.find("\n## ", begin) - begin);
-}
-
-/// The numbers that rows of a table begin with.
-std::vector<int> statuses_in_table(const std::string& section) {
-  std::vector<int> statuses;
-  const std::string_view row = "\n| ";
-  for (std::size_t at = 0; (at = section.find(row, at)) != std::string::npos;) {
-    at += row.size();
-    if (std::isdigit(static_cast<unsigned char>(section[at])) != 0) {
-      statuses.push_back(std::stoi(section.substr(at)));
-    }
-  }
-  return statuses;
 }
 
 }  // namespace
@@ -137,11 +103,4 @@ TEST_CASE("each rule of docs/protocol.md is cited by a test", "[architecture]") 
     if (tested.count(rule) == 0) untested.insert(rule);
   }
   CHECK(untested == numbers{});
-}
-
-TEST_CASE("the README lists the exit statuses of exit_status.hpp, and no other",
-          "[architecture][P59]") {
-  const auto statuses = exit_statuses();
-  CHECK(statuses.size() == 9);
-  CHECK(statuses_in_table(section_of("README.md", "## Errors and exit statuses\n")) == statuses);
 }

@@ -621,6 +621,17 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
                                    checkpoint_requested{end}, checkpoint_answered{end, took_none},
                                    lease_ended{lease_ended::reason::shard_finished}});
   }
+  SECTION("of a shard whose end is not persisted, since the lease is lost") {
+    child.receive(R"({"action":"shardEnded"})");
+    child.run_call();
+    child.receive(
+        R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":"ShutdownException"})");
+    CHECK(child.take_events() ==
+          std::vector<shard_event>{callback_ended{callback_kind::shard_ended, took_none},
+                                   checkpoint_requested{end},
+                                   checkpoint_answered{end, took_none, "ShutdownException"},
+                                   lease_ended{lease_ended::reason::lost}});
+  }
   SECTION("of a lease that is lost, whose call was waiting when a timer gave the shard up") {
     child.records({});
     child.take_events();
