@@ -158,7 +158,7 @@ class child {
     if (broken("checkpoint-after-named-start") && start_ == "LATEST") return "";
     if (lease_is_gone_ && !broken("no-checkpoint-after-lease-is-gone")) return "ShutdownException";
     for (int tries = 0;; ++tries) {
-      const std::string error = ask(sequence, sub);
+      std::string error = ask(sequence, sub);
       const bool is_final = error == "ShutdownException" || error == "InvalidStateException";
       if (broken("failed-at-shutdown") && was_asked_to_shut_down_ && is_final) std::exit(1);
       if (error == "ShutdownException") {

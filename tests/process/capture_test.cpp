@@ -12,6 +12,7 @@
 
 #include "process/captured_dialogue.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -178,9 +179,8 @@ TEST_CASE("only its owner can read a transcript and the directory that was made 
   namespace fs = std::filesystem;
   const auto others = fs::perms::group_all | fs::perms::others_all;
   const mode_t before = ::umask(0);
-  char made[] = "/tmp/kclxx_capture_XXXXXX";
-  REQUIRE(::mkdtemp(made) != nullptr);
-  const fs::path directory = fs::path(made) / "captured";
+  const kclxx::test::temporary_folder folder;
+  const fs::path directory = folder.path() / "captured";
   captured_dialogue dialogue({"/bin/sh", "-c", "umask; cat"},
                              child_process::error_output::inherited, 0, directory.string());
   ::umask(before);
@@ -191,7 +191,6 @@ TEST_CASE("only its owner can read a transcript and the directory that was made 
   CHECK((fs::status(directory).permissions() & others) == fs::perms::none);
   CHECK((fs::status(directory / dialogue.transcript().name).permissions() & others) ==
         fs::perms::none);
-  fs::remove_all(made);
 }
 
 TEST_CASE("the child's arguments are not recorded", "[process][capture]") {

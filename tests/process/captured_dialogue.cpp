@@ -20,12 +20,6 @@ namespace {
 
 constexpr int patience = 30'000;  // milliseconds
 
-fs::path make_directory() {
-  std::string name = (fs::temp_directory_path() / "kclxx_capture_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  return name;
-}
-
 // Between the lines only: whether the last one had its newline is not recorded.
 void append(std::string& bytes, const transcript::entry& entry, std::string& pending) {
   bytes += pending;
@@ -37,8 +31,7 @@ void append(std::string& bytes, const transcript::entry& entry, std::string& pen
 
 captured_dialogue::captured_dialogue(const std::vector<std::string>& child, error_output error,
                                      std::size_t file_limit, const std::string& directory)
-    : directory_(directory.empty() ? make_directory() : fs::path(directory)),
-      is_own_directory_(directory.empty()) {
+    : directory_(directory.empty() ? own_directory_.path() : fs::path(directory)) {
   std::signal(SIGPIPE, [](int) {});  // not ignored: that would be inherited
   // In a group of its own.
   std::vector<std::string> command{"setsid",   KCLXX_TOOL,          "capture",
@@ -58,7 +51,6 @@ captured_dialogue::captured_dialogue(const std::vector<std::string>& child, erro
 captured_dialogue::~captured_dialogue() {
   ::kill(-capture_->pid(), SIGKILL);  // its group, which the child belongs to
   capture_.reset();
-  if (is_own_directory_) fs::remove_all(directory_);
 }
 
 void captured_dialogue::send(std::string_view bytes) {

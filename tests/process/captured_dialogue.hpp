@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/temporary_folder.hpp"
 #include "tool/process/child_process.hpp"
 #include "tool/transcript/entry.hpp"
 
@@ -65,8 +66,8 @@ class captured_dialogue {
  private:
   static std::string read_from(int fd, std::size_t size);
 
+  temporary_folder own_directory_;
   std::filesystem::path directory_;
-  bool is_own_directory_;
   std::optional<tool::child_process> capture_;
 };
 

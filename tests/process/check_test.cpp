@@ -12,7 +12,10 @@
 
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
+#include "support/text.hpp"
 
+using kclxx::test::contains;
+using kclxx::test::read_file;
 using kclxx::test::scripted_daemon;
 using words = std::vector<std::string>;
 
@@ -56,10 +59,6 @@ words all_rules() {
   return names;
 }
 
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// `poison` and `prints`: what this child obeys.
 void must_pass_every_check(const words& child, const char* poison, const char* prints) {
   words arguments{"--timeout", patient, "--poison", poison, "--prints", prints, "--"};
@@ -67,9 +66,9 @@ void must_pass_every_check(const words& child, const char* poison, const char* p
   const outcome came = check(arguments);
   INFO(came.output);
   CHECK(came.status == 0);
-  CHECK_FALSE(has(came.output, "not ok"));
-  CHECK_FALSE(has(came.output, "# SKIP"));
-  CHECK_FALSE(has(came.output, "  hint: "));
+  CHECK_FALSE(contains(came.output, "not ok"));
+  CHECK_FALSE(contains(came.output, "# SKIP"));
+  CHECK_FALSE(contains(came.output, "  hint: "));
 }
 
 }  // namespace
@@ -91,8 +90,8 @@ TEST_CASE("a child that does not answer initialize is tried once, not with every
     return found;
   };
   CHECK(count("\nnot ok ") == 1);
-  CHECK(has(came.output, " - initialize: "));
-  CHECK(has(came.output, "no status for initialize: none within 500 ms"));
+  CHECK(contains(came.output, " - initialize: "));
+  CHECK(contains(came.output, "no status for initialize: none within 500 ms"));
   CHECK(count("# SKIP not run, since the child does not answer initialize\n") ==
         all_rules().size() - 1);
 }
@@ -122,8 +121,8 @@ TEST_CASE("a child that breaks a rule fails that rule's check", "[check]") {
       INFO(rules[i] << "\n" << came.output << came.error);
       const bool is_hint = rules[i] == "newline-before";  // the daemon can live with it
       CHECK(came.status == (is_hint ? 0 : 1));
-      CHECK(has(came.output, (is_hint ? "\nok 1 - " : "\nnot ok 1 - ") + rules[i] + ": "));
-      CHECK(has(came.output, is_hint ? "\n  hint: \"" : "\n  seen: \""));
+      CHECK(contains(came.output, (is_hint ? "\nok 1 - " : "\nnot ok 1 - ") + rules[i] + ": "));
+      CHECK(contains(came.output, is_hint ? "\n  hint: \"" : "\n  seen: \""));
     }
   }
 }
@@ -168,11 +167,11 @@ TEST_CASE("a child that never checkpoints is not judged by how it would", "[chec
                               "printf '\\n{\"action\":\"status\",\"responseFor\":\"%s\"}\\n' $a; "
                               "done"});
   INFO(came.output << came.error);
-  CHECK(has(came.output, "ok 1 - throttled-checkpoint: "));
-  CHECK(has(came.output, "# SKIP it asked for no checkpoint"));
+  CHECK(contains(came.output, "ok 1 - throttled-checkpoint: "));
+  CHECK(contains(came.output, "# SKIP it asked for no checkpoint"));
   // With no rule judged that is no success.
   CHECK(came.status == 1);
-  CHECK(has(came.error, "no result: every rule was skipped (the first: it asked for "));
+  CHECK(contains(came.error, "no result: every rule was skipped (the first: it asked for "));
 }
 
 const std::string answer_initialize =
@@ -182,7 +181,7 @@ TEST_CASE("a child that only answers initialize has no exit status to be judged 
   const outcome came = check({"--only", "exit-status", "--timeout", "0.3", "--", "/bin/sh", "-c",
                               answer_initialize + "read -r line; exit 3"});
   INFO(came.output << came.error);
-  CHECK(has(came.output, "# SKIP it answers nothing but initialize"));
+  CHECK(contains(came.output, "# SKIP it answers nothing but initialize"));
   CHECK(came.status == 1);
 }
 
@@ -190,7 +189,7 @@ TEST_CASE("a child that writes without end does not hold up the check", "[check]
   const outcome came = check({"--only", "end-of-input-unanswered", "--timeout", "0.3", "--",
                               "/bin/sh", "-c", answer_initialize + "exec yes"});
   INFO(came.output << came.error);
-  CHECK(has(came.output, "neither a checkpoint nor a status"));
+  CHECK(contains(came.output, "neither a checkpoint nor a status"));
   CHECK(came.status == 1);
 }
 
@@ -198,8 +197,8 @@ TEST_CASE("a failed check reports what the child wrote to stderr", "[check]") {
   const outcome came = check({"--only", "initialize", "--", "/bin/sh", "-c",
                               "read -r line; echo 'cannot start' >&2; exit 7"});
   CHECK(came.status == 1);
-  CHECK(has(came.output, "it left with exit status 7"));
-  CHECK(has(came.output, "    - \"cannot start\"\n"));
+  CHECK(contains(came.output, "it left with exit status 7"));
+  CHECK(contains(came.output, "    - \"cannot start\"\n"));
 }
 
 TEST_CASE("a child that outlives its input, or whose output somebody holds, is reported",
@@ -209,9 +208,9 @@ TEST_CASE("a child that outlives its input, or whose output somebody holds, is r
         {"--only", "end-of-input-at-start", "--timeout", "0.3", "--", "/bin/sh", "-c", script});
   };
   CHECK(ends("exit 0").status == 0);
-  CHECK(has(ends("exec sleep 60").output, "it did not end, or its output was held open"));
-  CHECK(has(ends("sleep 3 & exit 0").output, "it did not end, or its output was held open"));
-  CHECK(has(ends("sleep 3 >/dev/null & exit 0").output, "or its output was held open"));
+  CHECK(contains(ends("exec sleep 60").output, "it did not end, or its output was held open"));
+  CHECK(contains(ends("sleep 3 & exit 0").output, "it did not end, or its output was held open"));
+  CHECK(contains(ends("sleep 3 >/dev/null & exit 0").output, "or its output was held open"));
 }
 
 TEST_CASE("a signal that is ignored where the tool is started is not ignored in the child",
@@ -224,8 +223,8 @@ TEST_CASE("a signal that is ignored where the tool is started is not ignored in 
        KCLXX_TOOL, broken_child, rule});
   const outcome came = finish(running);
   INFO(came.output);
-  CHECK(has(came.output, "not ok 1 - " + rule + ": "));
-  CHECK(has(came.output, "signal " + number + " ended it"));
+  CHECK(contains(came.output, "not ok 1 - " + rule + ": "));
+  CHECK(contains(came.output, "signal " + number + " ended it"));
 }
 
 TEST_CASE("the results are written as JUnit XML, too", "[check]") {
@@ -233,11 +232,10 @@ TEST_CASE("the results are written as JUnit XML, too", "[check]") {
   const outcome came = check({"--only", "initialize", "lease-lost", "stray-print", "--junit", file,
                               "--", broken_child, "--break", "lease-lost"});
   CHECK(came.status == 1);
-  std::ifstream in(file);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  CHECK(has(text, "tests=\"3\" failures=\"1\" skipped=\"1\""));
-  CHECK(has(text, "<testcase classname=\"kclxx.check\" name=\"lease-lost\""));
-  CHECK(has(text, "<failure message=\"no status for leaseLost: its output ended"));
+  const std::string text = read_file(file);
+  CHECK(contains(text, "tests=\"3\" failures=\"1\" skipped=\"1\""));
+  CHECK(contains(text, "<testcase classname=\"kclxx.check\" name=\"lease-lost\""));
+  CHECK(contains(text, "<failure message=\"no status for leaseLost: its output ended"));
   std::remove(file.c_str());
 }
 
@@ -245,19 +243,15 @@ TEST_CASE("the results are written as a page and as a badge, too", "[check]") {
   const std::string folder = KCLXX_TEST_DIRECTORY;
   const std::string page = folder + "/check-page.html";
   const std::string badge = folder + "/check-badge.svg";
-  const auto text_of = [](const std::string& file) {
-    std::ifstream in(file);
-    return std::string{std::istreambuf_iterator<char>(in), {}};
-  };
   const outcome came = check({"--only", "initialize", "lease-lost", "stray-print", "--report", page,
                               "--badge", badge, "--", broken_child, "--break", "lease-lost"});
   CHECK(came.status == 1);
-  CHECK(has(text_of(page), "<h2 class=\"bad\">lease-lost</h2>"));
-  CHECK(has(text_of(badge), "1 of 3 rules, 1 failed, 1 skipped</text>"));
-  CHECK(has(text_of(page), text_of(badge)));
+  CHECK(contains(read_file(page), "<h2 class=\"bad\">lease-lost</h2>"));
+  CHECK(contains(read_file(badge), "1 of 3 rules, 1 failed, 1 skipped</text>"));
+  CHECK(contains(read_file(page), read_file(badge)));
   // A page is no badge: one does not replace the other.
   CHECK(check({"--badge", page, "--", broken_child}).status == 5);
-  CHECK(has(text_of(page), "<!DOCTYPE html>"));
+  CHECK(contains(read_file(page), "<!DOCTYPE html>"));
   std::remove(page.c_str());
   std::remove(badge.c_str());
 }
@@ -267,14 +261,14 @@ TEST_CASE(
     "statuses",
     "[check]") {
   CHECK(check({"--only", "initialise", "--", broken_child}).status == 2);
-  CHECK(has(check({"--only", "initialise", "--", broken_child}).error,
-            "there is no rule 'initialise'"));
+  CHECK(contains(check({"--only", "initialise", "--", broken_child}).error,
+                 "there is no rule 'initialise'"));
   CHECK(check({"--only", "initialize", "--skip", "initialize", "--", broken_child}).status == 2);
   CHECK(check({"--timeout", "0", "--", broken_child}).status == 2);
   CHECK(check({}).status == 2);
   const outcome nowhere = check({"--", "/nowhere/child"});
   CHECK(nowhere.status == 5);
-  CHECK(has(nowhere.output, "\nBail out! /nowhere/child cannot be started: "));
+  CHECK(contains(nowhere.output, "\nBail out! /nowhere/child cannot be started: "));
   CHECK(check({"--junit", "/nowhere/file", "--", broken_child}).status == 5);
   CHECK(check({"--list"}).status == 0);
   CHECK(check({"--list", "--only", "one-status"}).output ==

@@ -22,8 +22,7 @@ unsigned long position_in(const std::string& line) {
 TEST_CASE(
     "async_checkpoint from 8 threads never goes backward nor too far, and the highest is persisted",
     "[process][P36]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   std::vector<std::string> texts(1000, "x");
   texts.front() = "async from 8 threads";
   daemon.records(texts);
@@ -41,8 +40,7 @@ TEST_CASE(
 }
 
 TEST_CASE("async_checkpoint is sent, and its answer taken, while its callback lasts", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"async", "wait for stop"}, 5);
   daemon.expect_checkpoint("6");
   SECTION("with its answer") { daemon.answer(); }
@@ -54,8 +52,7 @@ TEST_CASE("async_checkpoint is sent, and its answer taken, while its callback la
 
 TEST_CASE("the stop token does not fire inside a checkpoint that holds what a stop_callback wants",
           "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"lock and checkpoint; a stop_callback wants the lock"});
   daemon.expect_checkpoint("1");
   SECTION("when the lease is gone") {
@@ -63,8 +60,7 @@ TEST_CASE("the stop token does not fire inside a checkpoint that holds what a st
     daemon.await_stderr("name=ShutdownException");
     daemon.expect_status("processRecords");
     daemon.await_stderr("stop heard");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
   }
   SECTION("when the daemon dies") {
     daemon.close_input();
@@ -75,8 +71,7 @@ TEST_CASE("the stop token does not fire inside a checkpoint that holds what a st
 
 TEST_CASE("a stop_callback may checkpoint while the failed callback's answer is awaited",
           "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"async", "stop_callback that checkpoints", "throw"}, 7);
   daemon.expect_checkpoint("9");
   daemon.await_stderr("at stop: persisted");  // no callback has returned: there is nothing to do
@@ -85,8 +80,7 @@ TEST_CASE("a stop_callback may checkpoint while the failed callback's answer is 
 }
 
 TEST_CASE("each batch gets its answers and its status, whichever thread reads", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   const std::vector<std::string> words{"async", "checkpoint", "last", "checkpoint from a thread",
                                        "quick"};
   std::mt19937 random(3);
@@ -107,13 +101,11 @@ TEST_CASE("each batch gets its answers and its status, whichever thread reads", 
     }
     REQUIRE(line == R"({"action":"status","responseFor":"processRecords"})");
   }
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
 }
 
 TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
-  scripted_daemon daemon({child, "fast_retry", "at_once"});
-  start(daemon);
+  started_child daemon({"fast_retry", "at_once"});
   daemon.records({"checkpoint"}, 5);
   daemon.expect_checkpoint("5");
   SECTION("persisted") {
@@ -139,8 +131,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
 }
 
 TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"checkpoint from a thread"}, 5);
   daemon.expect_checkpoint("5");
   daemon.answer();
@@ -150,10 +141,8 @@ TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process
 
 TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves out the open batch",
           "[process][P63]") {
-  scripted_daemon daemon({child, "manual"});
-  start(daemon);
-  daemon.records({"checkpoint from a thread, without a position"}, 5);
-  daemon.expect_status("processRecords");
+  started_child daemon({"manual"});
+  daemon.process({"checkpoint from a thread, without a position"}, 5);
   daemon.records({"checkpoint from a thread, without a position"}, 6);
   daemon.expect_checkpoint("5");
   daemon.answer();
@@ -161,8 +150,7 @@ TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves 
 }
 
 TEST_CASE("a handler is called once the daemon has answered, never inside the call", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"async with a handler"}, 5);
   daemon.expect_checkpoint("5");
   daemon.expect_status("processRecords");
@@ -175,16 +163,14 @@ TEST_CASE("a handler is called once the daemon has answered, never inside the ca
     daemon.await_stderr("handler: InvalidStateException");
   }
   SECTION("the daemon is gone") {
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
     CHECK(contains(daemon.stderr_so_far(), "handler: the daemon is gone"));
   }
   CHECK_FALSE(contains(daemon.stderr_so_far(), "in the callback"));
 }
 
 TEST_CASE("a handler that throws ends the session as a callback does", "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"async with a handler that throws"}, 5);
   daemon.expect_checkpoint("5");
   daemon.expect_status("processRecords");
@@ -195,8 +181,7 @@ TEST_CASE("a handler that throws ends the session as a callback does", "[process
 
 TEST_CASE("an async_checkpoint without a handler that fails for good is logged as an error",
           "[process]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
+  started_child daemon({"manual", "at_once"});
   daemon.records({"async"}, 5);
   daemon.expect_checkpoint("5");
   daemon.expect_status("processRecords");
@@ -206,8 +191,7 @@ TEST_CASE("an async_checkpoint without a handler that fails for good is logged a
 
 TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker",
           "[process][P65]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.records({"checkpoint, uncaught"}, 5);
   daemon.expect_checkpoint("5");
   SECTION("ShutdownException: the status is answered") {
@@ -215,8 +199,7 @@ TEST_CASE("a checkpoint that throws since the lease is gone does not end the wor
     daemon.expect_status("processRecords");
     daemon.lease_lost();
     daemon.expect_status("leaseLost");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
     CHECK(contains(daemon.stderr_so_far(), "process_records (record 5/0) ended early"));
   }
   SECTION("any other error ends it") {
@@ -228,29 +211,25 @@ TEST_CASE("a checkpoint that throws since the lease is gone does not end the wor
 }
 
 TEST_CASE("a batch that is kept in automatic mode is warned of once", "[process]") {
-  scripted_daemon daemon({child, "at_once"});
-  start(daemon);
+  started_child daemon({"at_once"});
   for (unsigned i = 1; i <= 2; ++i) {
     daemon.records({"keep the batch"}, i);
     daemon.expect_checkpoint(std::to_string(i));
     daemon.expect_status("processRecords");
     daemon.answer();
   }
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
   CHECK(count(daemon.stderr_so_far(), "use checkpoint_mode::manual") == 1);
 }
 
 TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][own-process]") {
-  scripted_daemon daemon({child, "manual"});
-  start(daemon);
+  started_child daemon({"manual"});
   SECTION("on the callbacks' thread") {
     daemon.records({"checkpoint"}, 5);
     daemon.expect_checkpoint("5");
   }
   SECTION("on another thread") {
-    daemon.records({"checkpoint between callbacks"}, 5);
-    daemon.expect_status("processRecords");
+    daemon.process({"checkpoint between callbacks"}, 5);
     daemon.await_stderr("thread waits");
   }
   const std::size_t before = daemon.wake_ups();
@@ -259,19 +238,14 @@ TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][
 }
 
 TEST_CASE("the longest durations mean never, and do not overflow", "[process]") {
-  scripted_daemon daemon({child, "longest_times", "fast_retry"});
-  start(daemon);
+  started_child daemon({"longest_times", "fast_retry"});
   daemon.records({"a"}, 1);
   daemon.expect_checkpoint("1");
   daemon.expect_status("processRecords");
   daemon.answer();
-  SECTION("checkpoint_interval") {
-    daemon.records({"b"}, 2);
-    daemon.expect_status("processRecords");
-  }
+  SECTION("checkpoint_interval") { daemon.process({"b"}, 2); }
   SECTION("shutdown_retry_limit") {
-    daemon.records({"b"}, 2);
-    daemon.expect_status("processRecords");
+    daemon.process({"b"}, 2);
     daemon.shutdown_requested();
     daemon.expect_checkpoint("2");
     daemon.answer("ThrottlingException");
@@ -281,29 +255,23 @@ TEST_CASE("the longest durations mean never, and do not overflow", "[process]") 
   }
   SECTION("grace_time") {
     daemon.records({"wait for stop", "pause"}, 2);
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "batch of 2"));
   }
 }
 
 TEST_CASE("a checkpointer in a static object can be used while the process exits",
           "[process][own-process]") {
-  scripted_daemon daemon({child, "manual"});
-  start(daemon);
-  daemon.records({"checkpoint in a static object"}, 5);
-  daemon.expect_status("processRecords");
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  started_child daemon({"manual"});
+  daemon.process({"checkpoint in a static object"}, 5);
+  CHECK(daemon.end() == 0);
   CHECK(contains(daemon.stderr_so_far(), "at exit: the daemon is gone"));
 }
 
 TEST_CASE("a waiting checkpoint without an open action ends by its deadline and stays pending",
           "[process][P25]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
-  daemon.records({"checkpoint with a deadline"}, 5);
-  daemon.expect_status("processRecords");
+  started_child daemon({"manual", "at_once"});
+  daemon.process({"checkpoint with a deadline"}, 5);
   daemon.await_stderr("thread: no answer before the deadline");
   daemon.records({}, 6);
   daemon.expect_checkpoint("5");
@@ -314,8 +282,7 @@ TEST_CASE("a waiting checkpoint without an open action ends by its deadline and 
 TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
   scripted_daemon daemon({child, "manual", "at_once"}, {"", {"IN_LEASE_LOST=sleep"}});
   start(daemon);
-  daemon.records({"checkpoint between callbacks"}, 5);
-  daemon.expect_status("processRecords");
+  daemon.process({"checkpoint between callbacks"}, 5);
   daemon.await_stderr("thread waits");
   daemon.lease_lost();
   // The callback sleeps; the thread's call is over all the same.
@@ -323,20 +290,16 @@ TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
 }
 
 TEST_CASE("the end of the input fails what waits between callbacks", "[process][P57]") {
-  scripted_daemon daemon({child, "manual", "at_once"});
-  start(daemon);
-  daemon.records({"checkpoint between callbacks"}, 5);
-  daemon.expect_status("processRecords");
+  started_child daemon({"manual", "at_once"});
+  daemon.process({"checkpoint between callbacks"}, 5);
   daemon.await_stderr("thread waits");
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
   CHECK(contains(daemon.stderr_so_far(), "thread: the daemon is gone"));
 }
 
 TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",
           "[process][P50]") {
-  scripted_daemon daemon({child, "fast_retry"});
-  start(daemon);
+  started_child daemon({"fast_retry"});
   daemon.shard_ended();
   daemon.expect_null_checkpoint();
   SECTION("for good") {
@@ -355,15 +318,13 @@ TEST_CASE("the null checkpoint at a shard's end is retried, and no status follow
   SECTION("but one follows a ShutdownException") {
     daemon.answer("ShutdownException");
     daemon.expect_status("shardEnded");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
   }
 }
 
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",
           "[process][own-process][P6]") {
-  scripted_daemon daemon({child, "at_once"});
-  start(daemon);
+  started_child daemon({"at_once"});
   daemon.records({"small"});
   daemon.expect_checkpoint("1");
   daemon.expect_status("processRecords");

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "support/scripted_daemon.hpp"
+#include "support/text.hpp"  // IWYU pragma: export
 
 namespace kclxx::test {
 
@@ -16,14 +18,18 @@ inline void start(scripted_daemon& daemon) {
   daemon.expect_status("initialize");
 }
 
-inline bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+/// A child with these flags that was initialized.
+class started_child : public scripted_daemon {
+ public:
+  explicit started_child(std::vector<std::string> flags = {}) : scripted_daemon(command(flags)) {
+    start(*this);
+  }
 
-inline int count(const std::string& text, std::string_view part) {
-  int found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
+ private:
+  static std::vector<std::string> command(std::vector<std::string>& flags) {
+    flags.insert(flags.begin(), child);
+    return std::move(flags);
+  }
+};
 
 }  // namespace kclxx::test

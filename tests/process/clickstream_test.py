@@ -7,6 +7,7 @@ usage: clickstream_test.py KCLXX CLICKSTREAM
 import base64
 import collections
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -21,20 +22,14 @@ import threading
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from harness.waiting import wait_for  # noqa: E402
+
 KCLXX = CLICKSTREAM = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 60  # seconds
+until = functools.partial(wait_for, seconds=PATIENCE)
 SHARD = "shardId-000000000000"
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.05)
-    raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
 class Postgres:

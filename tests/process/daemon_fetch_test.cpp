@@ -22,10 +22,6 @@ const std::string maven =
     "echo jar > $to/amazon-kinesis-client-multilang-0.jar\n"
     "echo jar > $to/amazon-kinesis-client-1.0.jar\n";
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string one_line(const std::string& text) {
   REQUIRE(text.find('\n') == text.size() - 1);
   return text.substr(0, text.size() - 1);

@@ -34,10 +34,6 @@ void furnish(const sandbox& box) {
   box.write("a.properties", properties);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 using words = std::vector<std::string>;
 
 }  // namespace

@@ -24,9 +24,9 @@ namespace {
 using words = std::vector<std::string>;
 
 std::string read(const std::string& path) {
-  std::ifstream in(std::string(KCLXX_SOURCE_DIR "/") + path);
-  REQUIRE(in.is_open());
-  return {std::istreambuf_iterator<char>(in), {}};
+  const std::string text = read_file(KCLXX_SOURCE_DIR "/" + path);
+  REQUIRE_FALSE(text.empty());
+  return text;
 }
 
 std::string first_match(const std::string& text, const std::string& pattern) {

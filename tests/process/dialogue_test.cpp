@@ -24,14 +24,12 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") 
   CHECK(daemon.is_silent_for(50ms));  // no status before the answer
   daemon.answer();
   daemon.expect_status("shardEnded");
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
   CHECK(daemon.rest().empty());
 }
 
 TEST_CASE("the endings of the older daemons are understood", "[process][P11]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   SECTION("TERMINATE and SHARD_END end the shard") {
     const auto* reason = GENERATE("TERMINATE", "SHARD_END");
     daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
@@ -46,20 +44,17 @@ TEST_CASE("the endings of the older daemons are understood", "[process][P11]") {
     daemon.expect_status("shutdown");
     CHECK(contains(daemon.await_stderr("lease lost"), "lease lost"));
   }
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
 }
 
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
           "[process][P4]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.records({"printf", "cout", "write to 1"});
   daemon.expect_checkpoint("3");
   daemon.expect_status("processRecords");
   daemon.answer();
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
   CHECK(daemon.rest().find_first_not_of('\n') == std::string::npos);
   const std::string printed = daemon.stderr_so_far();
   CHECK(contains(printed, R"("responseFor":"printf")"));
@@ -77,21 +72,18 @@ TEST_CASE("each message begins on a line of its own", "[process][P3]") {
 }
 
 TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][P32]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE}) daemon.signal_group(signal);
   daemon.shutdown_requested();
   daemon.expect_status("shutdownRequested");
   daemon.await_stderr("shutdown requested");
   daemon.signal_group(SIGTERM);
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
 }
 
 TEST_CASE("a program that a callback starts has default signals, no stdin, and no way in",
           "[process][P4][P5][P32]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.records({"run a program"});
   daemon.expect_checkpoint("1");
   daemon.expect_status("processRecords");
@@ -116,8 +108,7 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
 }
 
 TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   const auto* what = GENERATE("throw", "throw 42");
   daemon.records({what});
   CHECK(daemon.wait_exit() == 10);
@@ -127,14 +118,12 @@ TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
 
 TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
           "[process][P53]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.records({"a"}, 1);
   daemon.expect_checkpoint("1");
   daemon.expect_status("processRecords");
   daemon.answer();
-  daemon.records({"b"}, 2);
-  daemon.expect_status("processRecords");
+  daemon.process({"b"}, 2);
   daemon.records({"throw"}, 3);
   daemon.expect_checkpoint("2");
   daemon.answer();
@@ -142,8 +131,7 @@ TEST_CASE("before a failed batch ends the process, the earlier ones are checkpoi
 }
 
 TEST_CASE("an unknown action is answered", "[process][P29]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.send(R"({"action":"tune\"Up","level":[1,{"a":null}]})");
   daemon.expect_status(R"(tune\"Up)");
   daemon.await_stderr("does not know");
@@ -152,88 +140,74 @@ TEST_CASE("an unknown action is answered", "[process][P29]") {
 TEST_CASE("the end of the input ends the process in time, with its status",
           "[process][P31][P56][P57]") {
   scripted_daemon daemon({child, "short_grace"});
-  SECTION("before anything: 0") {
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
-  }
+  SECTION("before anything: 0") { CHECK(daemon.end() == 0); }
   SECTION("while idle: 0") {
     start(daemon);
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
   }
   SECTION("in the middle of a line: 12") {
     start(daemon);
     daemon.send_raw(R"({"action":"processRec)");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
   }
   SECTION("after a record in the middle of a batch: 12") {
     start(daemon);
     daemon.send_raw(
         R"({"action":"processRecords","records":[{"data":"YQ==","sequenceNumber":"1"})");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "middle of a line"));
   }
   SECTION("in a callback that looks at the stop token: 12") {
     start(daemon);
     daemon.records({"wait for stop"});
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "stopped"));
   }
   SECTION("in a callback that does not return: 13") {
     start(daemon);
     daemon.records({"sleep"});
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 13);
+    CHECK(daemon.end() == 13);
     CHECK(contains(daemon.stderr_so_far(), "did not return within the grace time"));
   }
   SECTION("while a checkpoint is awaited: the callback learns it, 12") {
     start(daemon);
     daemon.records({"checkpoint"}, 5);
     daemon.expect_checkpoint("5");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
     CHECK(contains(daemon.stderr_so_far(), "checkpoint failed: the daemon is gone"));
   }
   SECTION("while the end of the shard is unanswered: 12") {
     start(daemon);
     daemon.shard_ended();
     daemon.expect_null_checkpoint();
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 12);
+    CHECK(daemon.end() == 12);
   }
   SECTION("after the last action: 0") {
     start(daemon);
     daemon.lease_lost();
     daemon.expect_status("leaseLost");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 0);
+    CHECK(daemon.end() == 0);
   }
   SECTION("while a queued action holds up the reading: 13") {
     start(daemon);
     daemon.records({"sleep"});
     daemon.records({"another"}, 2);
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 13);
+    CHECK(daemon.end() == 13);
   }
   SECTION("a destructor that does not return: 13") {
     start(daemon);
     daemon.records({"hang in the destructor"});
     daemon.expect_checkpoint("1");
     daemon.expect_status("processRecords");
-    daemon.close_input();
-    CHECK(daemon.wait_exit() == 13);
+    CHECK(daemon.end() == 13);
   }
 }
 
 TEST_CASE("messages go where the options lead, or to stderr with the shard's name",
           "[process][P9]") {
   SECTION("a function of the program's") {
-    scripted_daemon daemon({child, "own_log"});
-    start(daemon);
+    started_child daemon({"own_log"});
     daemon.send(R"({"action":"ping"})");
     daemon.expect_status("ping");
     const std::string said =
@@ -241,8 +215,7 @@ TEST_CASE("messages go where the options lead, or to stderr with the shard's nam
     CHECK_FALSE(contains(said, "kclxx "));
   }
   SECTION("stderr") {
-    scripted_daemon daemon({child});
-    start(daemon);
+    started_child daemon;
     daemon.send(R"({"action":"ping"})");
     daemon.expect_status("ping");
     daemon.await_stderr("kclxx shardId-000000000007 warning: the daemon sent an action");
@@ -250,10 +223,8 @@ TEST_CASE("messages go where the options lead, or to stderr with the shard's nam
 }
 
 TEST_CASE("an empty batch is a call like any other", "[process][P18]") {
-  scripted_daemon daemon({child});
-  start(daemon);
-  daemon.records({});
-  daemon.expect_status("processRecords");
+  started_child daemon;
+  daemon.process({});
   daemon.await_stderr("batch of 0");
 }
 
@@ -262,7 +233,6 @@ TEST_CASE("the names that the launcher exports reach the processor, others are n
   scripted_daemon told({child}, {"", {"KCLXX_STREAM_NAME=orders"}});
   start(told);
   told.await_stderr("shard shardId-000000000007 of orders");
-  scripted_daemon untold({child});
-  start(untold);
+  started_child untold;
   untold.await_stderr("shard shardId-000000000007 of ?");
 }

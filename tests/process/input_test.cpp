@@ -64,8 +64,7 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
       {R"({"action":"leaseLost"} tail)", "is not"},
   }));
   CAPTURE(bad_case.line);
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.send(bad_case.line);
   CHECK(daemon.wait_exit() == 11);
   const std::string said = daemon.stderr_so_far();
@@ -78,8 +77,7 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
 }
 
 TEST_CASE("a line over the limit is refused by its length", "[process][P6]") {
-  scripted_daemon daemon({child, "small_lines"});
-  start(daemon);
+  started_child daemon({"small_lines"});
   daemon.send_raw(R"({"action":"processRecords","records":[)" + std::string(2000, ' '));
   CHECK(daemon.wait_exit() == 11);
   CHECK(contains(daemon.stderr_so_far(), "longer than the limit of 1000 bytes"));
@@ -93,8 +91,7 @@ TEST_CASE("an error shows the beginning of a line as it came, though most of it 
       R"("approximateArrivalTimestamp":1,"subSequenceNumber":0,"action":"record"},)";
   std::string line = beginning + record;
   SECTION("that is longer than one read and has a bad record at its end") {
-    scripted_daemon daemon({child});
-    start(daemon);
+    started_child daemon;
     while (line.size() < 300000) {
       line += R"({"data":"QUJDQUJDQUJD","partitionKey":"k","sequenceNumber":"1",)" + record;
     }
@@ -104,8 +101,7 @@ TEST_CASE("an error shows the beginning of a line as it came, though most of it 
     CHECK(contains(daemon.stderr_so_far(), "begins: " + beginning));
   }
   SECTION("that is over the limit") {
-    scripted_daemon daemon({child, "small_lines"});
-    start(daemon);
+    started_child daemon({"small_lines"});
     daemon.send_raw(line + "{");
     daemon.send_raw(std::string(1000, ' '));
     CHECK(daemon.wait_exit() == 11);
@@ -127,8 +123,7 @@ TEST_CASE("what may be null is accepted", "[process][P14]") {
 }
 
 TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][P8]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   for (int i = 1; i <= 2; ++i) {
     daemon.send(R"({"action":"processRecords","records":[{"data":"","partitionKey":")"
                 "\xff\xc3"
@@ -138,8 +133,7 @@ TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][
     daemon.expect_status("processRecords");
     if (i == 1) daemon.answer();
   }
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  CHECK(daemon.end() == 0);
   const std::string said = daemon.stderr_so_far();
   const auto at = said.find("not UTF-8");
   REQUIRE(at != std::string::npos);
@@ -147,20 +141,16 @@ TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][
 }
 
 TEST_CASE("a line of blanks is skipped and logged once", "[process][P60]") {
-  scripted_daemon daemon({child, "manual"});
-  start(daemon);
+  started_child daemon({"manual"});
   for (const char* blank : {"", "   ", "\t\r"}) daemon.send(blank);
-  daemon.records({"a"});
-  daemon.expect_status("processRecords");
-  daemon.close_input();
-  CHECK(daemon.wait_exit() == 0);
+  daemon.process({"a"});
+  CHECK(daemon.end() == 0);
   CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
 }
 
 TEST_CASE("an answer to another checkpoint than the one that was sent is refused",
           "[process][P61]") {
-  scripted_daemon daemon({child});
-  start(daemon);
+  started_child daemon;
   daemon.records({"a"}, 5);
   daemon.expect_checkpoint("5");
   daemon.send(R"({"action":"checkpoint","sequenceNumber":"4","subSequenceNumber":0,"error":null})");
@@ -179,21 +169,16 @@ TEST_CASE("an input that cannot be read ends the process with one line", "[proce
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer needs more address space than there is
 TEST_CASE("without memory for a line the process leaves, and whatever waits fails",
           "[process][own-process]") {
-  scripted_daemon daemon({child, "manual"});
-  start(daemon);
+  started_child daemon({"manual"});
   std::string expected;
-  SECTION("while idle") {
-    daemon.records({"limit the memory"});
-    daemon.expect_status("processRecords");
-  }
+  SECTION("while idle") { daemon.process({"limit the memory"}); }
   SECTION("while a callback waits in checkpoint()") {
     daemon.records({"limit the memory", "checkpoint"});
     daemon.expect_checkpoint("2");
     expected = "checkpoint failed: the daemon is gone";
   }
   SECTION("while another thread waits in checkpoint()") {
-    daemon.records({"limit the memory", "checkpoint between callbacks"});
-    daemon.expect_status("processRecords");
+    daemon.process({"limit the memory", "checkpoint between callbacks"});
     daemon.await_stderr("thread waits");
     expected = "thread: the daemon is gone";
   }

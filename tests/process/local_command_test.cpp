@@ -10,10 +10,6 @@ using namespace kclxx::test;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// A sandbox with programs that do as if: npm and mvn bring one file, node shows its arguments.
 class local_box : public sandbox {
  public:
@@ -83,12 +79,8 @@ TEST_CASE("the program in the cache is the one in the source", "[local][fetch]")
        std::filesystem::directory_iterator(KCLXX_SOURCE_DIR "/src/tool/local/program")) {
     if (entry.path().extension() != ".js") continue;
     ++files;
-    const auto text = [](const std::filesystem::path& path) {
-      std::ifstream in(path, std::ios::binary);
-      return std::string(std::istreambuf_iterator<char>(in), {});
-    };
     CAPTURE(entry.path().string());
-    CHECK(text(program / entry.path().filename()) == text(entry.path()));
+    CHECK(read_file(program / entry.path().filename()) == read_file(entry.path()));
   }
   CHECK(files > 10);
 }

@@ -7,6 +7,7 @@ usage: monitoring_test.py CHILD    a child that accepts any batch
 
 import base64
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -22,19 +23,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from harness.waiting import wait_for  # noqa: E402
+
 CHILD = None
 MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docs" / "monitoring"
 PATIENCE = 60  # seconds
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.1)
-    raise AssertionError(f"not within {PATIENCE} s: {what}")
+until = functools.partial(wait_for, seconds=PATIENCE)
 
 
 def free_port():

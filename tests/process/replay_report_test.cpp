@@ -7,6 +7,7 @@
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
 #include "support/markup.hpp"
+#include "support/text.hpp"
 #include "tool/atomic_file.hpp"
 
 using namespace kclxx::test;
@@ -21,8 +22,7 @@ TEST_CASE("the report is one well-formed page that needs nothing from anywhere",
       tool.file("both.jsonl", with_both_sides({"", "ThrottlingException", ""}));
   const auto all = tool.run({"--report", page_file, fine, both}, {"checkpoint", "2:print"});
   CHECK(all.status == 1);
-  std::ifstream in(page_file);
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string page = read_file(page_file);
   CHECK(unbalanced(page) == "");
   for (const char* outside : {"http:", "https:", "src=", "href=", "url(", "@import", "<script"}) {
     CAPTURE(outside);
@@ -41,8 +41,7 @@ TEST_CASE("a report of nothing is a page, too", "[replay][report]") {
   replayed tool;
   const std::string page_file = tool.file("report.html", "");
   CHECK(tool.run({"--report", page_file, tool.file("<&>.jsonl", "oops\n")}, {}).status == 4);
-  std::ifstream in(page_file);
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string page = read_file(page_file);
   CHECK(unbalanced(page) == "");
   CHECK_THAT(page, Contains("&lt;&amp;&gt;.jsonl"));
 }
@@ -81,8 +80,7 @@ TEST_CASE("two results of the same name are both written, and the last one stays
   second.commit();
   const auto directory = std::filesystem::path(name).parent_path();
   CHECK(std::distance(std::filesystem::directory_iterator(directory), {}) == 1);
-  std::ifstream in(name);
-  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "<!DOCTYPE html>second");
+  CHECK(read_file(name) == "<!DOCTYPE html>second");
 }
 
 TEST_CASE("a result is not written through a symbolic link that somebody prepared", "[tool]") {
@@ -95,6 +93,5 @@ TEST_CASE("a result is not written through a symbolic link that somebody prepare
   result.stream() << "<!DOCTYPE html>";
   result.commit();
   CHECK_FALSE(std::filesystem::is_symlink(name));
-  std::ifstream in(precious);
-  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "keep me");
+  CHECK(read_file(precious) == "keep me");
 }

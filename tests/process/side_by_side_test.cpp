@@ -11,8 +11,10 @@
 #include "child.hpp"
 #include "measure.hpp"
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 using bench::job;
+using kclxx::test::contains;
 using nlohmann::json;
 
 namespace {
@@ -52,10 +54,6 @@ std::string failure(const std::vector<std::string>& command, const job& what = s
   } catch (const std::runtime_error& error) {
     return error.what();
   }
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/text.hpp"  // IWYU pragma: export
 #include "tool/daemon/diagnostics.hpp"
 
 namespace kclxx::test {
@@ -57,10 +58,6 @@ inline std::vector<diagnostic> without(const std::string& beginning,
   auto all = parse_properties(sound.at(which));
   std::erase_if(all, [&](const property& property) { return property.key.starts_with(beginning); });
   return check(all, which, {look});
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace kclxx::test

@@ -45,6 +45,11 @@ class scripted_daemon {
   void initialize(std::string_view sequence_number = "TRIM_HORIZON");
   /// One record per text, with sequence numbers counted up from `first`.
   void records(const std::vector<std::string>& texts, std::uint64_t first = 1);
+  /// The same, to a callback that returns and needs no checkpoint before.
+  void process(const std::vector<std::string>& texts, std::uint64_t first = 1) {
+    records(texts, first);
+    expect_status("processRecords");
+  }
   void lease_lost() { send(R"({"action":"leaseLost"})"); }
   void shard_ended() { send(R"({"action":"shardEnded"})"); }
   void shutdown_requested() { send(R"({"action":"shutdownRequested"})"); }
@@ -67,6 +72,11 @@ class scripted_daemon {
   void signal_group(int signal) const;
   /// The child's exit status, or 1000 + the number of the signal that ended it.
   int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  /// Closes the input. Returns the exit status.
+  int end() {
+    close_input();
+    return wait_exit();
+  }
   /// What the child has written to stderr so far; waits until it has `text`.
   std::string await_stderr(std::string_view text);
   [[nodiscard]] std::string stderr_so_far();

@@ -5,12 +5,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include "support/forked.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"  // IWYU pragma: export
 
 namespace kclxx::test {
 
@@ -18,18 +19,7 @@ namespace kclxx::test {
 /// besides the system's.
 class sandbox {
  public:
-  sandbox() {
-    std::string name = (std::filesystem::temp_directory_path() / "kclxx-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = name;
-    std::filesystem::create_directory(path_ / "bin");
-  }
-  ~sandbox() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  sandbox(const sandbox&) = delete;
-  sandbox& operator=(const sandbox&) = delete;
+  sandbox() { std::filesystem::create_directory(path_ / "bin"); }
 
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const {
     return path_ / name;
@@ -44,10 +34,7 @@ class sandbox {
     write(name, "#!/bin/sh\n" + text);
     std::filesystem::permissions(path_ / name, std::filesystem::perms(0755));
   }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream in(path_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  [[nodiscard]] std::string read(const std::string& name) const { return read_file(path_ / name); }
   /// The names in a directory, hidden ones too.
   [[nodiscard]] std::vector<std::string> list(const std::string& name) const {
     std::vector<std::string> names;
@@ -87,7 +74,8 @@ class sandbox {
   }
 
  private:
-  std::filesystem::path path_;
+  temporary_folder folder_;
+  const std::filesystem::path& path_ = folder_.path();
 };
 
 }  // namespace kclxx::test

@@ -19,6 +19,7 @@
 #include "observability/log_format.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::observability {
 
@@ -28,11 +29,6 @@ using test::temporary_folder;
 
 const log_entry warning{log_level::warning, "shardId-3", "it \"failed\"",
                         sequence_position("101", 2)};
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// Restores what a test has set.
 class variable {
@@ -112,10 +108,10 @@ TEST_CASE("a log file is appended to, with dates, and found again after a rotati
   write({log_level::info, "shardId-3", "below the level"});
   std::filesystem::rename(file, folder.path() / "kclxx.log.1");
   write({log_level::error, "shardId-3", "after the rotation"});
-  const std::string first = content(folder.path() / "kclxx.log.1");
+  const std::string first = test::read_file(folder.path() / "kclxx.log.1");
   CHECK(first.substr(first.find(' ')) == " kclxx shardId-3 warning: it \"failed\"\n");
   CHECK(first.substr(0, 2) == "20");
-  const std::string second = content(file);
+  const std::string second = test::read_file(file);
   CHECK(second.substr(second.find(' ')) == " kclxx shardId-3 error: after the rotation\n");
 }
 
@@ -127,7 +123,7 @@ TEST_CASE("the environment takes precedence over the options of the log", "[obse
   const log_writer write({.level = log_level::info, .form = log_form::text});
   write(warning);
   write({log_level::error, "shardId-3", "written"});
-  CHECK(nlohmann::json::parse(content(file))["message"] == "written");
+  CHECK(nlohmann::json::parse(test::read_file(file))["message"] == "written");
 }
 
 TEST_CASE("journald receives a datagram with fields", "[observability][log]") {

@@ -9,6 +9,7 @@
 #include <kclxx/metrics_recorder.hpp>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::observability {
 
@@ -36,8 +37,7 @@ std::string table() {
 }  // namespace
 
 TEST_CASE("docs/metrics.md has the table of the families", "[observability][metrics]") {
-  std::ifstream file(path);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = test::read_file(path);
   const std::size_t mark = page.find("<!-- families:");
   REQUIRE(mark != std::string::npos);
   const std::size_t begin = page.find('\n', mark) + 1;
@@ -51,8 +51,7 @@ TEST_CASE("docs/metrics.md has the table of the families", "[observability][metr
 }
 
 TEST_CASE("docs/metrics.md explains the switches that there are", "[observability][metrics]") {
-  std::ifstream file(path);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = test::read_file(path);
   for (const char* name : {"KCLXX_METRICS_DIR", "KCLXX_SUMMARY_SECONDS", "KCLXX_CLOUDWATCH_SECONDS",
                            "KCLXX_LOG", "KCLXX_LOG_FILE"}) {
     CAPTURE(name);

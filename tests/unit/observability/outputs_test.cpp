@@ -24,7 +24,9 @@
 #include "observability/observation.hpp"
 #include "observability/observer_queue.hpp"
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::observability {
 
@@ -42,24 +44,10 @@ event_source source() {
           clock::now(), std::chrono::system_clock::now()};
 }
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   return names;
-}
-
-/// Waits until the other thread has brought something about.
-template <class Condition>
-bool comes_true(Condition condition) {
-  for (const auto end = in_time(); clock::now() < end; std::this_thread::sleep_for(2ms)) {
-    if (condition()) return true;
-  }
-  return false;
 }
 
 class counting final : public observer {
@@ -142,7 +130,7 @@ TEST_CASE("an event is delivered without another one that follows", "[observabil
   const auto seen = std::make_shared<counting>();
   observer_queue queue({seen}, no_throw);
   queue.push(source(), lease_gained{});
-  CHECK(comes_true([&] { return seen->events == 1; }));
+  CHECK(test::eventually([&] { return seen->events == 1; }));
 }
 
 TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits",
@@ -200,7 +188,7 @@ TEST_CASE("a file is replaced as a whole, and readable for all", "[observability
   CHECK_FALSE(file.write("one\n"));
   CHECK_FALSE(file.write("two\n"));
   ::umask(before);
-  CHECK(content(path) == "two\n");
+  CHECK(test::read_file(path) == "two\n");
   CHECK(names_in(folder.path()) == std::vector<std::string>{"kclxx.a.b.prom"});
   CHECK((fs::status(path).permissions() & fs::perms::others_read) != fs::perms::none);
   file.remove();
@@ -216,7 +204,7 @@ TEST_CASE("the file of the process that has the shard now is not removed",
   CHECK_FALSE(former.write("former\n"));
   CHECK_FALSE(present.write("present\n"));
   former.remove();
-  CHECK(content(path) == "present\n");
+  CHECK(test::read_file(path) == "present\n");
 }
 
 TEST_CASE("a file that cannot be written is an error, and leaves nothing",
@@ -237,10 +225,10 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
   kept_log log;
   metrics_outputs outputs({.directory = folder.path().string()}, log.writer());
   outputs.record(source(), lease_gained{});
-  CHECK(comes_true([&] { return fs::exists(path); }));
-  CHECK(content(path).find("kclxx_records_total{") != std::string::npos);
+  CHECK(test::eventually([&] { return fs::exists(path); }));
+  CHECK(test::read_file(path).find("kclxx_records_total{") != std::string::npos);
   outputs.record(source(), lease_ended{lease_ended::reason::lost});
-  CHECK(comes_true([&] { return !fs::exists(path); }));
+  CHECK(test::eventually([&] { return !fs::exists(path); }));
   outputs.record(source(), session_ended{exit_status::ok});
   CHECK(outputs.finish(in_time()));
   CHECK(names_in(folder.path()).empty());
@@ -258,7 +246,7 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
     outputs.record(source(), batch_delivered{.records = 4711});
     outputs.record(source(), session_ended{status});
     CHECK(outputs.finish(in_time()));
-    const bool is_kept = content(path).find("} 4711\n") != std::string::npos;
+    const bool is_kept = test::read_file(path).find("} 4711\n") != std::string::npos;
     CHECK(is_kept == (status != exit_status::ok));
   }
 }
@@ -271,7 +259,8 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
                           log.writer());
   outputs.record(source(), lease_gained{});
   outputs.record(source(), batch_delivered{.records = 4711});
-  CHECK(comes_true([&] { return content(path).find("} 4711\n") != std::string::npos; }));
+  CHECK(test::eventually(
+      [&] { return test::read_file(path).find("} 4711\n") != std::string::npos; }));
 }
 
 TEST_CASE("with the longest interval the text file is written at the beginning and the end",
@@ -284,12 +273,12 @@ TEST_CASE("with the longest interval the text file is written at the beginning a
                            .remove_at_end = false},
                           log.writer());
   outputs.record(source(), lease_gained{});
-  CHECK(comes_true([&] { return fs::exists(path); }));
+  CHECK(test::eventually([&] { return fs::exists(path); }));
   outputs.record(source(), batch_delivered{.records = 4711});
   std::this_thread::sleep_for(20ms);  // a fault would write it within 1 ms
-  CHECK(content(path).find("} 4711\n") == std::string::npos);
+  CHECK(test::read_file(path).find("} 4711\n") == std::string::npos);
   CHECK(outputs.finish(in_time()));
-  CHECK(content(path).find("} 4711\n") != std::string::npos);
+  CHECK(test::read_file(path).find("} 4711\n") != std::string::npos);
 }
 
 TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {
@@ -299,7 +288,7 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
     metrics_outputs outputs(
         {.directory = (folder.path() / "missing").string(), .write_interval = 1ms}, log.writer());
     outputs.record(source(), lease_gained{});
-    CHECK(comes_true([&] { return !log.lines().empty(); }));
+    CHECK(test::eventually([&] { return !log.lines().empty(); }));
     std::this_thread::sleep_for(20ms);  // several writes
     CHECK(outputs.finish(in_time()));
   }
@@ -314,7 +303,7 @@ TEST_CASE("the summary comes at its interval and at the end", "[observability][o
   metrics_outputs outputs({.summary_interval = 20ms}, log.writer());
   outputs.record(source(), lease_gained{});
   outputs.record(source(), batch_delivered{.records = 3});
-  CHECK(comes_true([&] { return !log.lines().empty(); }));
+  CHECK(test::eventually([&] { return !log.lines().empty(); }));
   outputs.record(source(), batch_delivered{.records = 4});
   CHECK(outputs.finish(in_time()));
   std::size_t records = 0;
@@ -358,7 +347,7 @@ TEST_CASE("nothing is written to the descriptor after an end that a file system 
     metrics_outputs outputs({.directory = folder.path().string(), .cloudwatch_interval = 1h},
                             log.writer(), ends[1]);
     outputs.record(source(), lease_gained{});
-    CHECK(comes_true([&] { return fs::exists(file); }));
+    CHECK(test::eventually([&] { return fs::exists(file); }));
     // Nobody opens its other end.
     REQUIRE(::mkfifo(temporary.c_str(), 0600) == 0);
     CHECK_FALSE(outputs.finish(clock::now() + 50ms));

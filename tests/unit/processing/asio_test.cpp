@@ -36,13 +36,7 @@ namespace {
 namespace asio = boost::asio;
 using kclxx::record;
 using kclxx::shard_context;
-using kclxx::test::answer_until;
-using kclxx::test::holds_within;
-using kclxx::test::keyed_records;
-using kclxx::test::number_of;
-using kclxx::test::processed_records;
-using kclxx::test::prompt;
-using kclxx::test::served_shard;
+using namespace kclxx::test;
 using namespace std::chrono_literals;
 
 asio::awaitable<void> sleep(std::chrono::milliseconds time) {
@@ -113,7 +107,7 @@ TEST_CASE("a plain function can be the coroutine", "[processing][asio]") {
   shard.initialize("shard-1");
   shard.send(keyed_records(20, 1, 3));
   shard.expect_status("processRecords");
-  CHECK(holds_within(20s, [] { return function_calls == 20; }));
+  CHECK(eventually([] { return function_calls == 20; }));
 }
 
 TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
@@ -197,10 +191,10 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
     shard.initialize("shard-1");
     shard.send(keyed_records(100, 1, 100));
     shard.expect_status("processRecords");
-    REQUIRE(holds_within(20s, [&] { return running == 64; }));
+    REQUIRE(eventually([&] { return running == 64; }));
     shard.send(R"({"action":"leaseLost"})");
     shard.expect_status("leaseLost");
-    CHECK(holds_within(20s, [&] { return cancelled == 64; }));
+    CHECK(eventually([&] { return cancelled == 64; }));
     shard.close();
     CHECK(shard.status() == kclxx::exit_status::ok);
     CHECK(shard.logged().empty());

@@ -206,13 +206,7 @@ TEST_CASE("the first, the last and the only record of a batch can fail, for each
       tells ? batches(std::ref(telling), parking(lot)) : batches(std::ref(silent), parking(lot)),
       prompt());
   with.initialize();
-  if (is_aggregate) {
-    with.deliver_aggregate(payloads);
-    CHECK(with.persisted() == sequence_position("1", payloads.size() - 1));
-  } else {
-    with.deliver(payloads);
-    CHECK(with.persisted() == sequence_position(std::to_string(payloads.size())));
-  }
+  CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
   INFO(with);
   strings good;
   strings bad;

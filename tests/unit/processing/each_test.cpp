@@ -254,13 +254,7 @@ TEST_CASE("the first, the last and the only record of a batch can fail, and thos
   testing::daemon with(
       each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
   with.initialize();
-  if (is_aggregate) {
-    with.deliver_aggregate(payloads);
-    CHECK(with.persisted() == sequence_position("1", payloads.size() - 1));
-  } else {
-    with.deliver(payloads);
-    CHECK(with.persisted() == sequence_position(std::to_string(payloads.size())));
-  }
+  CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
   INFO(with);
   for (const auto& payload : payloads) {
     CHECK(handler.calls[payload] == (payload.starts_with("bad") ? 2 : 1));

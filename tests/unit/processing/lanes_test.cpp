@@ -31,14 +31,7 @@ namespace {
 using kclxx::completion;
 using kclxx::record;
 using kclxx::shard_context;
-using kclxx::test::answer_until;
-using kclxx::test::holds_within;
-using kclxx::test::keyed_records;
-using kclxx::test::logged;
-using kclxx::test::number_of;
-using kclxx::test::processed_records;
-using kclxx::test::prompt;
-using kclxx::test::served_shard;
+using namespace kclxx::test;
 using namespace std::chrono_literals;
 
 #if defined(__has_feature)
@@ -58,6 +51,14 @@ void wait_for_stop(const shard_context& context) {
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
   never.wait(lock, context.stop_token(), [] { return false; });
+}
+
+/// Returns when each of 64 lanes has a record.
+void fill_lanes(served_shard& shard, const std::atomic<int>& running) {
+  shard.initialize("shard-1");
+  shard.send(keyed_records(200, 1, 200));
+  shard.expect_status("processRecords");
+  REQUIRE(eventually([&] { return running == 64; }));
 }
 
 }  // namespace
@@ -189,10 +190,7 @@ TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the proc
                          },
                          {}, {.lanes = 64}),
                      prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(200, 1, 200));
-  shard.expect_status("processRecords");
-  REQUIRE(holds_within(20s, [&] { return running == 64; }));
+  fill_lanes(shard, running);
   CHECK(stopped == 0);
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
@@ -217,13 +215,10 @@ TEST_CASE("a handler that is fenced on an idle shard stops the others, without a
                          },
                          {}, {.lanes = 64}),
                      prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(200, 1, 200));
-  shard.expect_status("processRecords");
-  REQUIRE(holds_within(20s, [&] { return running == 64; }));
+  fill_lanes(shard, running);
   CHECK(stopped == 0);
   fence.set_value();
-  CHECK(holds_within(20s, [&] { return stopped == 63; }));
+  CHECK(eventually([&] { return stopped == 63; }));
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   CHECK(logged(shard, "another processor"));
@@ -245,8 +240,8 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(200, 1, 200));
-  REQUIRE(holds_within(20s, [&] { return running == 50; }));  // the others have failed
-  shard.close();                                              // the daemon dies
+  REQUIRE(eventually([&] { return running == 50; }));  // the others have failed
+  shard.close();                                       // the daemon dies
   CHECK(shard.status() == kclxx::exit_status::daemon_gone);
   CHECK(running == 0);
 }
@@ -254,14 +249,17 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
 TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints what is complete",
           "[processing][lanes]") {
   std::atomic<int> ended = 0;
-  served_shard shard(kclxx::parallel(
-                         [&](const record& one) {
-                           if (number_of(one) == 4) throw std::runtime_error("the table is gone");
-                           if (number_of(one) < 4) std::this_thread::sleep_for(100ms);
-                           ++ended;
-                         },
-                         {.attempts = 1}, {.lanes = 4, .window_records = 4}),
-                     prompt());
+  std::optional<served_shard> session;
+  session.emplace(kclxx::parallel(
+                      [&](const record& one) {
+                        if (number_of(one) == 4) throw std::runtime_error("the table is gone");
+                        if (!eventually([&] { return logged(*session, "failed after 1 attempt"); }))
+                          return;
+                        ++ended;
+                      },
+                      {.attempts = 1}, {.lanes = 4, .window_records = 4}),
+                  prompt());
+  served_shard& shard = *session;
   shard.initialize("shard-1");
   shard.send(keyed_records(10, 1, 10));
   // The watermark is checkpointed while the handlers end, and last when all have.
@@ -299,18 +297,18 @@ TEST_CASE("the report of a stuck handler shows where its thread stands, and does
   shard.initialize("shard-1");
   shard.send(keyed_records(1, 1, 1));
   shard.expect_status("processRecords");
-  REQUIRE(holds_within(20s, [&] { return logged(shard, "handler is stuck"); }));
+  REQUIRE(eventually([&] { return logged(shard, "handler is stuck"); }));
   CHECK(logged(shard, "record 1/0 (partition key 'key-0', attempt 1)"));
   INFO(shard.logged().at(0).text);
   // ThreadSanitizer holds the signal back until the system call returns. On a busy machine the
   // thread may not answer in time, and a later report has it.
   if (!is_thread_sanitized) {
-    CHECK(holds_within(20s, [&] { return logged(shard, "handler_that_waits_for_ever"); }));
+    CHECK(eventually([&] { return logged(shard, "handler_that_waits_for_ever"); }));
   }
-  REQUIRE(holds_within(20s, [&] { return shard.logged().size() >= 3; }));  // 30, 60, 120 ms
+  REQUIRE(eventually([&] { return shard.logged().size() >= 3; }));  // 30, 60, 120 ms
   CHECK_FALSE(has_returned);
   REQUIRE(::write(ends[1], "x", 1) == 1);
-  CHECK(holds_within(20s, [&] { return has_returned.load(); }));
+  CHECK(eventually([&] { return has_returned.load(); }));
   CHECK_FALSE(was_interrupted);
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
@@ -345,7 +343,7 @@ TEST_CASE("when_stuck::leave ends a session whose handler does not return, as st
   std::array<int, 2> others{};
   REQUIRE(::pipe(others.data()) == 0);
   is_free = true;
-  CHECK(holds_within(20s, [&] { return session.expired(); }));
+  CHECK(eventually([&] { return session.expired(); }));
   CHECK(running == 0);
   ::close(others[0]);
   ::close(others[1]);

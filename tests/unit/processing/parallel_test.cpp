@@ -28,9 +28,7 @@ using kclxx::order;
 using kclxx::record;
 using kclxx::sequence_position;
 using kclxx::shard_context;
-using kclxx::test::logged;
-using kclxx::test::prompt;
-using kclxx::test::strings;
+using namespace kclxx::test;
 using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
 using positions = std::vector<sequence_position>;
@@ -200,14 +198,9 @@ TEST_CASE(
       is_async ? kclxx::parallel(async_handler, policy) : kclxx::parallel(handler, policy),
       prompt());
   daemon.initialize();
-  if (is_aggregate) {
-    daemon.deliver_aggregate(payloads);
-  } else {
-    daemon.deliver(payloads);
-  }
+  const sequence_position last = kclxx::test::deliver(daemon, payloads, is_aggregate);
   daemon.advance(1s).deliver({});  // the next callback checkpoints the watermark
-  CHECK(daemon.persisted() == (is_aggregate ? sequence_position("1", payloads.size() - 1)
-                                            : sequence_position(std::to_string(payloads.size()))));
+  CHECK(daemon.persisted() == last);
   strings bad;
   for (const auto& payload : payloads) {
     if (payload.starts_with("bad")) bad.push_back(payload);

@@ -21,6 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 #include "unit/processing/failing_disk.hpp"
 #include "unit/processing/processing_support.hpp"
 
@@ -31,30 +33,8 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-class temporary_directory {
- public:
-  temporary_directory() {
-    std::string text = (std::filesystem::temp_directory_path() / "kclxx-parking-XXXXXX").string();
-    path_ = ::mkdtemp(text.data());
-  }
-  temporary_directory(const temporary_directory&) = delete;
-  temporary_directory& operator=(const temporary_directory&) = delete;
-  ~temporary_directory() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 std::vector<json> lines_of(const std::filesystem::path& file) {
-  std::istringstream text(content_of(file));
+  std::istringstream text(read_file(file));
   std::vector<json> all;
   for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
   return all;
@@ -75,7 +55,7 @@ void fail(const record& one) {
 }  // namespace
 
 TEST_CASE("a parked line has the record and why it failed", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   int calls = 0;
   testing::daemon with(each(
                            [&](const record&) {
@@ -116,7 +96,7 @@ TEST_CASE("a parked line has the record and why it failed", "[processing][parkin
 }
 
 TEST_CASE("a parked file is readable by its owner only", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const auto shard = shard_named("s");
   park(lot, shard);
@@ -133,13 +113,13 @@ TEST_CASE("each shard has a file, whose name has nothing but letters, digits and
 }
 
 TEST_CASE("a line that a crash cut off is ended before the next one", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const auto shard = shard_named("s");
   std::ofstream(lot.file_of(shard)) << R"({"shard":"s","seque)";
   park(lot, shard);
   park(lot, shard);
-  std::istringstream text(content_of(lot.file_of(shard)));
+  std::istringstream text(read_file(lot.file_of(shard)));
   std::string line;
   std::getline(text, line);
   CHECK(line == R"({"shard":"s","seque)");
@@ -151,7 +131,7 @@ TEST_CASE("a line that a crash cut off is ended before the next one", "[processi
 }
 
 TEST_CASE("threads and lots that park into one file write whole lines", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   const auto shard = shard_named("s");
   parking_file first(directory.path());
   parking_file second(directory.path());
@@ -169,7 +149,7 @@ TEST_CASE("threads and lots that park into one file write whole lines", "[proces
 }
 
 TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   ::setenv("KCLXX_PARKING_DIR", directory.path().c_str(), 1);
   testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
   with.initialize("s").deliver({"a", "bad"});
@@ -179,7 +159,7 @@ TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing
 
 TEST_CASE("without a lot and without the variable, records are parked in the working directory",
           "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(directory.path());
   testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
@@ -199,7 +179,7 @@ TEST_CASE("a parking directory that is not there ends the session at the start",
 
 TEST_CASE("a parking directory that is removed is an error of the record, until it is there again",
           "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   const auto folder = directory.path() / "lot";
   std::filesystem::create_directory(folder);
   parking_file lot(folder);
@@ -215,7 +195,7 @@ TEST_CASE("a parking directory that is removed is an error of the record, until 
 
 TEST_CASE("on a full disk a record is not complete; once there is space, it is parked",
           "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   const auto lot = std::make_shared<parking_file>(directory.path());
   const auto file = lot->file_of(shard_named("s"));
   std::filesystem::create_symlink("/dev/full", file);
@@ -242,11 +222,11 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
 }
 
 TEST_CASE("a line that did not fit on the disk is taken back", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const auto shard = shard_named("s");
   park(lot, shard);
-  const std::string before = content_of(lot.file_of(shard));
+  const std::string before = read_file(lot.file_of(shard));
 
   struct limit {
     explicit limit(rlim_t bytes) {
@@ -274,23 +254,23 @@ TEST_CASE("a line that did not fit on the disk is taken back", "[processing][par
     }
   }
   CHECK(error == "cannot write to " + lot.file_of(shard).string() + ": File too large");
-  CHECK(content_of(lot.file_of(shard)) == before);
+  CHECK(read_file(lot.file_of(shard)) == before);
   park(lot, shard);
   CHECK(lines_of(lot.file_of(shard)).size() == 2);
 }
 
 TEST_CASE("a record that the disk may have lost is not parked", "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const auto shard = shard_named("s");
   park(lot, shard);
-  const std::string before = content_of(lot.file_of(shard));
+  const std::string before = read_file(lot.file_of(shard));
   for (const char* const function : {"flock", "fdatasync", "fsync"}) {
     INFO(function);
     const failing_disk disk(function, EIO);
     CHECK_THROWS_AS(park(lot, shard), std::system_error);
     CHECK(failing_disk::has_failed());
-    CHECK(content_of(lot.file_of(shard)) == before);
+    CHECK(read_file(lot.file_of(shard)) == before);
   }
   park(lot, shard);
   CHECK(lines_of(lot.file_of(shard)).size() == 2);
@@ -298,7 +278,7 @@ TEST_CASE("a record that the disk may have lost is not parked", "[processing][pa
 
 TEST_CASE("a signal while the file is locked by another process is no failure",
           "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const failing_disk disk("flock", EINTR);
   park(lot, shard_named("s"));
@@ -308,7 +288,7 @@ TEST_CASE("a signal while the file is locked by another process is no failure",
 
 TEST_CASE("a file that cannot be written to is refused before the first record",
           "[processing][parking]") {
-  const temporary_directory directory;
+  const temporary_folder directory;
   parking_file lot(directory.path());
   const auto shard = shard_named("s");
   park(lot, shard);

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <kclxx/record.hpp>
 
+#include "support/eventually.hpp"  // IWYU pragma: export
 #include "unit/runtime/served_shard.hpp"
 
 namespace kclxx::test {
@@ -84,16 +84,6 @@ inline bool logged(const served_shard& shard, const std::string& text) {
   const auto all = shard.logged();
   return std::any_of(all.begin(), all.end(),
                      [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
-}
-
-template <class Condition>
-bool holds_within(std::chrono::milliseconds limit, Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
 }
 
 }  // namespace kclxx::test

@@ -10,9 +10,11 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 namespace {
 
+using kclxx::test::contains;
 using kclxx::testing::daemon;
 
 kclxx::run_options watched_by(std::shared_ptr<kclxx::observer> observer) {
@@ -29,10 +31,6 @@ daemon one_shard(const kclxx::run_options& options) {
 
 std::string text_of(const prometheus::Registry& registry) {
   return prometheus::TextSerializer().Serialize(registry.Collect());
-}
-
-bool has(const std::string& text, const std::string& line) {
-  return text.find(line) != std::string::npos;
 }
 
 TEST_CASE("the registry has the documented families, with the same help and type", "[prometheus]") {
@@ -69,16 +67,16 @@ TEST_CASE("several shards are in one registry, each until its lease ends", "[pro
   };
   std::string text = text_of(*registry);
   CAPTURE(text);
-  CHECK(has(text, "kclxx_records_total{" + labels("shardId-1") + "} 2\n"));
-  CHECK(has(text, "kclxx_record_bytes_total{" + labels("shardId-2") + "} 3\n"));
-  CHECK(has(text, "kclxx_process_duration_seconds_count{" + labels("shardId-1") + "} 1\n"));
-  CHECK(has(text, R"(error="ThrottlingException",shard="shardId-2",stream="orders"} 1)"));
+  CHECK(contains(text, "kclxx_records_total{" + labels("shardId-1") + "} 2\n"));
+  CHECK(contains(text, "kclxx_record_bytes_total{" + labels("shardId-2") + "} 3\n"));
+  CHECK(contains(text, "kclxx_process_duration_seconds_count{" + labels("shardId-1") + "} 1\n"));
+  CHECK(contains(text, R"(error="ThrottlingException",shard="shardId-2",stream="orders"} 1)"));
   first.lose_lease();
   text = text_of(*registry);
-  CHECK_FALSE(has(text, "shardId-1"));
-  CHECK(has(text, "shardId-2"));
+  CHECK_FALSE(contains(text, "shardId-1"));
+  CHECK(contains(text, "shardId-2"));
   second.end_input();
-  CHECK_FALSE(has(text_of(*registry), "shardId-2"));
+  CHECK_FALSE(contains(text_of(*registry), "shardId-2"));
 }
 
 TEST_CASE("a shard that two sessions have for a moment keeps its series", "[prometheus]") {
@@ -90,7 +88,8 @@ TEST_CASE("a shard that two sessions have for a moment keeps its series", "[prom
   present.initialize("shardId-1");
   former.lose_lease();
   present.deliver({"b"});
-  CHECK(has(text_of(*registry), R"(kclxx_records_total{application="billing",shard="shardId-1")"));
+  CHECK(contains(text_of(*registry),
+                 R"(kclxx_records_total{application="billing",shard="shardId-1")"));
 }
 
 }  // namespace

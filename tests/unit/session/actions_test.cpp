@@ -6,9 +6,7 @@
 using kclxx::errc;
 using kclxx::run_options;
 using kclxx::sequence_position;
-using kclxx::test::at;
-using kclxx::test::mentions;
-using kclxx::test::session_dialogue;
+using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
 namespace {

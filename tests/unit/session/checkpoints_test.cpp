@@ -15,10 +15,7 @@
 using kclxx::errc;
 using kclxx::sequence_position;
 using kclxx::session::timer;
-using kclxx::test::at;
-using kclxx::test::manual;
-using kclxx::test::mentions;
-using kclxx::test::session_dialogue;
+using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
 namespace {

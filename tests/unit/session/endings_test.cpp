@@ -4,10 +4,7 @@
 #include "support/session_dialogue.hpp"
 
 using kclxx::session::timer;
-using kclxx::test::at;
-using kclxx::test::manual;
-using kclxx::test::mentions;
-using kclxx::test::session_dialogue;
+using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
 TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",

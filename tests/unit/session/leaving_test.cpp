@@ -4,10 +4,7 @@
 #include "support/session_dialogue.hpp"
 
 using kclxx::session::timer;
-using kclxx::test::at;
-using kclxx::test::manual;
-using kclxx::test::mentions;
-using kclxx::test::session_dialogue;
+using namespace kclxx::test;
 using lines = session_dialogue::lines;
 using namespace std::chrono_literals;
 

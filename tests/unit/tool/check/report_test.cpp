@@ -11,6 +11,7 @@
 
 #include "support/catch.hpp"
 #include "support/markup.hpp"
+#include "support/text.hpp"
 #include "tool/check/badge.hpp"
 #include "tool/check/report_page.hpp"
 
@@ -30,8 +31,7 @@ std::string tap(const result& came) {
 
 /// How many rules of docs/protocol.md are named in "P2, P31"; each must be stated there.
 int numbers_cited(std::string_view cites) {
-  std::ifstream in(KCLXX_SOURCE_DIR "/docs/protocol.md");
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string page = kclxx::test::read_file(KCLXX_SOURCE_DIR "/docs/protocol.md");
   std::istringstream words{std::string(cites)};
   int count = 0;
   for (std::string word; words >> word; ++count) {
@@ -189,9 +189,7 @@ TEST_CASE("every rule has a name of its own, what is expected, why, and the rule
 TEST_CASE("the pages that give the number of rules give the right one", "[check]") {
   const std::string count = std::to_string(all_rules().size());
   const auto has = [](const std::string& page, const std::string& text) {
-    std::ifstream in(std::string(KCLXX_SOURCE_DIR "/") + page);
-    const std::string all{std::istreambuf_iterator<char>(in), {}};
-    return all.find(text) != std::string::npos;
+    return kclxx::test::contains(kclxx::test::read_file(KCLXX_SOURCE_DIR "/" + page), text);
   };
   CHECK(has("README.md", " " + count + " rules"));
   CHECK(has("docs/check.md", " " + count + " rules"));

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 #include "tool/check/rule.hpp"
 
 using namespace kclxx::check;
+using kclxx::test::contains;
 using lines = std::vector<std::string>;
 
 namespace {
@@ -51,10 +53,6 @@ class fake_child : public child {
   std::deque<std::string> said_;
   bool is_closed_ = false;
 };
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string action_of(const std::string& line) {
   const std::string key = R"("action":")";
@@ -105,7 +103,7 @@ TEST_CASE("a rule is skipped when the child fails before the step that it judges
   CHECK(run_rule("initialize", mute).is == verdict::failed);
   const result came = run_rule("lease-lost", mute);
   CHECK(came.is == verdict::skipped);
-  CHECK(has(came.seen, "no status for initialize"));
+  CHECK(contains(came.seen, "no status for initialize"));
   CHECK(run_rule("shard-end", [](const std::string& line) {
           return action_of(line) == "shardEnded" ? lines{} : obliging(line);
         }).is == verdict::skipped);
@@ -115,12 +113,13 @@ TEST_CASE("a wrong status and a line that the daemon skips are reported", "[chec
   CHECK(run_rule("lease-lost", [](const std::string& line) {
           return action_of(line) == "leaseLost" ? lines{status("shutdown")} : obliging(line);
         }).seen == "leaseLost: the status is for \"shutdown\" instead of leaseLost");
-  CHECK(has(run_rule("initialize",
-                     [](const std::string&) {
-                       return lines{R"({"action":"status","responseFor":"initialize","took":1})"};
-                     })
-                .seen,
-            "(the daemon knows no field 'took' in status)"));
+  CHECK(contains(run_rule("initialize",
+                          [](const std::string&) {
+                            return lines{
+                                R"({"action":"status","responseFor":"initialize","took":1})"};
+                          })
+                     .seen,
+                 "(the daemon knows no field 'took' in status)"));
 }
 
 TEST_CASE("each child has a shard of its own, in each run another one", "[check]") {
@@ -177,7 +176,7 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
                : says_in("shutdownRequested", null_checkpoint)(line);
   });
   CHECK(came.is == verdict::failed);
-  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+  CHECK(contains(came.seen, "failed with ThrottlingException and did not come again"));
   CHECK(run_rule("shard-end-lease-gone", [&](const std::string& line) {
           return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
                  : action_of(line) == "checkpoint"   ? lines{}
@@ -221,7 +220,7 @@ TEST_CASE("success at the shard's end after a failed checkpoint is a violation",
   CHECK(run_rule("shard-end", obliging).is == verdict::passed);
   const result came = run_rule("shard-end-failed", obliging);
   CHECK(came.is == verdict::failed);
-  CHECK(has(came.seen, "which failed with InvalidStateException"));
+  CHECK(contains(came.seen, "which failed with InvalidStateException"));
   CHECK(run_rule("shard-end-throttled", obliging).is == verdict::failed);
 }
 
@@ -240,14 +239,14 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   CHECK(run_rule("throttled-checkpoint", once("103")).is == verdict::passed);
   const result came = run_rule("throttled-checkpoint", once(""));
   CHECK(came.is == verdict::failed);
-  CHECK(has(came.seen, "\"103\""));
-  CHECK(has(came.seen, "failed with ThrottlingException and did not come again"));
+  CHECK(contains(came.seen, "\"103\""));
+  CHECK(contains(came.seen, "failed with ThrottlingException and did not come again"));
 }
 
 TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
           "[check]") {
   const auto is_damaged = [](const std::string& line) { return !line.ends_with('}'); };
-  CHECK(has(
+  CHECK(contains(
       run_rule("malformed-line",
                [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
           .seen,
@@ -266,7 +265,7 @@ TEST_CASE("a child that never does what a rule is about is not judged by it", "[
 
 TEST_CASE("how a child ends is judged by its status and by the signal", "[check]") {
   CHECK(run_rule("exit-status", obliging).is == verdict::passed);
-  CHECK(has(run_rule("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
-  CHECK(has(run_rule("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
+  CHECK(contains(run_rule("exit-status", obliging, {3, 0}).seen, "it left with exit status 3"));
+  CHECK(contains(run_rule("exit-status", obliging, {0, 11}).seen, "signal 11 ended it"));
   CHECK(run_rule("end-of-input", obliging, {3, 0}).is == verdict::passed);
 }

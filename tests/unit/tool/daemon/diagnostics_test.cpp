@@ -13,10 +13,7 @@ using namespace kclxx::test;
 
 namespace {
 
-std::string read(const std::string& path) {
-  std::ifstream in(std::string(KCLXX_SOURCE_DIR "/") + path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read(const std::string& path) { return read_file(KCLXX_SOURCE_DIR "/" + path); }
 
 }  // namespace
 

@@ -19,6 +19,8 @@
 #include "support/catch.hpp"
 #include "support/decoded_line.hpp"
 #include "support/forked.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 #include "tool/generate/generate_command.hpp"
 #include "tool/generate/generated_shards.hpp"
 #include "tool/transcript/reader.hpp"
@@ -56,14 +58,7 @@ outcome run_generate(strings arguments) {
 /// Runs `kclxx generate` with a directory of its own, which goes with it.
 class generated {
  public:
-  explicit generated(strings arguments) {
-    std::string name = (fs::temp_directory_path() / "kclxx_generate_XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-    run(std::move(arguments));
-  }
-  ~generated() { fs::remove_all(directory_); }
-  generated(const generated&) = delete;
-  generated& operator=(const generated&) = delete;
+  explicit generated(strings arguments) { run(std::move(arguments)); }
 
   void run(strings arguments) {
     arguments.insert(arguments.begin(), {"--output", directory_.string()});
@@ -76,8 +71,7 @@ class generated {
   [[nodiscard]] std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> all;
     for (const auto& file : fs::directory_iterator(directory_)) {
-      std::ifstream in(file.path());
-      all[file.path().filename().string()] = {std::istreambuf_iterator<char>(in), {}};
+      all[file.path().filename().string()] = kclxx::test::read_file(file.path());
     }
     return all;
   }
@@ -99,7 +93,8 @@ class generated {
   std::string error;
 
  private:
-  fs::path directory_;
+  kclxx::test::temporary_folder folder_;
+  const fs::path& directory_ = folder_.path();
 };
 
 struct seen_record {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher or a resident of kclxx-share, played by the test.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <signal.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "io/descriptor.hpp"
+#include "process/shared_machine.hpp"
+#include "sharing/handed_shard.hpp"
+
+namespace kclxx::test {
+
+using namespace sharing;
+using io::descriptor;
+
+inline sockaddr_un address_of(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.string().size() < sizeof address.sun_path);
+  std::strcpy(address.sun_path, path.c_str());
+  return address;
+}
+
+inline descriptor bind_at(const fs::path& path) {
+  const sockaddr_un address = address_of(path);
+  descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return socket;
+}
+
+/// What a resident would listen with.
+inline descriptor listen_at(const fs::path& path) {
+  descriptor socket = bind_at(path);
+  REQUIRE(::listen(socket.get(), 16) == 0);
+  return socket;
+}
+
+inline descriptor accept_at(const descriptor& listening) {
+  descriptor accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(accepted.is_open());
+  return accepted;
+}
+
+inline process_identity this_process() {
+  const auto id = static_cast<std::uint64_t>(::getpid());
+  return {id, start_of(id)};
+}
+
+/// What a launcher has sent. It is there when this is called, or soon.
+inline handed_shard receive_at(const descriptor& connection) {
+  char byte = 0;
+  REQUIRE(::recv(connection.get(), &byte, 1, MSG_PEEK) == 1);
+  auto received = receive_shard(connection.get(), this_process());
+  REQUIRE(std::holds_alternative<handed_shard>(received));
+  return std::move(std::get<handed_shard>(received));
+}
+
+/// A launcher, played: connected to the resident.
+inline descriptor connect_to(const fs::path& path) {
+  const sockaddr_un address = address_of(path);
+  descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+          0);
+  return socket;
+}
+
+/// Sends these bytes, with these descriptors.
+inline void send_packet(const descriptor& to, const std::string& bytes,
+                        const std::vector<int>& fds) {
+  std::string copy = bytes;
+  iovec piece{copy.data(), copy.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  }
+  REQUIRE(::sendmsg(to.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
+
+/// What a resident replies; std::nullopt: the connection has ended.
+inline std::optional<reply_message> reply_at(const descriptor& connection) {
+  reply_message reply;
+  ssize_t size = -1;
+  do {
+    size = ::recv(connection.get(), &reply, sizeof reply, 0);
+  } while (size == -1 && (errno == EINTR || errno == ECONNRESET));
+  return size == sizeof reply ? std::optional(reply) : std::nullopt;
+}
+
+inline std::string bytes_of(const shard_message& message) {
+  return {reinterpret_cast<const char*>(&message), sizeof message};
+}
+
+inline shard_message own_message() {
+  shard_message message;
+  message.daemon = this_process();
+  return message;
+}
+
+/// The path of a socket whose resident was killed, with nothing there.
+inline fs::path socket_of_killed_resident(const machine& host) {
+  const launched only = host.initialized("a");
+  fs::path path = host.socket();
+  ::kill(host.process_of("a"), SIGKILL);
+  CHECK(only->wait_exit() == resident_gone);
+  return path;
+}
+
+struct pipes {
+  pipes() {
+    for (auto& one : ends) REQUIRE(::pipe2(one.data(), O_CLOEXEC) == 0);
+  }
+  ~pipes() { close(); }
+  void close() {
+    for (auto& one : ends) {
+      for (int& fd : one) {
+        if (fd != -1) ::close(std::exchange(fd, -1));
+      }
+    }
+  }
+  /// The child's ends.
+  [[nodiscard]] std::vector<int> to_pass() const { return {ends[0][0], ends[1][1], ends[2][1]}; }
+  std::array<std::array<int, 2>, 3> ends{};
+};
+
+}  // namespace kclxx::test

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx-share: what is not shared, and who does not meet.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+#include "process/played_peer.hpp"
+#include "support/catch.hpp"
+
+using namespace kclxx::test;
+
+TEST_CASE("what does not fit costs one warning, and the program serves its shard alone",
+          "[sharing]") {
+  const machine host;
+  SECTION("a folder that is open to others") {
+    fs::create_directory(host.folder());
+    fs::permissions(host.folder(), fs::perms(0750));
+    must_be_served_alone(*host.start("a"), "is open to other users; chmod 700 ");
+  }
+  SECTION("a folder that cannot be made") {
+    must_be_served_alone(*host.start("a", {child, "manual"}, {"TMPDIR=/nowhere"}),
+                         "cannot be made: No such file or directory");
+  }
+  SECTION("a symbolic link in place of the folder") {
+    fs::create_directory(host / "elsewhere");
+    fs::permissions(host / "elsewhere", fs::perms(0700));
+    fs::create_directory_symlink(host / "elsewhere", host.folder());
+    must_be_served_alone(*host.start("a"), "cannot be opened: ");
+  }
+  SECTION("run_options::sharing is never") {
+    for (const char* stream : {"a", "b"}) {
+      must_be_served_alone(*host.start(stream, {child, "manual", "never_share"}),
+                           "the program refused: run_options::sharing is never");
+    }
+    CHECK(host.sockets() == 0);
+  }
+  SECTION("a program that does not call kclxx::run") {
+    const launched one = host.start("a", {"/bin/cat"});
+    one->send("hello");
+    one->expect("hello");
+    CHECK(one->end() == 0);
+    CHECK(contains(one->stderr_so_far(), "it has to call kclxx::run"));
+    CHECK(host.sockets() == 0);
+  }
+  SECTION("more variables than a message holds") {
+    must_be_served_alone(
+        *host.start("a", {child, "manual"}, {"KCLXX_LONG=" + std::string(40000, 'x')}),
+        "the shard cannot be handed over: Argument list too long");
+  }
+  CHECK(host.started().size() >= (host.started().empty() ? 0U : 1U));
+}
+
+TEST_CASE("a program that cannot be started is named", "[sharing]") {
+  const machine host;
+  const launched one = host.start("a", {"/nowhere/program"});
+  CHECK(one->wait_exit() == 127);
+  CHECK(one->stderr_so_far() == "kclxx-share: there is no program /nowhere/program\n");
+}
+
+TEST_CASE("a file on stdin is read by a process of its own", "[sharing][P58]") {
+  const machine host;
+  std::ofstream(host / "dialogue.jsonl") << R"({"action":"initialize","shardId":"s"})"
+                                         << "\n";
+  scripted_daemon one({KCLXX_SHARE, child},
+                      {(host / "dialogue.jsonl").string(), host.environment_of("a")});
+  one.expect_status("initialize");
+  CHECK(one.wait_exit() == 0);
+  CHECK(contains(one.stderr_so_far(), "stdin is neither a pipe nor a socket"));
+}
+
+TEST_CASE("without a daemon nothing is shared, so that no resident outlives it", "[sharing]") {
+  const machine host;
+  const launched one = host.start("a", {child, "manual"});
+  // Its input has ended by the time it looks, or the resident ends the session at once.
+  CHECK(one->end() == 0);
+}
+
+TEST_CASE("a socket that is another's is not used, and not removed by the resident", "[sharing]") {
+  const machine host;
+  const launched first = host.initialized("a");
+  const fs::path path = host.socket();
+  fs::remove(path);
+  const descriptor thief = listen_at(path);
+  const launched second = host.start("b");
+  SECTION("by a process that answers something else") {
+    const descriptor connection = accept_at(thief);
+    REQUIRE(::send(connection.get(), "220 mail ready", 14, 0) == 14);
+    must_be_served_alone(*second, "something else than a resident answers");
+  }
+  SECTION("by a resident of another version") {
+    const descriptor connection = accept_at(thief);
+    reply_message reply;
+    reply.header.version = 2;
+    reply.header.kind = message_kind::refused;
+    REQUIRE(::send(connection.get(), &reply, sizeof reply, 0) == sizeof reply);
+    must_be_served_alone(*second, "the resident has version 2 of the hand-over");
+  }
+  SECTION("by a process that ends each connection") {
+    std::thread accepting([&] {
+      for (int i = 0; i < 6; ++i) {
+        descriptor(::accept4(thief.get(), nullptr, nullptr, SOCK_CLOEXEC)).close();
+      }  // each attempt, and a look at who is there
+    });
+    must_be_served_alone(*second, "three residents ended before they took the shard over");
+    accepting.join();
+  }
+  CHECK(fs::exists(path));
+  must_be_served(*first);
+}
+
+TEST_CASE("only the user's own processes meet", "[sharing]") {
+  if (::geteuid() != 0) {
+    WARN("needs root, to play another user");
+    return;
+  }
+  constexpr uid_t other = 65534;
+  const machine host;
+  SECTION("the folder of another user is refused") {
+    fs::create_directory(host.folder());
+    REQUIRE(::chown(host.folder().c_str(), other, other) == 0);
+    must_be_served_alone(*host.start("a"), "belongs to the user 65534");
+  }
+  SECTION("another user's resident is refused") {
+    const fs::path path = socket_of_killed_resident(host);
+    const descriptor listening = bind_at(path);
+    REQUIRE(::seteuid(other) == 0);
+    const int listens = ::listen(listening.get(), 16);
+    REQUIRE(::seteuid(0) == 0);
+    REQUIRE(listens == 0);
+    must_be_served_alone(*host.start("b"), "belongs to the user 65534");
+  }
+  SECTION("another user's launcher is not served") {
+    const launched first = host.initialized("a");
+    fs::permissions(host / "", fs::perms(0711));
+    fs::permissions(host.folder(), fs::perms(0711));
+    fs::permissions(host.socket(), fs::perms(0666));
+    const fs::path path = host.socket();
+    REQUIRE(::seteuid(other) == 0);
+    const descriptor launcher = connect_to(path);
+    REQUIRE(::seteuid(0) == 0);
+    const pipes shard;
+    CHECK_FALSE(reply_at(launcher));
+    must_be_served(*first);
+  }
+}
+
+TEST_CASE("a resident without descriptors refuses, and serves again when it has some",
+          "[sharing]") {
+  const machine host;
+  const launched first = host.initialized("a");
+  const pid_t resident = host.process_of("a");
+  rlimit before{};
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
+  const auto now = static_cast<rlim_t>(descriptors_of(resident));
+#ifdef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens a pipe to look at what was thrown
+  const int room = GENERATE(0, 1, 3);
+#else
+  const int room = GENERATE(0, 1, 3, 5);
+#endif
+  rlimit few{now + static_cast<rlim_t>(room), before.rlim_max};
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &few, nullptr) == 0);
+  must_be_served_alone(*host.start("b"), "the program refused: ");
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &before, nullptr) == 0);
+  const launched third = host.initialized("c");
+  CHECK(host.process_of("c") == resident);
+  must_be_served(*third);
+  must_be_served(*first);
+}
+
+TEST_CASE("a resident without its spare descriptor waits, and serves the launcher in the end",
+          "[sharing]") {
+  const machine host;
+  const launched first = host.initialized("a");
+  const pid_t resident = host.process_of("a");
+  rlimit before{};
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit none{3, before.rlim_max};  // below the number of each that it could close
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &none, nullptr) == 0);
+  const auto ticks = [resident] {
+    std::ifstream stat("/proc/" + std::to_string(resident) + "/stat");
+    std::string text;
+    std::getline(stat, text, ')');
+    for (int field = 3; field < 14; ++field) stat >> text;
+    long user = 0;
+    long system = 0;
+    stat >> user >> system;
+    return user + system;
+  };
+  const launched second = host.start("b");
+  const long began = ticks();
+  std::this_thread::sleep_for(500ms);
+  CHECK(ticks() - began < 10);  // of 50: it does not ask all the time
+  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &before, nullptr) == 0);
+  start(*second);
+  CHECK(host.process_of("b") == resident);
+  must_be_served(*second);
+  must_be_served(*first);
+}
