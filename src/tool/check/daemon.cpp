@@ -33,7 +33,7 @@ bool is_field_fault(const daemon_model::skipped& line) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 200;
   std::string out;
   protocol::append_quoted(out, text.substr(0, longest));
@@ -51,7 +51,7 @@ std::string to_string(const std::optional<child_end>& how, std::chrono::millisec
 std::string to_string(const checkpoint_seen& checkpoint) {
   std::string text = "a checkpoint with sequence number ";
   if (!checkpoint.asked.sequence_number) return text + "null";
-  text += quoted(*checkpoint.asked.sequence_number);
+  text += in_quotes(*checkpoint.asked.sequence_number);
   if (!checkpoint.asked.sub_sequence_number) return text + " and no sub-sequence number";
   return text + " and sub-sequence number " + std::to_string(*checkpoint.asked.sub_sequence_number);
 }
@@ -175,9 +175,9 @@ std::string daemon::explain(const action& what, const read_result& last,
   } else {
     text += "none within " + tool::to_text(limit);
   }
-  if (!last.text.empty()) text += "; without a newline at its end: " + quoted(last.text);
+  if (!last.text.empty()) text += "; without a newline at its end: " + in_quotes(last.text);
   if (!noise.empty()) {
-    text += "; the daemon skipped " + quoted(noise.back().line) + " (" + noise.back().why + ")";
+    text += "; the daemon skipped " + in_quotes(noise.back().line) + " (" + noise.back().why + ")";
   }
   return text;
 }

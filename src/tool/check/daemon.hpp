@@ -115,6 +115,6 @@ class daemon {
 
 std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit);
 /// In quotes, cut short, fit for one line of a report.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace kclxx::check

@@ -44,7 +44,7 @@ void newline_before(rule_context& on) {
 void no_noise(rule_context& on, bool is_message) {
   short_lives(on, [&](const daemon& with, const reaction&) {
     for (const noise_seen& noise : with.noise) {
-      if (noise.is_message == is_message) throw violation(quoted(noise.line) + ": " + noise.why);
+      if (noise.is_message == is_message) throw violation(in_quotes(noise.line) + ": " + noise.why);
     }
   });
 }
@@ -57,7 +57,7 @@ void one_status(rule_context& on) {
   short_lives(on, [](const daemon& with, const reaction& last) {
     if (last.is_wrong) throw violation(last.seen);
     if (last.is_answered && !with.late.empty()) {
-      throw violation("after the last action's status: " + quoted(with.late.front()));
+      throw violation("after the last action's status: " + in_quotes(with.late.front()));
     }
   });
 }
@@ -67,7 +67,7 @@ void null_line(rule_context& on) {
     for (const noise_seen& noise : with.noise) {
       const auto message = daemon_model::parse_child_message(noise.line);
       if (std::holds_alternative<daemon_model::null_message>(message)) {
-        throw violation("a line that is " + quoted(noise.line));
+        throw violation("a line that is " + in_quotes(noise.line));
       }
     }
   });
@@ -79,7 +79,7 @@ void line_in_pieces(rule_context& on) {
   const std::size_t half = whole.line.size() / 2;
   with.peer().send(whole.line.substr(0, half));
   const auto lines = with.drain(on.with().quiet);
-  if (!lines.empty()) throw violation("half a line was answered: " + quoted(lines.front()));
+  if (!lines.empty()) throw violation("half a line was answered: " + in_quotes(lines.front()));
   action rest = whole;
   rest.line = whole.line.substr(half);
   with.call(rest);
@@ -158,7 +158,7 @@ void nothing_between(rule_context& on) {
     const auto lines = with.drain(on.with().quiet);
     if (!lines.empty()) {
       throw violation("after the status for processRecords, with no action open: " +
-                      quoted(lines.front()));
+                      in_quotes(lines.front()));
     }
   }
 }

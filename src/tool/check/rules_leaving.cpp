@@ -59,7 +59,8 @@ void in_a_line(rule_context& on) {
   const std::string line = records(101, 3).line;
   with.peer().send(line.substr(0, line.size() / 2));
   must_end(with);
-  if (!with.late.empty()) throw violation("half a line was answered: " + quoted(with.late.front()));
+  if (!with.late.empty())
+    throw violation("half a line was answered: " + in_quotes(with.late.front()));
 }
 
 void while_it_waits(rule_context& on) {
