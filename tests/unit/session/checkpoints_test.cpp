@@ -593,6 +593,7 @@ TEST_CASE("the last retry of a shutdown may come at its limit", "[session][P46]"
     daemon.shutdown_requested();
     daemon.returns();
     daemon.now += options.shutdown_retry_limit;
+    daemon.log.clear();
     CHECK(daemon.answer("ThrottlingException") == lines{"write checkpoint 100/0"});
     CHECK(mentions(daemon.log, "retrying after 0 ms"));
   }
