@@ -35,7 +35,7 @@ namespace kclxx::asio {
 /// waits uses no thread, so a larger value than the default often helps.
 ///
 /// Each shard has an io_context and one thread that runs it, so its coroutines need no lock. An
-/// exception that leaves a function of its own there is treated like one from a timer.
+/// exception of any other function on that io_context is treated like one from a timer.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), coroutines are cancelled
 /// (with Boost 1.77 or newer: cancellation_type::all, of which coroutines accept terminal by

@@ -20,8 +20,8 @@ namespace kclxx {
 /// Thread safety: a value; distinct objects are independent.
 class checkpoint_target {
  public:
-  /// Everything: inside a callback, all records delivered so far; elsewhere, on another thread or
-  /// in a timer, the records of the callbacks that have returned.
+  /// Everything. In a callback: all records delivered. Elsewhere, on another thread or in a timer:
+  /// those whose callback has returned.
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
@@ -52,7 +52,7 @@ class checkpoint_target {
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). A checkpoint of a position that is already
-/// persisted succeeds at once. In initialize and lease_lost every checkpoint fails.
+/// persisted succeeds at once. In initialize and lease_lost the functions that wait fail.
 ///
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
@@ -85,10 +85,11 @@ class KCLXX_EXPORT checkpointer {
   /// or a later position is persisted, otherwise with the reason why this process will never
   /// persist it. Retryable errors are retried until one of the two is certain.
   ///
-  /// The handler is never called inside async_checkpoint or under a lock. A thread of the session
-  /// runs handlers, one at a time. It may do so while a callback runs: lock what both use. A
-  /// handler should be short, and does not wait for a checkpoint. In the test kit handlers run on
-  /// the test's thread, between callbacks and while a callback waits.
+  /// The handler is called under no lock, and not inside async_checkpoint, unless the context has
+  /// no service. A thread of the session runs handlers, one at a time. It may do so while a
+  /// callback runs: lock what both use. A handler should be short, and does not wait for a
+  /// checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
+  /// callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Without a handler, an error
   /// that the daemon reports and a target that is refused are logged.

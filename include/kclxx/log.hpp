@@ -40,8 +40,8 @@ struct log_options {
   std::string file{};
 };
 
-/// Writes messages as the options demand: what `run` does without a log function of the program's.
-/// One with a function may still call it:
+/// Writes messages as the options demand. `run` uses it if run_options::log is empty. A log
+/// function may call it, too:
 ///
 ///     options.log = [write = kclxx::log_writer()](const kclxx::log_entry& entry) {
 ///       count(entry);

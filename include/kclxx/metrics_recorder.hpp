@@ -62,7 +62,8 @@ enum class metric : std::size_t {
 /// Upper bounds of the buckets of all histograms, in seconds: those of OpenTelemetry's conventions.
 [[nodiscard]] KCLXX_EXPORT std::span<const double> histogram_buckets() noexcept;
 
-/// Turns the events of one session into changes of its metrics. Derive from it to keep these.
+/// Turns the events of one session into changes of its metrics. Derive from it to store the
+/// metrics elsewhere.
 ///
 /// Thread safety: none. What is overridden must neither block nor throw.
 class KCLXX_EXPORT metrics_recorder {

@@ -43,8 +43,8 @@ class KCLXX_EXPORT record_processor {
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
   /// checkpoint_mode::manual the library first waits until all delivered records are checkpointed
-  /// or pending. In this callback, checkpoint() finishes the shard at once; a checkpoint at the
-  /// last position can, too.
+  /// or pending. In this callback, checkpoint() finishes the shard at once. So may a checkpoint at
+  /// the last position (docs/protocol.md, P48).
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

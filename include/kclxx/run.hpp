@@ -10,14 +10,14 @@
 
 namespace kclxx {
 
-/// Serves the daemon on stdin and stdout until it closes the input, and returns the exit status
+/// Serves the daemon on stdin and stdout until the daemon closes the input. Returns the exit status
 /// for main to return.
 ///
 /// While it runs, and afterwards, file descriptor 1 leads to stderr and 0 to /dev/null: the
 /// dialogue has private descriptors that programs started by a callback do not inherit. It
 /// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
-/// when a child ends. A signal for which the program has a handler of its own, and all of them if
-/// stdin is a terminal, stay as they are. May be called once in a process; `serve` may be called
+/// when a child ends. It leaves a signal alone if the program has a handler for it, and all signals
+/// if stdin is a terminal. May be called once in a process; `serve` may be called
 /// many times.
 ///
 /// In a process that kclxx-share has started it serves all shards of the daemon, until the daemon

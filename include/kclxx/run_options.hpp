@@ -69,8 +69,8 @@ struct run_options {
   /// 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
-  /// Retries in shutdown_requested end this long after the daemon's message arrived, the callback's
-  /// time included. Keep it below the daemon's shutdownGraceMillis and
+  /// Retries in shutdown_requested end this long after the daemon's message arrived. The time that
+  /// the callback takes counts. Keep it below the daemon's shutdownGraceMillis and
   /// gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
@@ -89,7 +89,7 @@ struct run_options {
   sharing_mode sharing = sharing_mode::allowed;
 
   // Where messages go.
-  /// Which are written, how and where.
+  /// Which messages are written, in which form, and where.
   log_options logging{};
   /// Called with each message of at least logging.level. Empty: a log_writer. A session calls it on
   /// a thread of its own, one message at a time, in order; several sessions (see `serve`) call it

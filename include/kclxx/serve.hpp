@@ -30,9 +30,9 @@ struct transport {
 /// open, and belong to the caller again when this returns.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
-/// of the input. Callbacks run on a thread of the session. If one is stuck then, its thread is
-/// abandoned: this returns exit_status::callback_stuck, the thread keeps its processor and no
-/// longer uses the descriptors. Other sessions continue.
+/// of the input. Callbacks run on a thread of the session. If one has not returned by
+/// then, its thread is abandoned: this returns exit_status::callback_stuck, the thread keeps its
+/// processor and no longer uses the descriptors. Other sessions continue.
 [[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& over,
                                              processor_factory make_processor,
                                              const run_options& options = {});

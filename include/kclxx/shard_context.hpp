@@ -87,12 +87,13 @@ class KCLXX_EXPORT shard_context {
   /// or for a period below 1 ms.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
-  /// Ends a timer; one that has ended is ignored. If it is called on the callbacks' thread, the
-  /// function does not run again. If on another thread, the function may be running.
+  /// Ends a timer; one that has ended is ignored. On the callbacks' thread: the function does not
+  /// run again. On another thread: the function may be running now.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
-  /// Writes a line to the log, with the shard's id and the position that it is about: where
-  /// run_options::log leads. Control characters are escaped. Blocking: as short as writing a line.
+  /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or
+  /// to the log if there is none. Control characters are escaped. Blocking: as short as writing a
+  /// line.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

@@ -76,7 +76,8 @@ struct callback_ended {
   enum class outcome {
     returned,
     threw,       ///< the session ends with exit_status::callback_failed
-    lease_gone,  ///< with a fenced_error, or that of a lost lease: the session continues
+    lease_gone,  ///< threw a fenced_error, or checkpoint_error of a lost lease: the session
+                 ///< continues
   };
   callback_kind callback;
   std::chrono::nanoseconds duration;

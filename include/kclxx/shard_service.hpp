@@ -80,9 +80,9 @@ class KCLXX_EXPORT shard_service {
                                std::function<void()> function) = 0;
   virtual void cancel_timer(timer_id timer) = 0;
 
-  /// Waits until notify() is called, the deadline passes or a stop is requested; then look again
-  /// at what you wait for. A call of notify() before the wait ends it at once, and counts once.
-  /// Blocking: yes. One thread waits at a time: that of the callbacks.
+  /// Waits until notify() is called, the deadline passes or a stop is requested. It may
+  /// return early: check the condition again. A call of notify() before the wait ends it at once,
+  /// and counts once. Blocking: yes. One thread waits at a time: that of the callbacks.
   virtual void wait_until_notified(clock::time_point deadline) = 0;
   virtual void notify() = 0;
 

@@ -54,10 +54,12 @@ class Soak(chaos_test.Chaos):
         """And what the process needs that lives through it does not grow."""
         self.samples = []
         self.begun = time.monotonic()
-        calm = self.live_through_chaos()
+        try:
+            calm = self.live_through_chaos()
+        finally:
+            print(f"\n{self.table()}", flush=True)
         duplicates, _ = self.check(self.app, bounded=False, in_order=False)
         parked = self.check_accounts()
-        print(f"\n{self.table()}", flush=True)
         flat = self.check_flat()
         put = len(self.app.producer.put)
         self.figures(f"parallel, kclxx-share, metrics; seed {settings.SEED}, {settings.MINUTES:g} minutes, "

@@ -12,8 +12,8 @@ namespace kclxx {
 /// of one processRecords call, never none, and after a failure a part of them.
 ///
 /// The records are complete when the handler returns. When it throws batch_failure, those before
-/// the failure's position are complete. The record at that position has failed once, and the
-/// handler is called again, beginning with it. After any other exception the handler is called with
+/// the failure's position are complete. The record at that position has failed one attempt; the
+/// handler is called again from it on. After any other exception the handler is called with
 /// halves of the batch, without waiting, until the record that fails is alone. This search does not
 /// count as an attempt. Records that did not fail are processed again by it: the handler must allow
 /// for that.

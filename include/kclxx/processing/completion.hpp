@@ -32,9 +32,9 @@ class KCLXX_EXPORT completion {
   ~completion();
 
   explicit operator bool() const noexcept { return taken_ != nullptr; }
-  /// Precondition of these two: it is not empty. The reference is valid until complete() or fail().
+  /// Precondition: it is not empty. The reference is valid until complete() or fail().
   [[nodiscard]] const kclxx::record& record() const noexcept;
-  /// Which attempt this is, from 1 on.
+  /// Which attempt this is, from 1 on. Precondition: it is not empty.
   [[nodiscard]] int attempt() const noexcept;
 
   /// The record is processed. Blocking: no.

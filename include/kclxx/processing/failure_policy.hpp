@@ -59,8 +59,8 @@ enum class exhausted {
 
 /// Stops, instead of skipping or parking, when more than `ratio` of the last `window` records
 /// failed for good. So many failures mean that a dependency is down, and an outage must not move
-/// the whole stream into a file. Records that this process has not seen yet count as good, so the
-/// first 100 failures in a row are within the defaults. A window of 0 turns it off.
+/// the whole stream into a file. Records not yet seen count as good, so with the defaults 100
+/// failures in a row are allowed. A window of 0 turns it off.
 struct flood_breaker {
   int window = 200;
   double ratio = 0.5;
@@ -75,8 +75,8 @@ struct flood_breaker {
 ///
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
-  /// Per record, the first one included. 5: with the waits below 1.5 to 3 s, enough for a
-  /// connection to be made again and short enough for the daemon's limits. 0: unlimited.
+  /// Attempts per record, with the first. 5 means 1.5 to 3 s of waits: enough for a connection to
+  /// be made again, and short enough for the daemon's limits. 0: unlimited.
   int attempts = 5;
   /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
   /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
@@ -88,7 +88,7 @@ struct failure_policy {
   /// matter, since after an outage every record is old. It does not apply to a record without an
   /// arrival time.
   std::optional<std::chrono::seconds> max_age{};
-  /// False for an exception that need not be tried again. Empty: all are, but permanent_error.
+  /// Returns false for an exception that must not be retried. Empty: all but permanent_error are.
   /// What is not a std::exception is retried. It does not throw.
   std::function<bool(const std::exception&)> retryable{};
   /// What happens when a record has failed for good. `stop`, since it is the only answer that

@@ -36,7 +36,7 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///   a shard starts, for what each shard has of its own, a connection for instance
 ///
 /// A handler returns nothing; it throws when the subject is not processed. A generic lambda must
-/// name its subject's type, unless the subject is a record.
+/// name the type of its parameter, unless it takes a record.
 /// A handle: copies share the function. Thread safety: the form of processing and the number of
 /// shards in the process decide from how many threads the function is called.
 template <class Subject>

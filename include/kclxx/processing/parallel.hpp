@@ -27,9 +27,8 @@ enum class order {
 enum class when_stuck {
   /// Nothing: the handler may still end.
   report,
-  /// The session ends, by an exception that leaves a callback: with exit_status::callback_stuck
-  /// when
-  /// the handler has not returned after run_options::grace_time, else with callback_failed.
+  /// An exception leaves a callback and ends the session. Status: callback_stuck if the handler is
+  /// still running after run_options::grace_time, else callback_failed.
   leave,
 };
 
@@ -40,8 +39,8 @@ struct parallel_options {
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
-  /// Limits of the window: all records from the oldest incomplete one to the newest, and the data
-  /// of their batches, in bytes. While it is full the daemon waits. After a crash at most the
+  /// The window is all records from the oldest incomplete one to the newest. Limits in records, and
+  /// in bytes of their batches' data. While it is full the daemon waits. After a crash at most the
   /// window, and what was completed since the last checkpoint, is delivered again. A record that is
   /// larger than the window has it to itself.
   std::size_t window_records = 10'000;

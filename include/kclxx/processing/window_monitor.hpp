@@ -38,8 +38,8 @@ struct window_state {
   /// Records that are delivered and not complete, and their data.
   std::size_t records = 0;
   std::uint64_t bytes = 0;
-  /// All records from the oldest that is not complete on: what comes again after a crash, besides
-  /// what was completed since the last checkpoint.
+  /// Size of the window: what a crash delivers again, besides records completed since the last
+  /// checkpoint.
   std::size_t window_records = 0;
   std::optional<oldest_record> oldest{};
 };

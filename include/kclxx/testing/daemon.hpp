@@ -94,9 +94,8 @@ class daemon {
   daemon& advance(milliseconds time);
 
   /// The child is killed, as by kill -9: no callback is called and nothing is destroyed. Inside
-  /// user code, as between a commit and its checkpoint, that code ends here, by an exception that
-  /// is no std::exception (process_ended); so local objects are destroyed, unlike in a killed
-  /// process.
+  /// user code, as between a commit and its checkpoint, process_ended is thrown there, which is no
+  /// std::exception. So local objects are destroyed, unlike in a killed process.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
   /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
@@ -115,8 +114,7 @@ class daemon {
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
   /// a delivery begins with the records that only the other one has delivered. Each
-  /// runs only inside its own functions, as if it was suspended in between: timers that were due
-  /// meanwhile fire in its next one.
+  /// runs only inside its own functions. Timers that came due meanwhile fire in its next one.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();

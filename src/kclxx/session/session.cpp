@@ -289,8 +289,6 @@ void session::on_callback_lasts(time_point now, actions& out) {
 void session::on_timer(timer which, time_point now, actions& out) {
   switch (which) {
     case timer::pace:
-      pace_armed_for_.reset();
-      [[fallthrough]];
     case timer::retry:
       if (phase_ == phase::closing) {
         close(now, out);

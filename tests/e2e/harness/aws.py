@@ -51,12 +51,16 @@ class Stream:
 
     def shards(self):
         answer = self.kinesis.list_shards(StreamName=self.name)
+        found = answer["Shards"]
+        while token := answer.get("NextToken"):  # a page has 100
+            answer = self.kinesis.list_shards(NextToken=token)
+            found += answer["Shards"]
         return [Shard(one["ShardId"], int(one["HashKeyRange"]["StartingHashKey"]),
                       int(one["HashKeyRange"]["EndingHashKey"]),
                       [one[name] for name in ("ParentShardId", "AdjacentParentShardId")
                        if one.get(name)],
                       "EndingSequenceNumber" not in one["SequenceNumberRange"])
-                for one in answer["Shards"]]
+                for one in found]
 
     def parents(self):
         return {shard.id: shard.parents for shard in self.shards()}

@@ -648,6 +648,17 @@ TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
   CHECK(daemon.armed == lines{"arm pace timer 3600000 ms"});
 }
 
+TEST_CASE("no pace is armed for a callback that has returned", "[session][P52]") {
+  session_dialogue daemon;
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.answer();
+  daemon.records("200");
+  daemon.armed.clear();
+  CHECK(daemon.returns() == lines{"write status processRecords"});
+  CHECK(daemon.armed == lines{});
+}
+
 TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P51]") {
   session_dialogue daemon;
   daemon.start_batch("100");
