@@ -36,6 +36,14 @@ TEST_CASE("of warnings that differ in numbers only ten pass in a minute", "[driv
   CHECK(limiter.pass(log_level::warning, "another one", start));
 }
 
+TEST_CASE("each kind of warning is counted by itself", "[driver][log]") {
+  log_limiter limiter;
+  passed(limiter, 1, start);
+  CHECK(limiter.pass(log_level::warning, "another one", start));
+  CHECK(passed(limiter, 100, start).size() == 9);
+  CHECK(limiter.pass(log_level::warning, "another one", start));
+}
+
 TEST_CASE("after the minute the next warning gives the number that was left out", "[driver][log]") {
   log_limiter limiter;
   passed(limiter, 27, start);
