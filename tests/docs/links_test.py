@@ -63,6 +63,18 @@ class Links(unittest.TestCase):
         there = {page.removeprefix("docs/") if page != "README.md" else "index.md" for page in pages()}
         self.assertEqual(listed, there)
 
+    def test_each_path_in_the_maps_of_the_source_exists(self):
+        """A source file stands there without its extension, and in a table of src/ without that."""
+        missing, count = [], 0
+        for page in ("docs/architecture.md", "docs/source-map.md"):
+            for path in re.findall(r"`([\w*.-]+/[\w*./-]*)`", FENCE.sub("", (ROOT / page).read_text())):
+                count += 1
+                folders = (ROOT, ROOT / "src", ROOT / "src/kclxx")
+                if not any(list(folder.glob(path + end)) for folder in folders for end in ("", ".hpp", ".cpp")):
+                    missing.append(f"{page}: {path}")
+        self.assertGreater(count, 80)
+        self.assertEqual([], missing)
+
     def test_anchors_are_githubs(self):
         text = "# `a::b`, and *c*\n## A (b)\n## A b\n```\n# no heading\n```\n<a id=\"p1\"></a>"
         self.assertEqual({"ab-and-c", "a-b", "a-b-1", "p1"}, anchors(text))
