@@ -14,13 +14,6 @@ namespace kclxx::processing {
 
 using std::chrono::milliseconds;
 
-namespace {
-
-/// Between checkpoint requests while a callback waits.
-constexpr std::chrono::seconds pace{1};
-
-}  // namespace
-
 dispatcher::dispatcher(handler with, failure_policy policy, const parallel_options& options,
                        const shard_context& shard)
     : options_(options),
@@ -104,9 +97,7 @@ void dispatcher::complete(const ticket& one, time_point now, follow_up& then) {
 
 void dispatcher::look(time_point now, follow_up& then) {
   if (!wake_ups_.is_waiting()) return;
-  const bool is_checkpoint_due =
-      now - requested_at_ >= pace && work_.window().watermark() != requested_;
-  if (is_checkpoint_due || has_reached(waits_for_)) wake_ups_.notify(then);
+  if (requests_.is_due(work_.window(), now) || has_reached(waits_for_)) wake_ups_.notify(then);
 }
 
 void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then) {
@@ -115,11 +106,7 @@ void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then)
 
 void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_point now,
                              follow_up& then) {
-  if (!failure_) {
-    failure_ = std::move(why);
-    failure_kind_ = kind;
-    wake_by(now, then);
-  }
+  if (failure_.set(std::move(why), kind)) wake_by(now, then);
   look(now, then);
 }
 
@@ -306,7 +293,7 @@ void dispatcher::callback(Body body) {
   change([&](time_point now, follow_up& then) {
     wake_ups_.set_open(false);
     wake_by(next_wake(), then);
-    if (failure_ && !is_failure_thrown_) wake_by(now, then);
+    if (failure_.pending()) wake_by(now, then);
   });
 }
 
@@ -407,23 +394,24 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
 }
 
 void dispatcher::throw_failure(const checkpointer& with) {
-  failure_kind kind{};
+  std::optional<failure_kind> kind;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_ || is_failure_thrown_) return;
-    kind = failure_kind_;
+    kind = failure_.pending();
   }
+  if (!kind) return;
   if (kind == failure_kind::after_handlers) {
     static_cast<void>(wait(goal::no_handler, service_->now() + options_.drain_timeout, with));
   }
   if (kind != failure_kind::lease_gone) request_checkpoint(with);
-  std::exception_ptr why;
-  {
-    const std::lock_guard lock(mutex_);
-    is_failure_thrown_ = true;
-    why = failure_;
-  }
-  std::rethrow_exception(why);
+  rethrow_failure();
+}
+
+void dispatcher::rethrow_failure() {
+  std::unique_lock lock(mutex_);
+  std::exception_ptr why = failure_.take();
+  lock.unlock();
+  std::rethrow_exception(std::move(why));
 }
 
 void dispatcher::request_checkpoint(const checkpointer& with) {
@@ -431,33 +419,27 @@ void dispatcher::request_checkpoint(const checkpointer& with) {
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
-    const completion_window& window = work_.window();
-    if (window.watermark() == requested_) return;
-    requested_ = window.watermark();
-    requested_at_ = now;
-    position = window.position();
+    position = requests_.take(work_.window(), now);
   }
-  with.async_checkpoint(*position);
+  if (position) with.async_checkpoint(*position);
 }
 
 void dispatcher::on_timer(time_point which) {
   const auto now = service_->now();
-  bool has_failed = false;
+  std::optional<failure_kind> failure;
   {
     const std::lock_guard lock(mutex_);
     if (!wake_ups_.timer_fired(which)) return;
-    has_failed = failure_ && !is_failure_thrown_;
-    if (!has_failed) {
+    failure = failure_.pending();
+    if (!failure) {
       work_.queue().make_due_ready(now);
       post_lanes();
     }
   }
   // The daemon reads only while a callback is open: to wait for handlers would be of no use.
-  if (has_failed) {
-    if (failure_kind_ != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
-    const std::lock_guard lock(mutex_);
-    is_failure_thrown_ = true;
-    std::rethrow_exception(failure_);
+  if (failure) {
+    if (failure != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
+    rethrow_failure();
   }
   report_stuck();
   observe_window(false);

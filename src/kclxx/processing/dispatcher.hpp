@@ -15,7 +15,9 @@
 #include <kclxx/shard_context.hpp>
 
 #include "processing/failure_handling.hpp"
+#include "processing/pending_failure.hpp"
 #include "processing/wake_ups.hpp"
+#include "processing/watermark_requests.hpp"
 #include "processing/window_events.hpp"
 #include "processing/work_list.hpp"
 
@@ -70,12 +72,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   using follow_up = wake_ups::to_do;
   /// What a callback waits for.
   enum class goal { room, empty_window, no_handler };
-  /// When a failure leaves a callback, or a timer if none is open.
-  enum class failure_kind {
-    at_once,
-    after_handlers,  ///< those that run have drain_timeout to end
-    lease_gone,      ///< at once, without a checkpoint
-  };
+  using failure_kind = pending_failure::kind;
 
   /// Calls body(now, then) with the mutex held, and carries out what follows from it without.
   template <class Body>
@@ -84,7 +81,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void start_timer(time_point when);
 
   // With the mutex held.
-  [[nodiscard]] bool is_over() const { return has_ended_ || failure_ || stop_.stop_requested(); }
+  [[nodiscard]] bool is_over() const { return has_ended_ || failure_.is_set() || stop_.stop_requested(); }
   [[nodiscard]] bool has_reached(goal what);
   [[nodiscard]] std::optional<time_point> next_wake();
   void post_lanes();
@@ -112,6 +109,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// False when the deadline has passed, or the stop token has stopped.
   bool wait(goal what, const std::optional<time_point>& deadline, const checkpointer& with);
   void throw_failure(const checkpointer& with);
+  [[noreturn]] void rethrow_failure();
   void request_checkpoint(const checkpointer& with);
   void on_timer(time_point which);
   void report_stuck();
@@ -137,11 +135,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;
   bool is_joined_ = false;
-  std::exception_ptr failure_;  // ends the processing
-  failure_kind failure_kind_ = failure_kind::at_once;
-  bool is_failure_thrown_ = false;
-  arrival requested_ = 0;  // the watermark of the last checkpoint
-  time_point requested_at_{};
+  pending_failure failure_;
+  watermark_requests requests_;
   window_events window_events_;
 };
 
