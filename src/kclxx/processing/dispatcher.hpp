@@ -81,7 +81,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void start_timer(time_point when);
 
   // With the mutex held.
-  [[nodiscard]] bool is_over() const { return has_ended_ || failure_.is_set() || stop_.stop_requested(); }
+  [[nodiscard]] bool is_over() const {
+    return has_ended_ || failure_.is_set() || stop_.stop_requested();
+  }
   [[nodiscard]] bool has_reached(goal what);
   [[nodiscard]] std::optional<time_point> next_wake();
   void post_lanes();
