@@ -43,11 +43,11 @@ numbers rules_cited(std::string_view text) {
   return cited;
 }
 
-/// A rule begins with its anchor and its number: - <a id="p{number}"></a>**P{number}**
+/// A rule begins with its anchor and its number: <a id="p{number}"></a>**P{number}**
 std::vector<int> rules_stated() {
   const std::string page = of_project("docs/protocol.md");
   std::vector<int> rules;
-  const std::string_view anchor = "- <a id=\"p";
+  const std::string_view anchor = "<a id=\"p";
   for (std::size_t at = 0; (at = page.find(anchor, at)) != std::string::npos;) {
     at += anchor.size();
     const std::string number = page.substr(at, page.find('"', at) - at);
