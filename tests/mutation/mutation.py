@@ -73,7 +73,7 @@ def compile_command(source):
 
 def link_command(test):
     text = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", test], capture_output=True, text=True)
-    lines = [line for line in text.stdout.splitlines() if re.search(rf" -o tests/(simulation/)?{test} ", line)]
+    lines = [line for line in text.stdout.splitlines() if re.search(rf" -o tests/(unit|simulation)/{test} ", line)]
     if not lines:
         raise Failed(f"build/dev does not know how to link {test}: {text.stdout[-200:]}{text.stderr}")
     command = lines[-1].removeprefix(": && ").split(" && ")[0]

@@ -273,7 +273,7 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
   CHECK(logged(shard, "failed: the table is gone"));
 }
 
-// A name of its own in the backtrace; the symbol is exported (see tests/CMakeLists.txt).
+// A name of its own in the backtrace; the symbol is exported (see tests/unit/CMakeLists.txt).
 extern "C" [[gnu::noinline]] void handler_that_waits_for_ever(int descriptor,
                                                               std::atomic<bool>& ended) {
   char byte = 0;
