@@ -48,6 +48,19 @@ void park(parking_lot& lot, const shard_context& shard, const std::string& error
   lot.park(shard, {one_record, 1, error, error});
 }
 
+/// A lot in a folder of its own, and one shard.
+struct lot_of_one_shard {
+  void park() { test::park(lot, shard); }
+  void prepare() { lot.prepare(shard); }
+  [[nodiscard]] std::filesystem::path file() const { return lot.file_of(shard); }
+  [[nodiscard]] std::string text() const { return read_file(file()); }
+  [[nodiscard]] std::size_t line_count() const { return lines_of(file()).size(); }
+
+  const temporary_folder directory;
+  parking_file lot{directory.path()};
+  const shard_context shard = shard_named("s");
+};
+
 void fail(const record& one) {
   if (one.data().starts_with("bad")) throw std::runtime_error("no");
 }
@@ -96,12 +109,10 @@ TEST_CASE("a parked line has the record and why it failed", "[processing][parkin
 }
 
 TEST_CASE("a parked file is readable by its owner only", "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
-  const auto shard = shard_named("s");
-  park(lot, shard);
+  lot_of_one_shard lot;
+  lot.park();
   struct stat about {};
-  REQUIRE(::stat(lot.file_of(shard).c_str(), &about) == 0);
+  REQUIRE(::stat(lot.file().c_str(), &about) == 0);
   CHECK((about.st_mode & 0777U) == 0600U);
 }
 
@@ -113,13 +124,11 @@ TEST_CASE("each shard has a file, whose name has nothing but letters, digits and
 }
 
 TEST_CASE("a line that a crash cut off is ended before the next one", "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
-  const auto shard = shard_named("s");
-  std::ofstream(lot.file_of(shard)) << R"({"shard":"s","seque)";
-  park(lot, shard);
-  park(lot, shard);
-  std::istringstream text(read_file(lot.file_of(shard)));
+  lot_of_one_shard lot;
+  std::ofstream(lot.file()) << R"({"shard":"s","seque)";
+  lot.park();
+  lot.park();
+  std::istringstream text(lot.text());
   std::string line;
   std::getline(text, line);
   CHECK(line == R"({"shard":"s","seque)");
@@ -222,11 +231,9 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
 }
 
 TEST_CASE("a line that did not fit on the disk is taken back", "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
-  const auto shard = shard_named("s");
-  park(lot, shard);
-  const std::string before = read_file(lot.file_of(shard));
+  lot_of_one_shard lot;
+  lot.park();
+  const std::string before = lot.text();
 
   struct limit {
     explicit limit(rlim_t bytes) {
@@ -248,58 +255,53 @@ TEST_CASE("a line that did not fit on the disk is taken back", "[processing][par
   {
     const limit full(before.size() + 20);  // 20 bytes of the line fit
     try {
-      park(lot, shard);
+      lot.park();
     } catch (const std::system_error& thrown) {
       error = thrown.what();
     }
   }
-  CHECK(error == "cannot write to " + lot.file_of(shard).string() + ": File too large");
-  CHECK(read_file(lot.file_of(shard)) == before);
-  park(lot, shard);
-  CHECK(lines_of(lot.file_of(shard)).size() == 2);
+  CHECK(error == "cannot write to " + lot.file().string() + ": File too large");
+  CHECK(lot.text() == before);
+  lot.park();
+  CHECK(lot.line_count() == 2);
 }
 
 TEST_CASE("a record that the disk may have lost is not parked", "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
-  const auto shard = shard_named("s");
-  park(lot, shard);
-  const std::string before = read_file(lot.file_of(shard));
+  lot_of_one_shard lot;
+  lot.park();
+  const std::string before = lot.text();
   for (const char* const function : {"flock", "fdatasync", "fsync"}) {
     INFO(function);
     const failing_disk disk(function, EIO);
-    CHECK_THROWS_AS(park(lot, shard), std::system_error);
+    CHECK_THROWS_AS(lot.park(), std::system_error);
     CHECK(failing_disk::has_failed());
-    CHECK(read_file(lot.file_of(shard)) == before);
+    CHECK(lot.text() == before);
   }
-  park(lot, shard);
-  CHECK(lines_of(lot.file_of(shard)).size() == 2);
+  lot.park();
+  CHECK(lot.line_count() == 2);
 }
 
 TEST_CASE("a signal while the file is locked by another process is no failure",
           "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
+  lot_of_one_shard lot;
   const failing_disk disk("flock", EINTR);
-  park(lot, shard_named("s"));
+  lot.park();
   CHECK(failing_disk::has_failed());
-  CHECK(lines_of(lot.file_of(shard_named("s"))).size() == 1);
+  CHECK(lot.line_count() == 1);
 }
 
 TEST_CASE("a file that cannot be written to is refused before the first record",
           "[processing][parking]") {
-  const temporary_folder directory;
-  parking_file lot(directory.path());
-  const auto shard = shard_named("s");
-  park(lot, shard);
+  lot_of_one_shard lot;
+  lot.park();
   {
     const failing_disk disk("access", EACCES);
-    CHECK_THROWS_WITH(lot.prepare(shard), "records cannot be parked in " +
-                                              directory.path().string() + ": Permission denied");
+    CHECK_THROWS_WITH(lot.prepare(), "records cannot be parked in " +
+                                         lot.directory.path().string() + ": Permission denied");
   }
   const failing_disk disk("access", EACCES, 3);
-  CHECK_THROWS_WITH(lot.prepare(shard), "records cannot be parked in " +
-                                            lot.file_of(shard).string() + ": Permission denied");
+  CHECK_THROWS_WITH(lot.prepare(),
+                    "records cannot be parked in " + lot.file().string() + ": Permission denied");
 }
 
 }  // namespace kclxx::test
