@@ -22,7 +22,7 @@ bool is_program(const char* path) {
   return ::stat(path, &status) == 0 && S_ISREG(status.st_mode) && ::access(path, X_OK) == 0;
 }
 
-/// Names are told apart, nobody is kept out by it.
+/// It makes names differ; it protects nothing.
 using hash = detail::fnv_hash;
 
 /// With its end, so that "a", "b" is another thing than "ab".

@@ -23,7 +23,7 @@ std::string stuck_report::text(bool is_async) const {
   return "a handler is stuck: it has had record " + record + " for " + text_of(event.age) +
          "; the oldest record that is not complete is " + oldest_record + "; " +
          (is_async              ? "its completion has no thread"
-          : event.where.empty() ? "where its thread stands is not known"
+          : event.where.empty() ? "what its thread is doing is not known"
                                 : "its thread is in " + event.where);
 }
 

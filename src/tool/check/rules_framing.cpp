@@ -192,7 +192,7 @@ constexpr rule rules[] = {
     {"long-line-in-pieces", "a line of 2 MB with non-ASCII text is read in pieces of 8 KiB",
      "P2, P7",
      "A piece ends anywhere, also between the bytes of a character. A child that decodes each "
-     "piece as UTF-8 by itself fails on such a batch, and gets it again after each restart: a "
+     "piece alone as UTF-8 fails on such a batch, and gets it again after each restart: a "
      "crash loop of the whole worker.",
      long_line_in_pieces},
     {"answer-in-pieces", "the answer to a checkpoint may come in pieces", "P7, P39",

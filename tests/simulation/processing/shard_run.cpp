@@ -342,7 +342,7 @@ void processing_run::take_step() {
 
 void processing_run::deliver() {
   const std::size_t count = 1 + random_.below(20);
-  // A callback that waits for a completion would do so for ever, on one thread.
+  // On one thread a callback that waits for a completion would wait indefinitely.
   can_wait_ = has_room_for(count);
   if (!can_wait_) settle_all();
   const auto records = stream_.take(count);

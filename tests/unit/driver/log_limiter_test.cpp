@@ -36,7 +36,7 @@ TEST_CASE("of warnings that differ in numbers only ten pass in a minute", "[driv
   CHECK(limiter.pass(log_level::warning, "another one", start));
 }
 
-TEST_CASE("each kind of warning is counted by itself", "[driver][log]") {
+TEST_CASE("each kind of warning is counted separately", "[driver][log]") {
   log_limiter limiter;
   passed(limiter, 1, start);
   CHECK(limiter.pass(log_level::warning, "another one", start));

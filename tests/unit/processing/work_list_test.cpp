@@ -101,7 +101,7 @@ TEST_CASE("a report names the stuck record and the oldest", "[processing]") {
   CHECK(report->text(false) ==
         "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 5000 ms; the "
         "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 5000 "
-        "ms ago; where its thread stands is not known");
+        "ms ago; what its thread is doing is not known");
   list.remove(one->with);
   CHECK_FALSE(list.report(one->with, start));
 }
