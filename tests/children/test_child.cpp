@@ -69,6 +69,7 @@ class obedient : public kclxx::record_processor {
     }
     say("batch of " + std::to_string(batch.size()));
     ++batches_;
+    batches_.notify_all();
   }
   void lease_lost() override {
     say("lease lost");
@@ -125,6 +126,7 @@ class obedient : public kclxx::record_processor {
       say("stopped");
       note("stopped");
     } else if (what == "sleep until stopped") {
+      say("sleeps");
       const bool slept = context_.sleep_for(1h);
       say(slept ? "slept" : "woken by the stop token");
     } else if (what == "pause") {
@@ -259,9 +261,10 @@ class obedient : public kclxx::record_processor {
     }
   }
 
-  // Called in a thread that a batch started: until its callback has returned, and a little more.
+  // Called in a thread that a batch started: until its callback has returned, and a little more,
+  // as no event of this process follows the return.
   void wait_for_the_return() {
-    while (batches_ == 0) std::this_thread::sleep_for(1ms);
+    batches_.wait(0);
     std::this_thread::sleep_for(100ms);
   }
 

@@ -49,6 +49,21 @@ inline std::size_t threads_of(pid_t process) {
   return count_of("/proc/" + std::to_string(process) + "/task");
 }
 
+/// The connections that nobody has accepted yet at this socket. A launcher binds it by another
+/// path, with the same name.
+inline std::size_t pending_connections(const fs::path& socket) {
+  constexpr auto connecting = "02";
+  std::ifstream sockets("/proc/net/unix");
+  std::size_t pending = 0;
+  for (std::string line; std::getline(sockets, line);) {
+    std::istringstream fields(line);
+    std::string number, references, protocol, flags, type, state, inode, path;
+    fields >> number >> references >> protocol >> flags >> type >> state >> inode >> path;
+    if (state == connecting && fs::path(path).filename() == socket.filename()) ++pending;
+  }
+  return pending;
+}
+
 /// A machine with a temporary folder of its own, and launchers on it.
 class machine {
  public:

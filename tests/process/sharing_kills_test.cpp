@@ -5,7 +5,6 @@
 #include <optional>
 #include <signal.h>
 #include <string>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -25,7 +24,7 @@ TEST_CASE(
   SECTION("before it has answered") {
     std::optional<handed_shard> shard;
     SECTION("before it accepts") {
-      std::this_thread::sleep_for(50ms);  // whether or not the launcher has connected by now
+      REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
     }
     SECTION("after it has accepted") { connection = accept_at(resident); }
     SECTION("after it has received the descriptors") {
@@ -156,7 +155,7 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed", "[s
   const launched first = host.start("a", program);
   REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
   const launched second = host.start("b", program);
-  std::this_thread::sleep_for(50ms);  // whether or not it waits at the socket by now
+  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
   SECTION("the launcher") {
     first->kill();
     fs::remove(host / "gate");

@@ -161,10 +161,11 @@ TEST_CASE("256 shards in one process live and end as they would alone", "[sharin
     });
   }
   // A daemon reads stderr all the time, and here all shards print to this one.
-  while (at_work > 0) {
+  const auto all_have_ended = [&] {
     static_cast<void>(first->stderr_so_far());
-    std::this_thread::sleep_for(1ms);
-  }
+    return at_work == 0;
+  };
+  CHECK(eventually(all_have_ended, 100s));
   for (std::thread& one : daemons) one.join();
   INFO(first->stderr_so_far());
   CHECK(failures == std::vector<std::string>(shards));

@@ -148,23 +148,42 @@ TEST_CASE("only the user's own processes meet", "[sharing]") {
   }
 }
 
+namespace {
+
+/// The number of descriptors that a process may have.
+class descriptor_limit {
+ public:
+  explicit descriptor_limit(pid_t process) : process_(process) {
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, nullptr, &before_) == 0);
+  }
+  void lower_to(std::size_t count) const { set({count, before_.rlim_max}); }
+  void restore() const { set(before_); }
+
+ private:
+  void set(const rlimit& to) const {
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &to, nullptr) == 0);
+  }
+
+  pid_t process_;
+  rlimit before_{};
+};
+
+}  // namespace
+
 TEST_CASE("a resident without descriptors refuses, and serves again when it has some",
           "[sharing]") {
   const machine host;
   const launched first = host.initialized("a");
   const pid_t resident = host.process_of("a");
-  rlimit before{};
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
-  const auto now = static_cast<rlim_t>(descriptors_of(resident));
+  const descriptor_limit limit(resident);
 #ifdef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens a pipe to look at what was thrown
-  const int room = GENERATE(0, 1, 3);
+  const std::size_t room = GENERATE(0U, 1U, 3U);
 #else
-  const int room = GENERATE(0, 1, 3, 5);
+  const std::size_t room = GENERATE(0U, 1U, 3U, 5U);
 #endif
-  rlimit few{now + static_cast<rlim_t>(room), before.rlim_max};
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &few, nullptr) == 0);
+  limit.lower_to(descriptors_of(resident) + room);
   must_be_served_alone(*host.start("b"), "the program refused: ");
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &before, nullptr) == 0);
+  limit.restore();
   const launched third = host.initialized("c");
   CHECK(host.process_of("c") == resident);
   must_be_served(*third);
@@ -176,25 +195,14 @@ TEST_CASE("a resident without its spare descriptor waits, and serves the launche
   const machine host;
   const launched first = host.initialized("a");
   const pid_t resident = host.process_of("a");
-  rlimit before{};
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, nullptr, &before) == 0);
-  const rlimit none{3, before.rlim_max};  // below the number of each that it could close
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &none, nullptr) == 0);
-  const auto ticks = [resident] {
-    std::ifstream stat("/proc/" + std::to_string(resident) + "/stat");
-    std::string text;
-    std::getline(stat, text, ')');
-    for (int field = 3; field < 14; ++field) stat >> text;
-    long user = 0;
-    long system = 0;
-    stat >> user >> system;
-    return user + system;
-  };
+  const descriptor_limit limit(resident);
+  limit.lower_to(3);  // below the number of each that it could close
   const launched second = host.start("b");
-  const long began = ticks();
-  std::this_thread::sleep_for(500ms);
-  CHECK(ticks() - began < 10);  // of 50: it does not ask all the time
-  REQUIRE(::prlimit(resident, RLIMIT_NOFILE, &before, nullptr) == 0);
+  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
+  // It waits between its attempts: one that asked all the time would never wait.
+  const std::size_t before = wake_ups_of(resident);
+  CHECK(eventually([&] { return wake_ups_of(resident) >= before + 3; }));
+  limit.restore();
   start(*second);
   CHECK(host.process_of("b") == resident);
   must_be_served(*second);

@@ -232,11 +232,17 @@ bool scripted_daemon::drain_stderr() {
   return n == 0;
 }
 
+/// False: neither text nor the end came before the deadline.
+bool scripted_daemon::wait_for_stderr(std::chrono::steady_clock::time_point deadline) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+  pollfd ready{error_, POLLIN, 0};
+  return left.count() > 0 && ::poll(&ready, 1, static_cast<int>(left.count())) == 1;
+}
+
 void scripted_daemon::await_end_of_stderr() {
   const auto deadline = clock::now() + answer_limit;
   while (!drain_stderr()) {
-    if (clock::now() > deadline) fail("stderr is held open");
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (!wait_for_stderr(deadline)) fail("stderr is held open");
   }
 }
 
@@ -252,9 +258,12 @@ std::string scripted_daemon::stderr_so_far() {
 }
 
 std::string scripted_daemon::await_stderr(std::string_view text) {
-  const auto has_text = [&] { return stderr_so_far().find(text) != std::string::npos; };
-  if (!eventually(has_text, answer_limit)) fail("not on stderr: " + std::string(text));
-  return stderr_;
+  const auto deadline = clock::now() + answer_limit;
+  for (;;) {
+    const bool has_ended = drain_stderr();
+    if (stderr_.find(text) != std::string::npos) return stderr_;
+    if (has_ended || !wait_for_stderr(deadline)) fail("not on stderr: " + std::string(text));
+  }
 }
 
 std::size_t scripted_daemon::resident_kib() const {
@@ -265,9 +274,9 @@ std::size_t scripted_daemon::own_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "RssAnon:");
 }
 
-std::size_t scripted_daemon::wake_ups() const {
+std::size_t wake_ups_of(pid_t process) {
   std::size_t sum = 0;
-  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks)) {
     sum += status_value(task.path().string(), "voluntary_ctxt_switches:");
   }

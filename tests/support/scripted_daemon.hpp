@@ -17,6 +17,9 @@ class dialogue_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How often the threads of a process have waited so far.
+std::size_t wake_ups_of(pid_t process);
+
 /// A child process on pipes, as the daemon starts one, and a daemon's side of the dialogue with
 /// it. Each wait has a time limit; a child that is left is killed, by its id. With
 /// KCLXX_TEST_LAUNCHER in the environment, that program is started with the command as arguments.
@@ -64,7 +67,7 @@ class scripted_daemon {
   void expect_status(std::string_view action);
   void expect_checkpoint(std::string_view sequence_number, std::uint64_t sub = 0);
   void expect_null_checkpoint();
-  /// True when nothing comes within this time: for what must not be written.
+  /// True when nothing comes within this time.
   bool is_silent_for(std::chrono::milliseconds time);
   /// Everything until the child closes its stdout, or writes nothing for this time.
   std::string rest(std::chrono::milliseconds silence = answer_limit);
@@ -87,13 +90,13 @@ class scripted_daemon {
   [[nodiscard]] std::size_t resident_kib() const;
   /// Of it what no file backs.
   [[nodiscard]] std::size_t own_kib() const;
-  /// How often the child's threads have waited so far.
-  [[nodiscard]] std::size_t wake_ups() const;
+  [[nodiscard]] std::size_t wake_ups() const { return wake_ups_of(pid_); }
 
  private:
   bool fill(std::chrono::milliseconds limit);
   [[noreturn]] void fail(const std::string& what);
   bool drain_stderr();
+  bool wait_for_stderr(std::chrono::steady_clock::time_point deadline) const;
 
   pid_t pid_ = -1;
   int input_ = -1;

@@ -93,15 +93,28 @@ class kept_log {
     return [this](log_level, const std::string& text) {
       const std::lock_guard lock(mutex_);
       lines_.push_back(text);
+      changed_.notify_all();
     };
   }
   [[nodiscard]] std::vector<std::string> lines() {
     const std::lock_guard lock(mutex_);
     return lines_;
   }
+  /// True as soon as `count` lines from the `first` on have the text.
+  [[nodiscard]] bool await(const std::string& text, std::size_t count, std::size_t first = 0) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 20s, [&] {
+      std::size_t found = 0;
+      for (std::size_t i = first; i < lines_.size(); ++i) {
+        if (lines_[i].find(text) != std::string::npos) ++found;
+      }
+      return found >= count;
+    });
+  }
 
  private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<std::string> lines_;
 };
 
@@ -270,12 +283,15 @@ TEST_CASE("with the longest interval the text file is written at the beginning a
   kept_log log;
   metrics_outputs outputs({.directory = folder.path().string(),
                            .write_interval = std::chrono::milliseconds::max(),
-                           .remove_at_end = false},
+                           .remove_at_end = false,
+                           .summary_interval = 1ms},
                           log.writer());
   outputs.record(source(), lease_gained{});
   CHECK(test::eventually([&] { return fs::exists(path); }));
   outputs.record(source(), batch_delivered{.records = 4711});
-  std::this_thread::sleep_for(20ms);  // a fault would write it within 1 ms
+  // Before the summary that follows, the file would be written if it were due.
+  CHECK(log.await("4711 records", 1));
+  CHECK(log.await(" records (", 1, log.lines().size()));
   CHECK(test::read_file(path).find("} 4711\n") == std::string::npos);
   CHECK(outputs.finish(in_time()));
   CHECK(test::read_file(path).find("} 4711\n") != std::string::npos);
@@ -285,17 +301,20 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
   const temporary_folder folder;
   kept_log log;
   {
-    metrics_outputs outputs(
-        {.directory = (folder.path() / "missing").string(), .write_interval = 1ms}, log.writer());
+    metrics_outputs outputs({.directory = (folder.path() / "missing").string(),
+                             .write_interval = 1ms,
+                             .summary_interval = 1ms},
+                            log.writer());
     outputs.record(source(), lease_gained{});
-    CHECK(test::eventually([&] { return !log.lines().empty(); }));
-    std::this_thread::sleep_for(20ms);  // several writes
+    CHECK(log.await(" records (", 5));  // before each of them the file was tried
     CHECK(outputs.finish(in_time()));
   }
-  REQUIRE(log.lines().size() == 1);
-  CHECK(log.lines()[0] == "cannot write the metrics to " +
-                              (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
-                              ": No such file or directory");
+  auto lines = log.lines();
+  std::erase_if(lines, [](const auto& line) { return line.find(" records (") != line.npos; });
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] == "cannot write the metrics to " +
+                        (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
+                        ": No such file or directory");
 }
 
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {

@@ -221,7 +221,8 @@ TEST_CASE(
       std::mt19937 random(i);
       calls& mine = of_thread[i];
       for (std::atomic<int>& handled : mine.handled) {
-        const std::uint64_t number = 1 + random() % delivered;
+        const std::uint64_t so_far = delivered;
+        const std::uint64_t number = 1 + random() % so_far;
         checkpoint_target target;
         if (random() % 4 != 0) target = sequence_position(std::to_string(number));
         request(from, target, [&mine, &handled, from, target](std::error_code) {
@@ -232,7 +233,7 @@ TEST_CASE(
             ++handled;
           });
         });
-        if (random() % 8 == 0) std::this_thread::sleep_for(1ms);
+        if (random() % 8 == 0) delivered.wait(so_far);  // until the next batch
       }
       --running;
     });
@@ -246,6 +247,7 @@ TEST_CASE(
       last = position;
     }
     delivered = 3 * batch + 2;
+    delivered.notify_all();
   }
   for (std::thread& thread : all) thread.join();
   shard.close();
@@ -376,20 +378,22 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
 
 TEST_CASE("a slow observer does not keep the text file from being removed", "[serve][metrics]") {
   struct slow final : observer {
-    void on_event(const event_source&, const shard_event&) override {
-      std::this_thread::sleep_for(100ms);
-    }
+    void on_event(const event_source&, const shard_event&) override { released.wait(); }
+    std::promise<void> to_release;
+    std::shared_future<void> released{to_release.get_future()};
   };
   const test::temporary_folder folder;
   run_options options;
   options.metrics.directory = folder.path().string();
-  options.observers = {std::make_shared<slow>()};
+  const auto observer = std::make_shared<slow>();
+  options.observers = {observer};
   served_shard shard([](record_batch) {}, options);
   shard.initialize("shard-0");
   CHECK(eventually([&] { return !std::filesystem::is_empty(folder.path()); }));
   shard.close();
+  CHECK(eventually([&] { return std::filesystem::is_empty(folder.path()); }));
+  observer->to_release.set_value();
   CHECK(shard.status() == exit_status::ok);
-  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {
