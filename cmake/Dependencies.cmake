@@ -59,6 +59,8 @@ macro(kclxx_require name version package)
   endif()
 endmacro()
 
+# Boost's own file first: CMake's FindBoost is deprecated, and CMake 3.30 warns of it.
+set(CMAKE_FIND_PACKAGE_PREFER_CONFIG ON)
 find_package(Threads REQUIRED)
 kclxx_require(Boost 1.74 libboost-dev)
 kclxx_require(nlohmann_json 3.11 nlohmann-json3-dev)
