@@ -104,7 +104,7 @@ case $mode in
     while read -r file; do
       [[ $file == */LICENSE || -e $work/root/usr/local/$file ]] || { echo "in no package: $file"; exit 1; }
     done < <(cd "$prefix" && find . ! -type d)
-    grep -q 'libkclxx.so.0.1.0$' "$work/libkclxx0.1.files" && grep -q 'bin/kclxx$' "$work/kclxx.files" &&
+    grep -q 'libkclxx\.so\.[0-9.]*$' "$work"/libkclxx0.*.files && grep -q 'bin/kclxx$' "$work/kclxx.files" &&
       grep -q 'libkclxx.a$' "$work/libkclxx-dev.files" || { echo 'a file is in the wrong package'; exit 1; }
     build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$work/root/usr/local"
     must_answer "$work/program/consumer" '1 records'
