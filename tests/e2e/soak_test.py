@@ -25,6 +25,7 @@ import chaos_test  # noqa: E402
 
 EVERY = 5  # seconds between two samples
 WARM_UP = 1 / 6  # of the time of a process: caches and arenas fill
+SETTLED = 4  # samples with equally many shards, the last of which counts
 ROWS = 10  # of the table
 
 
@@ -140,11 +141,13 @@ class Soak(chaos_test.Chaos):
     def check_flat(self):
         """Compares the halves of the life of the process that lived longest, after its warm-up.
 
-        It serves now more shards, now fewer: what is compared is the need with equally many.
+        It serves now more shards, now fewer: what is compared is the need with equally many, once their
+        threads have begun.
         """
         lives = {}
-        for sample in self.samples:
-            lives.setdefault(sample.pid, []).append(sample)
+        for recent in zip(*(self.samples[i:] for i in range(SETTLED))):
+            if len({(sample.pid, sample.shards) for sample in recent}) == 1:
+                lives.setdefault(recent[-1].pid, []).append(recent[-1])
         life = max(lives.values(), key=lambda life: life[-1].time - life[0].time)
         whole = life[-1].time - life[0].time
         self.assertGreater(whole, settings.MINUTES * 60 / 2, "no process has lived for half of the time")
