@@ -179,6 +179,10 @@ def rows(outcomes, equivalent):
         yield name, len(those), killed, counted - killed, listed, rest, share
 
 
+def described(mutant):
+    return f"survived: {mutant.file}:{mutant.number}\n  - {mutant.before}\n  + {mutant.after}"
+
+
 def report(outcomes, equivalent):
     """Prints the table; the survivors that are not listed, and the listed ones that were killed."""
     print("".join(f"{title:>{11 if i else 38}}" for i, title in enumerate(HEADING)))
@@ -188,7 +192,7 @@ def report(outcomes, equivalent):
         one.verdict for one in outcomes if one.counts and one.verdict != "survived").most_common()))
     survivors = [one.mutant for one in outcomes if one.verdict == "survived" and one.mutant.key not in equivalent]
     for mutant in survivors:
-        print(f"survived: {mutant.file}:{mutant.number}\n  - {mutant.before}\n  + {mutant.after}")
+        print(described(mutant))
     wrong = [one for one in outcomes if one.counts and one.verdict != "survived" and one.mutant.key in equivalent]
     for one in wrong:
         print(f"not equivalent, since {one.verdict} kills it: {one.mutant.key}")
@@ -241,6 +245,8 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
             for one in pool.map(layer.try_out, those):
                 outcomes.append(one)
+                if one.verdict == "survived" and one.mutant.key not in equivalent:
+                    print(f"\r{described(one.mutant)}", file=sys.stderr)
                 print(f"\r{len(outcomes)} of {sum(map(len, todo.values()))}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     survivors, wrong = report(outcomes, equivalent)

@@ -80,7 +80,6 @@ void session_driver::feed(Event event) {
 void session_driver::carry_out() {
   events_.settle(session_);
   for (session::action& action : actions_) carry_out(action);
-  actions_.clear();
   write();
   events_.settle(session_);
 }
@@ -101,7 +100,6 @@ void session_driver::carry_out(session::action& action) {
             const protocol::action_kind callback = what.what;
             auto event = events_.of(what);
             if (callback == protocol::action_kind::lease_lost) host_.end_timers();
-            is_call_dropped_ = false;
             host_.call(std::move(what));
             events_.on_call(std::move(event), callback);
           },
@@ -132,7 +130,6 @@ void session_driver::write() {
   session::actions more;
   session_.on_output_broken(ec.message(), more);
   for (session::action& action : more) carry_out(action);
-  lines_.clear();
 }
 
 void session_driver::log(log_level level, std::string text,
@@ -142,11 +139,9 @@ void session_driver::log(log_level level, std::string text,
 }
 
 void session_driver::complete(session::waiter_id waiter, std::error_code result) {
-  const auto found = handlers_.find(waiter);
-  if (found == handlers_.end()) return host_.wake(waiter, result);
-  checkpoint_handler handler = std::move(found->second);
-  handlers_.erase(found);
-  host_.run_handler(std::move(handler), result);
+  auto found = handlers_.extract(waiter);
+  if (found.empty()) return host_.wake(waiter, result);
+  host_.run_handler(std::move(found.mapped()), result);
 }
 
 void session_driver::on_line(
@@ -241,7 +236,7 @@ void session_driver::on_callback_done(const callback_result& result) {
 
 /// User code threw since the lease is gone.
 void session_driver::give_up() {
-  is_call_dropped_ = true;
+  has_given_up_ = true;
   host_.end_timers();
 }
 

@@ -102,7 +102,7 @@ class session_driver {
   /// False when the shard was given up after the call was handed over, by a timer for instance
   /// (P67).
   [[nodiscard]] bool is_due(const session::call& what) const noexcept {
-    return !is_call_dropped_ || what.what == protocol::action_kind::lease_lost;
+    return !has_given_up_ || what.what == protocol::action_kind::lease_lost;
   }
   /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
   callback_result run_callback(session::call what, const checkpointer& with,
@@ -153,7 +153,7 @@ class session_driver {
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
-  std::atomic<bool> is_call_dropped_ = false;  // read on the callbacks' thread
+  std::atomic<bool> has_given_up_ = false;  // read on the callbacks' thread
   bool is_paused_ = false;
   bool has_warned_of_blank_line_ = false;
   bool has_warned_of_kept_batch_ = false;

@@ -3,10 +3,18 @@
 #include "driver/batch_memory.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <unistd.h>
 #include <vector>
 
 #include "support/catch.hpp"
+
+#if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
+#include <malloc.h>
+#include <sys/mman.h>
+#endif
 
 using kclxx::driver::batch_memory;
 using kclxx::driver::batch_memory_pool;
@@ -78,10 +86,16 @@ TEST_CASE("memory is large by its records and by what was copied out of the line
 TEST_CASE("a line is read into the largest buffer that is kept", "[driver][batch_memory]") {
   batch_memory_pool pool;
   pool.keep_large();
-  large(pool);
+  {
+    // The last of these is the first that is given back.
+    const auto one = GENERATE(true, false) ? large(pool) : marked(pool);
+    const auto other = one->is_large() ? marked(pool) : large(pool);
+  }
   kclxx::io::line_reader reader(std::size_t{1} << 30);
   pool.lend_line(reader);
-  CHECK_FALSE(pool.take()->is_large());  // the reader has it
+  const auto first = pool.take();
+  const auto second = pool.take();
+  CHECK_FALSE((first->is_large() || second->is_large()));  // the reader has it
 }
 
 TEST_CASE("small memory stays when the large is released", "[driver][batch_memory]") {
@@ -97,6 +111,43 @@ TEST_CASE("small memory stays when the large is released", "[driver][batch_memor
   CHECK_FALSE(left->is_large());
   CHECK(pool.take()->records.capacity() == 0);
 }
+
+#if defined(__GLIBC__) && !defined(KCLXX_IS_SANITIZED)
+namespace {
+
+/// Whether the system still has the page in the middle of what was at `begin`.
+bool is_resident(const void* begin, std::size_t size) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t middle = (reinterpret_cast<std::uintptr_t>(begin) + size / 2) / page * page;
+  unsigned char state = 0;
+  void* const where = reinterpret_cast<void*>(middle);  // NOLINT(performance-no-int-to-ptr)
+  return ::mincore(where, page, &state) == 0 && (state & 1U) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("the memory of large vectors goes back to the system at once", "[driver][batch_memory]") {
+  // As glibc sets them itself, once such a block was freed: the next is in the heap, and stays
+  // there.
+  REQUIRE(::mallopt(M_MMAP_THRESHOLD, 32 << 20) == 1);
+  REQUIRE(::mallopt(M_TRIM_THRESHOLD, 1 << 30) == 1);
+  batch_memory_pool pool;
+  auto memory = pool.take();
+  memory->records.reserve(4 * batch_memory::large / sizeof(kclxx::record) + 1);
+  void* const begin = memory->records.data();
+  std::memset(begin, 0, 4 * batch_memory::large);
+  const auto above = std::make_unique<int>(1);  // pins it
+  REQUIRE(is_resident(begin, 4 * batch_memory::large));
+  SECTION("when it is given back") { memory.reset(); }
+  SECTION("when it was kept, and is released") {
+    pool.keep_large();
+    memory.reset();
+    CHECK(is_resident(begin, 4 * batch_memory::large));
+    pool.release_large();
+  }
+  CHECK_FALSE(is_resident(begin, 4 * batch_memory::large));
+}
+#endif
 
 TEST_CASE("large memory that is lent when the large is released is not kept either",
           "[driver][batch_memory]") {

@@ -81,6 +81,7 @@ TEST_CASE("what is wrong with a line names the field and shows the line's beginn
     const std::string text = error_of(decoder, std::string(500, 'x'));
     CHECK(text.find("has 500 bytes and begins: " + std::string(120, 'x') + "...") !=
           std::string::npos);
+    CHECK(error_of(decoder, std::string(120, 'x')).ends_with(std::string(120, 'x')));
   }
   SECTION("as it was before decoding rewrote it") {
     const std::string line = batch_line(200, "},{\"sequenceNumber\":7}]}");
@@ -88,7 +89,9 @@ TEST_CASE("what is wrong with a line names the field and shows the line's beginn
           std::string::npos);
   }
   SECTION("and before it was read ahead") {
-    const std::string line = batch_line(400, "},{\"sequenceNumber\":7}]}");
+    const std::string line =
+        batch_line(100, "},{\"sequenceNumber\":\"2\",\"data\":\"" + std::string(200, 'A') +
+                            "\"},{\"sequenceNumber\":7}]}");
     auto memory = memory_with(line);
     CHECK_FALSE(decoder.read_ahead({memory->line.data(), 119}, *memory));
     CHECK(decoder.read_ahead({memory->line.data(), 300}, *memory));

@@ -30,8 +30,9 @@ const session::time_point start_time{hours(1)};
 class child : private driver::host {
  public:
   explicit child(
-      const run_options& options = {}, processor_factory factory = [](const record_batch&) {})
-      : driver(std::move(factory), options, false, 1, *this) {}
+      const run_options& options = {}, processor_factory factory = [](const record_batch&) {},
+      bool input_is_file = false)
+      : driver(std::move(factory), options, input_is_file, 1, *this) {}
   /// From now on, what happens is kept in `events`.
   void observe_events() { is_observed_ = true; }
 
@@ -111,10 +112,12 @@ class child : private driver::host {
   bool is_stopped = false;
   bool has_timers = true;
   bool is_in_event = false;
+  bool is_reading = true;
 
  private:
   [[nodiscard]] time_point now() const override { return now_; }
   std::error_code write(std::string_view text) override {
+    CHECK_FALSE(has_left_);
     if (is_output_broken) return std::make_error_code(std::errc::broken_pipe);
     written.emplace_back(text);
     return {};
@@ -129,7 +132,7 @@ class child : private driver::host {
   }
   void observe(shard_event event) noexcept override { events.push_back(std::move(event)); }
   [[nodiscard]] bool is_observed() const noexcept override { return is_observed_; }
-  void pause_reading(bool) override {}
+  void pause_reading(bool is_paused) override { is_reading = !is_paused; }
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
     log_lines.push_back(std::move(text));
@@ -461,6 +464,28 @@ TEST_CASE("an output that is broken ends the session with what the system report
   CHECK(child.driver.status() == exit_status::daemon_gone);
 }
 
+TEST_CASE("a file that is ahead of the dialogue is read again when the action has its status",
+          "[driver]") {
+  child child(
+      {}, [](const record_batch&) {}, true);
+  child.initialize();
+  child.records({"100"});
+  CHECK(child.is_reading);
+  child.records({"200"});
+  CHECK_FALSE(child.is_reading);
+  CHECK(child.driver.is_reading_paused());
+  child.run_call();
+  CHECK(child.is_reading);
+  CHECK_FALSE(child.driver.is_reading_paused());
+  SECTION("and the last status is written before the session leaves") {
+    child.feed([&] { child.driver.on_end_of_input(false); });
+    child.take_written();
+    child.run_call();
+    CHECK(child.take_written() == lines{status_line("processRecords")});
+    CHECK(child.driver.status() == exit_status::ok);
+  }
+}
+
 TEST_CASE("an input that cannot be read ends the session with what the system reported",
           "[driver][P57]") {
   child child;
@@ -605,6 +630,18 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
             std::vector<shard_event>{checkpoint_answered{first, milliseconds(7), "not answered"},
                                      batch_delivered{}});
     }
+    SECTION("that is not answered: the output is broken while a callback runs") {
+      child.answer("100");
+      child.records({"200"});
+      child.take_events();
+      child.is_output_broken = true;
+      const session::waiter_id id = child.driver.next_waiter();
+      child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
+      const sequence_position second("200");
+      CHECK(child.take_events() ==
+            std::vector<shard_event>{checkpoint_requested{second},
+                                     checkpoint_answered{second, milliseconds(0), "not answered"}});
+    }
     SECTION("that is not answered: the input ends") {
       child.feed([&] { child.driver.on_end_of_input(false); });
       CHECK(child.take_events() ==
@@ -650,6 +687,17 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.receive(R"({"action":"leaseLost"})");
     CHECK(child.take_events() == std::vector<shard_event>{lease_ended{lease_ended::reason::lost}});
   }
+}
+
+TEST_CASE("without observers no events are made", "[driver][observer]") {
+  child child;
+  child.initialize();
+  child.records({"100"});
+  child.run_call();
+  child.answer("100");
+  child.feed([&] { child.driver.on_end_of_input(false); });
+  CHECK(child.driver.status() == exit_status::ok);
+  CHECK(child.events.empty());
 }
 
 TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {

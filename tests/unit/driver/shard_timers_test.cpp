@@ -37,9 +37,9 @@ TEST_CASE("timers are due in the order of their times, and of their start when t
           "[driver]") {
   shard_timers timers;
   std::string called;
-  timers.start(start + milliseconds(20), once, [&] { called += 'c'; });
-  timers.start(start + milliseconds(10), once, [&] { called += 'a'; });
   timers.start(start + milliseconds(10), once, [&] { called += 'b'; });
+  timers.start(start + milliseconds(10), once, [&] { called += 'c'; });
+  timers.start(start + milliseconds(5), once, [&] { called += 'a'; });
   run_due(timers, start + milliseconds(30));
   CHECK(called == "abc");
 }
