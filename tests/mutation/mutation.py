@@ -30,7 +30,9 @@ SIMULATION = ["--runs", "20000", "--seed", "1", "--jobs", "1"]
 # In each layer the tests that have to notice, the cheapest first.
 TESTS = {"session": {"session_test": [], "simulation": SIMULATION, "driver_test": [], "testing_test": []},
          "driver": {"driver_test": [], "simulation": SIMULATION, "testing_test": [], "runtime_test": []},
-         "processing": {"processing_test": [], "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"]},
+         "processing": {"record_queue_test": [], "processing_test": [],
+                        "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"],
+                        "lanes_test": [], "asio_test": []},
          "sharing": {"sharing_test": []}}
 
 
