@@ -27,13 +27,16 @@ RESULTS = ROOT / "build/mutation.json"
 GOAL = 0.95
 
 SIMULATION = ["--runs", "20000", "--seed", "1", "--jobs", "1"]
+FIRST_FAILURE = ["--abort"]  # is enough
 # In each layer the tests that have to notice, the cheapest first.
-TESTS = {"session": {"session_test": [], "simulation": SIMULATION, "driver_test": [], "testing_test": []},
-         "driver": {"driver_test": [], "simulation": SIMULATION, "testing_test": [], "runtime_test": []},
-         "processing": {"record_queue_test": [], "processing_test": [],
+TESTS = {"session": {"session_test": FIRST_FAILURE, "simulation": SIMULATION, "driver_test": FIRST_FAILURE,
+                     "testing_test": FIRST_FAILURE},
+         "driver": {"driver_test": FIRST_FAILURE, "simulation": SIMULATION, "testing_test": FIRST_FAILURE,
+                    "runtime_test": FIRST_FAILURE},
+         "processing": {"record_queue_test": FIRST_FAILURE, "processing_test": FIRST_FAILURE,
                         "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"],
-                        "lanes_test": [], "asio_test": []},
-         "sharing": {"sharing_test": []}}
+                        "lanes_test": FIRST_FAILURE, "asio_test": FIRST_FAILURE},
+         "sharing": {"sharing_test": FIRST_FAILURE}}
 
 
 class Failed(Exception):
