@@ -20,15 +20,27 @@
 
 namespace kclxx::asio::detail {
 
-using executor_type = boost::asio::any_io_executor;
-
-/// The coroutines of one shard: they can be cancelled and waited for.
+/// The coroutines of one shard: they can be cancelled and waited for. Cancellation reaches them
+/// through a boost::asio::cancellation_signal each.
+///
+/// 1. start() each of them.
+/// 2. cancel(), when a stop is requested. One that is started later is cancelled as it begins.
+/// 3. wait(), before what the coroutines refer to is destroyed. No start() may follow.
+///
 /// Thread safety: all functions may be called from any thread.
+/// Lifetime: held by a std::shared_ptr; a coroutine that runs keeps it alive.
 class coroutines : public std::enable_shared_from_this<coroutines> {
  public:
-  /// Runs `function`, which makes the coroutine, and calls `ended` with what it threw.
+  /// Runs `function`, which makes the coroutine, and calls `ended` with what it threw: a null
+  /// pointer when it returned. Both are called on `on`, `ended` exactly once, unless the executor
+  /// is destroyed first.
+  ///
+  /// `on` must run one function at a time, as a strand does: the state of a coroutine has no lock.
+  /// Errors: std::bad_alloc.
+  /// Blocking: no. The coroutine does not begin within this call.
   template <class Function, class Ended>
-  void start(const executor_type& on, Function function, Ended ended) {
+  void start(const boost::asio::any_io_executor& on, Function function, Ended ended) {
+    // Known to cancel() and wait() before it begins.
     const auto added = std::make_shared<one>(on);
     {
       const std::lock_guard lock(mutex_);
@@ -63,6 +75,9 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     });
   }
 
+  /// Has every coroutine cancelled that runs now or is started later; without effect before Boost
+  /// 1.77, whose coroutines cannot be cancelled.
+  /// Blocking: no. It returns before the coroutines have noticed.
   void cancel() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
@@ -71,45 +86,58 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     }
   }
 
-  /// Blocking: until all have ended.
+  /// Waits for the coroutines; without cancel() that can take as long as the program's code does.
+  /// Blocking: until all have ended. So not on a thread that runs them, where it would never
+  /// return.
   void wait() {
     std::unique_lock lock(mutex_);
     is_empty_.wait(lock, [this] { return all_.empty(); });
   }
 
  private:
+  /// One coroutine, from start() to its end. Shared by `all_`, by the functions that wait on the
+  /// executor, and by the coroutine.
   struct one {
-    explicit one(const executor_type& executor) : on(executor) {}
-    executor_type on;
-    // What follows belongs to the executor, which runs one function of the coroutine at a time.
+    explicit one(const boost::asio::any_io_executor& executor) : on(executor) {}
+    // A strand, or the only thread of a context_thread.
+    boost::asio::any_io_executor on;
+    // What follows belongs to the executor, which runs one function of the coroutine at a time. So
+    // it needs no lock, and cancel() posts what emits the signal.
     bool has_ended = false;
+    // What the coroutine threw, until `ended` takes it.
     std::exception_ptr thrown;
 #if BOOST_VERSION >= 107700
     boost::asio::cancellation_signal signal{};
 #endif
   };
 
+  /// The last thing that a coroutine does: after it wait() may return.
   void remove(const std::shared_ptr<one>& gone) {
     const std::lock_guard lock(mutex_);
     all_.erase(gone);
     if (all_.empty()) is_empty_.notify_all();
   }
 
+  /// Asked on the executor, when cancel() may have run since start().
   bool is_cancelled() {
     const std::lock_guard lock(mutex_);
     return is_cancelled_;
   }
 
-  /// On the executor.
+  /// On the executor: a signal may be emitted only where its coroutine runs, and not once that has
+  /// ended.
   static void cancel([[maybe_unused]] one& which) {
 #if BOOST_VERSION >= 107700
     if (!which.has_ended) which.signal.emit(boost::asio::cancellation_type::all);
 #endif
   }
 
+  // Guards what follows. Held for no call of the program's code.
   std::mutex mutex_;
   std::condition_variable is_empty_;
+  // Those that were started and have not ended. What wait() waits for.
   std::unordered_set<std::shared_ptr<one>> all_;
+  // Never reset: the shard is over.
   bool is_cancelled_ = false;
 };
 

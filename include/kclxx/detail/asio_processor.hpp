@@ -1,97 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
+#include <kclxx/detail/asio_context_thread.hpp>
 #include <kclxx/detail/asio_coroutines.hpp>
+#include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/processing/parallel.hpp>
 #include <kclxx/record_processor.hpp>
 
 namespace kclxx::asio::detail {
 
-template <class Handler>
-concept takes_record = std::is_invocable_r_v<boost::asio::awaitable<void>, Handler&, const record&>;
-template <class Handler>
-concept takes_record_and_shard = std::is_invocable_r_v<boost::asio::awaitable<void>, Handler&,
-                                                       const record&, const shard_context&>;
-template <class Handler>
-concept handles_record = takes_record<Handler> || takes_record_and_shard<Handler>;
-template <class Handler>
-concept makes_handler = std::is_invocable_v<Handler&, const shard_context&, executor_type> &&
-    handles_record<std::invoke_result_t<Handler&, const shard_context&, executor_type>>;
-
-/// An io_context and the thread that runs it. An exception that leaves a function there, such as a
-/// completion handler of the program's, is treated like one from a timer of the shard.
-class context_thread {
- public:
-  explicit context_thread(const shard_context& shard)
-      : work_(boost::asio::make_work_guard(context_)), thread_([this, &shard] { run(shard); }) {}
-  context_thread(const context_thread&) = delete;
-  context_thread& operator=(const context_thread&) = delete;
-  /// What still waits is destroyed.
-  ~context_thread() {
-    context_.stop();
-    thread_.join();
-  }
-  [[nodiscard]] executor_type executor() { return context_.get_executor(); }
-
- private:
-  void run(const shard_context& shard) {
-    for (;;) {
-      try {
-        context_.run();
-        return;
-      } catch (...) {
-        shard.after(std::chrono::milliseconds(0),
-                    [thrown = std::current_exception()] { std::rethrow_exception(thrown); });
-      }
-    }
-  }
-
-  boost::asio::io_context context_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::thread thread_;
-};
-
-template <class Handler>
-decltype(auto) make_handler(Handler& handler, const shard_context& shard,
-                            const executor_type& executor) {
-  if constexpr (makes_handler<Handler>) {
-    return handler(shard, executor);
-  } else {
-    return handler;  // shards share it
-  }
-}
-
-template <class Handler>
-boost::asio::awaitable<void> call(Handler& handler, const record& what,
-                                  const shard_context& shard) {
-  if constexpr (takes_record<Handler>) {
-    return handler(what);
-  } else {
-    return handler(what, shard);
-  }
-}
-
-/// kclxx::parallel with completions, whose handler starts a coroutine.
+/// kclxx::parallel with completions, whose handler starts a coroutine. The inner processor has the
+/// window, the retries and the checkpoints; this one has the executor and the coroutines:
+///
+/// 1. The inner processor calls start() with the completion of a record, on a thread of the shard's
+/// own.
+/// 2. The coroutine runs on the executor. Its end, or what it threw, is reported to the completion.
+/// 3. After a failure the inner processor waits as the policy demands, and calls start() again.
+/// 4. When a stop is requested, the coroutines are cancelled. The destructor waits for them.
+///
+/// Thread safety: its functions are called on the callbacks' thread, as every record_processor's.
+/// Lifetime: the shard_context must outlive it, and an executor of the program's own must run until
+/// it is destroyed.
 template <class Handler>
 class processor final : public record_processor {
  public:
+  /// Errors: those of kclxx::parallel's factory; what the program's function throws that makes a
+  /// handler; std::system_error when the thread of the io_context cannot be started.
   processor(std::shared_ptr<Handler> shared, const failure_policy& policy,
             const parallel_options& options, const std::optional<executor_type>& executor,
             const shard_context& shard)
@@ -103,6 +49,9 @@ class processor final : public record_processor {
                              options)(shard);
     cancel_.emplace(shard.stop_token(), cancel_function{running_});
   }
+  /// The order matters: a coroutine refers to the handler, and the handler to the executor. A stop
+  /// callback that runs on another thread is waited for.
+  /// Blocking: until all coroutines have ended; they are cancelled.
   ~processor() override {
     inner_.reset();  // completions have no effect from now on
     cancel_.reset();
@@ -111,6 +60,7 @@ class processor final : public record_processor {
     if constexpr (makes_handler<Handler>) destroy_handler();
   }
 
+  // No initialize: what parallel makes has none.
   void process_records(record_batch batch, const checkpointer& with) override {
     inner_->process_records(std::move(batch), with);
   }
@@ -119,20 +69,26 @@ class processor final : public record_processor {
   void shutdown_requested(const checkpointer& with) override { inner_->shutdown_requested(with); }
 
  private:
+  // A handler that is made for the shard is kept here; one that shards share is referred to.
   using handler_type = std::remove_cvref_t<decltype(make_handler(
       std::declval<Handler&>(), std::declval<const shard_context&>(),
       std::declval<const executor_type&>()))>;
   using stored_handler =
       std::conditional_t<makes_handler<Handler>, handler_type, std::reference_wrapper<Handler>>;
+  /// A type with a name, since std::stop_callback is a template over it.
   struct cancel_function {
     std::shared_ptr<coroutines> which;
     void operator()() const { which->cancel(); }
   };
 
+  /// The handler of the inner processor: begins the coroutine of one record, which reports to
+  /// `done` when it ends.
+  /// Blocking: no.
   void start(completion done) {
     // Several threads may run the program's executor, but not one coroutine.
     const executor_type on = own_ ? executor_ : executor_type(boost::asio::make_strand(executor_));
-    // The completion keeps the record, and is kept until the coroutine has ended.
+    // The completion keeps the record, and is kept until the coroutine has ended. Completions
+    // outlive the inner processor, so the record is there while the destructor waits, too.
     const record& what = done.record();
     running_->start(
         on, [this, &what] { return call(handler(), what, shard_); },
@@ -140,8 +96,11 @@ class processor final : public record_processor {
           thrown ? done.fail(std::move(thrown)) : done.complete();
         });
   }
+  /// The shard's own, or the program's, which other shards may be calling now.
   handler_type& handler() { return *handler_; }
   /// What it has, connections for instance, belongs to the executor.
+  /// Blocking: until the executor has destroyed it; on one of the program's own that has stopped,
+  /// indefinitely.
   void destroy_handler() {
     std::promise<void> destroyed;
     boost::asio::post(executor_, [&] {
@@ -151,16 +110,26 @@ class processor final : public record_processor {
     destroyed.get_future().wait();
   }
 
+  // The program's function; other shards' processors have it, too.
   std::shared_ptr<Handler> shared_;
   const shard_context& shard_;
-  std::optional<context_thread> own_;  // ends after all that runs on it
+  // Ends after all that runs on it. Empty with an executor of the program's own.
+  std::optional<context_thread> own_;
   executor_type executor_;
+  // Empty once destroy_handler() has run.
   std::optional<stored_handler> handler_;
+  // Shared with the stop callback and with the coroutines themselves.
   std::shared_ptr<coroutines> running_ = std::make_shared<coroutines>();
+  // It may call start() as soon as it is made, so what that uses is made before it. And ends after
+  // it: see the destructor.
   std::unique_ptr<record_processor> inner_;
   std::optional<std::stop_callback<cancel_function>> cancel_;
 };
 
+/// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a
+/// context_thread. Its mode is manual, since the inner processor requests the checkpoints.
+/// Errors: std::bad_alloc, and what moving or copying the handler throws. What is wrong with policy
+/// or options is thrown when a shard starts.
 template <class Handler>
 processor_factory make(Handler&& handler, failure_policy policy, parallel_options options,
                        std::optional<executor_type> executor) {

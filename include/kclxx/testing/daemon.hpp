@@ -3,9 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <exception>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -18,20 +16,9 @@
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/testing/daemon_options.hpp>  // IWYU pragma: export
 
 namespace kclxx::testing {
-
-/// Which daemon: they differ in the lines that end a shard. v3 stands for 2.1 and later, too.
-enum class daemon_version { v1, v2_0, v3 };
-
-/// What a test seldom sets.
-struct daemon_options {
-  daemon_version version = daemon_version::v3;
-  std::uint32_t seed = 1;  ///< for the jitter of retries, which is the same in each run
-  std::optional<std::string> stream_name{};
-  std::optional<std::string> application_name{};
-  std::optional<std::string> worker_id{};
-};
 
 /// A checkpoint that the daemon was asked for, and its answer.
 struct checkpoint_attempt {
@@ -50,10 +37,11 @@ struct checkpoint_attempt {
 /// 3. Ask what happened.
 ///
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
-/// that nothing can end. An exception of a callback does not reach the caller: exit_status(), log()
-/// and thrown() have it, and the next call throws, since the child has left.
-/// Thread safety: none. It belongs to the thread that made it; a checkpoint from another
-/// one throws std::logic_error there, and the next call throws it too.
+/// that nothing can end; std::invalid_argument for an argument that no daemon could send. An
+/// exception of a callback does not reach the caller: exit_status(), log() and thrown() have it,
+/// and the next call throws, since the child has left.
+/// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
+/// std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
 /// after the dialogue is over. Handlers that are due after that are not called.
 class daemon {
@@ -76,7 +64,8 @@ class daemon {
   daemon& deliver(const std::vector<std::string>& payloads,
                   std::optional<milliseconds> behind_latest = milliseconds(0));
   /// Every field as given: what is left out is null in the daemon's line, but a sequence number
-  /// is given automatically. Errors: std::invalid_argument when one is not a number.
+  /// is given automatically.
+  /// Errors: std::invalid_argument when one is not a number.
   daemon& deliver_records(const std::vector<record::fields>& records,
                           std::optional<milliseconds> behind_latest = milliseconds(0));
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
@@ -136,7 +125,9 @@ class daemon {
   [[nodiscard]] bool stop_requested() const noexcept;
   /// The virtual clock.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
-  /// The user's processor. Errors: std::logic_error when there is none, std::bad_cast.
+  /// The user's processor.
+  /// Errors: std::logic_error when there is none; std::bad_cast when it is of another type.
+  /// Lifetime: see above.
   template <class Processor = record_processor>
   [[nodiscard]] Processor& processor() const {
     return dynamic_cast<Processor&>(any_processor());

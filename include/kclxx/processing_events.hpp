@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each record goes through, as values: sent by what is in kclxx/processing.
+// Thread safety: values; distinct objects are independent.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <kclxx/sequence_position.hpp>
+
+namespace kclxx {
+
+/// A handler was called for a record (or for records together, at the first one's position), and
+/// ended.
+struct record_attempted {
+  /// What the handler did; a completion reports it.
+  enum class outcome { succeeded, failed };
+  sequence_position position;
+  /// From 1 on.
+  int attempt = 1;
+  /// Of the handler, by the shard's clock: with the test kit, virtual time.
+  std::chrono::nanoseconds duration;
+  outcome how = outcome::succeeded;
+  /// What it threw; empty when it succeeded.
+  std::string error{};
+  bool operator==(const record_attempted&) const = default;
+};
+
+/// A failed record will be tried again.
+struct record_retried {
+  sequence_position position;
+  /// The number of the attempt to come, from 2 on.
+  int attempt = 2;
+  /// Until then; an attempt can begin later, when other records are being processed.
+  std::chrono::milliseconds delay;
+  std::string error{};  ///< why the last one failed
+  bool operator==(const record_retried&) const = default;
+};
+
+/// A record is stored for later and counts as complete.
+struct record_parked {
+  sequence_position position;
+  int attempts = 1;     ///< those that failed
+  std::string error{};  ///< why the last one failed
+  bool operator==(const record_parked&) const = default;
+};
+
+/// A record is left out, as the policy demands, and counts as complete.
+struct record_skipped {
+  sequence_position position;
+  int attempts = 1;     ///< those that failed
+  std::string error{};  ///< why the last one failed
+  bool operator==(const record_skipped&) const = default;
+};
+
+/// The records that are delivered and not complete. Sent when the window fills or empties, and in
+/// between about once a second while it changes. Only `parallel` has a window.
+struct window_changed {
+  std::size_t records = 0;
+  /// Of their data, after decoding base64.
+  std::uint64_t bytes = 0;
+  /// When the oldest of them was delivered, by the shard's clock; std::nullopt when none is left.
+  std::optional<std::chrono::steady_clock::time_point> oldest{};
+  /// Everything up to here is complete; std::nullopt before the first record is.
+  std::optional<sequence_position> watermark{};
+  bool operator==(const window_changed&) const = default;
+};
+
+/// Handlers run for longer than parallel_options::stuck_after. Sent when another handler exceeds
+/// it, and with `handlers` = 0 when none does any more. The other fields describe the newest of
+/// them.
+struct handlers_stuck {
+  std::size_t handlers = 0;
+  std::optional<sequence_position> position{};
+  std::string partition_key{};
+  int attempt = 1;
+  /// Since the handler began.
+  std::chrono::milliseconds age{0};
+  /// The functions that its thread is in; empty when they are not known.
+  std::string where{};
+  bool operator==(const handlers_stuck&) const = default;
+};
+
+}  // namespace kclxx

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which daemon the test kit plays.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kclxx::testing {
+
+/// Which daemon. They differ in the lines that end a shard, and in which checkpoints they refuse
+/// (docs/protocol.md, "Daemon versions").
+enum class daemon_version {
+  v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
+  v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
+  v3,    ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
+};
+
+/// What a test seldom sets.
+/// Thread safety: a value; a daemon copies it.
+struct daemon_options {
+  daemon_version version = daemon_version::v3;
+  /// For the jitter of retries, which is the same in each run with the same seed.
+  std::uint32_t seed = 1;
+  /// What shard_context has for the environment's names; std::nullopt: not set.
+  std::optional<std::string> stream_name{};
+  std::optional<std::string> application_name{};
+  std::optional<std::string> worker_id{};
+};
+
+}  // namespace kclxx::testing
