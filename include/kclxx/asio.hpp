@@ -34,12 +34,16 @@ namespace kclxx::asio {
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
 ///
-/// Each shard has an io_context and one thread that runs it, so its coroutines need no lock. An
-/// exception of any other function on that io_context is treated like one from a timer.
+/// Each shard has an io_context and one thread that runs it. An exception of any other function on
+/// that io_context is treated like one from a timer.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), coroutines are cancelled
 /// (with Boost 1.77 or newer: cancellation_type::all, of which coroutines accept terminal by
-/// default). The processor's destructor waits until they have ended. Errors: as kclxx::parallel.
+/// default). The processor's destructor waits until they have ended.
+///
+/// Errors: as kclxx::parallel.
+/// Thread safety: the coroutines of one shard need no lock among themselves. Shards of the same
+/// process (see `serve`) share a handler that is not made for each of them.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -48,9 +52,10 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
                       std::nullopt);
 }
 
-/// The same on an executor of the program's own, which must run until the session is over. Each
-/// coroutine has a strand; several of them run at the same time if the executor has several
-/// threads.
+/// The same on an executor of the program's own.
+/// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
+/// has several threads.
+/// Lifetime: the executor must run until the session is over.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -66,8 +71,11 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
-/// work of that executor. Blocking: no. On an idle shard it can take hours: the daemon reads a
-/// child only while a callback is open.
+/// work of that executor. On an idle shard it can take hours: the daemon reads a child only while a
+/// callback is open.
+/// Errors: in the error code, which is a checkpoint's; the token decides whether it is thrown.
+/// Thread safety: as checkpointer.
+/// Blocking: no.
 template <class CompletionToken>
 auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,
                       CompletionToken&& token) {

@@ -8,12 +8,24 @@
 
 namespace kclxx {
 
-/// A move-only function of a checkpoint's outcome. Empty by default. The library calls it on
-/// a thread of its own. kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
+/// A move-only function of a checkpoint's outcome, for checkpointer::async_checkpoint:
+///
+///     checkpointer.async_checkpoint(last, [](std::error_code ec) {
+///       if (ec && ec != kclxx::checkpoint_condition::lease_gone) report(ec.message());
+///     });
+///
+/// Empty by default: nothing is called. The library calls it on a thread of its own.
+/// kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
+///
+/// Errors: an exception of the function is treated like one from a callback.
 /// Thread safety: none.
+/// Lifetime: it owns the function, which may own what cannot be copied, such as a std::promise.
 class checkpoint_handler {
  public:
+  /// An empty one.
   checkpoint_handler() = default;
+  /// Takes the function; what it returns is ignored.
+  /// Errors: std::bad_alloc, and what the function's move or copy constructor throws.
   template <class Function>
   requires(!std::is_same_v<std::decay_t<Function>, checkpoint_handler> &&
            std::is_invocable_v<std::decay_t<Function>&, std::error_code>)
@@ -23,7 +35,9 @@ class checkpoint_handler {
             std::make_unique<holder<std::decay_t<Function>>>(std::forward<Function>(function))) {}
 
   /// Precondition: it is not empty.
+  /// Errors: what the function throws.
   void operator()(std::error_code result) { function_->call(result); }
+  /// False for an empty or moved-from one.
   explicit operator bool() const noexcept { return function_ != nullptr; }
 
  private:

@@ -34,6 +34,7 @@ class checkpoint_target {
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
   }
 
+  /// std::nullopt: everything.
   [[nodiscard]] const std::optional<sequence_position>& position() const noexcept {
     return position_;
   }
@@ -99,6 +100,7 @@ class KCLXX_EXPORT checkpointer {
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 
+  /// Precondition: `service` is not null.
   explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
       : service_(std::move(service)) {}
   /// The service that this is a handle on; a decorator gets it from here.

@@ -22,8 +22,8 @@ enum class errc {
   /// The position is after the last record delivered to this process. Checkpoint a delivered
   /// record, or call without a position.
   position_out_of_range,
-  /// TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed. Use the position of
-  /// a record.
+  /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
+  /// succeeds). Use the position of a record.
   invalid_position,
   /// The daemon accepts no checkpoint during initialize and lease_lost, and a timer cannot wait for
   /// one. Wait for records; use async_checkpoint in a timer.
@@ -65,7 +65,8 @@ enum class checkpoint_condition {
   retryable,
 };
 
-/// The categories are never destroyed, so that error codes can be used during exit, too.
+/// Of errc, of checkpoint_errc and of checkpoint_condition.
+/// Lifetime: never destroyed, so that error codes can be used during exit, too.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& local_category() noexcept;
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_category() noexcept;
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_condition_category() noexcept;
@@ -92,8 +93,10 @@ enum class checkpoint_condition {
 [[nodiscard]] KCLXX_EXPORT bool is_retryable(const std::error_code& code) noexcept;
 
 /// A checkpoint that was not persisted. `code()` is an errc or an error of checkpoint_category.
+/// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT checkpoint_error : public std::system_error {
  public:
+  /// Precondition: `code` is one of those; an empty code is no error.
   explicit checkpoint_error(std::error_code code) : std::system_error(code) {}
 
   /// The daemon's own name for the error; empty when it did not come from the daemon.
@@ -106,6 +109,7 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
 /// timer or a checkpoint handler. The library treats it as a lost lease: the session continues,
 /// `reason` is logged, and no callback but lease_lost follows (docs/protocol.md, P65 to P68).
+/// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:
   /// `reason`: who refused what, for instance "totals of shardId-000000000003: epoch 7, not 6".

@@ -6,30 +6,28 @@ namespace kclxx {
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
 /// process exited with value: 10".
 enum class exit_status : int {
-  /// The daemon closed the input while no action was open.
-  ok = 0,
-  /// A callback, a timer, a checkpoint handler or the factory threw; or records still
-  /// arrived five minutes after a processor threw fenced_error. The log has the message. The daemon
-  /// ends the whole worker, so catch what can be handled.
+  ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
+  /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
+  /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
+  /// catch what can be handled.
   callback_failed = 10,
-  /// A line from the daemon is malformed or out of order. The log shows its beginning and the
-  /// field.
+  /// A line from the daemon is malformed or out of order; the log shows its beginning. Look for
+  /// what else writes to stdin, or for a newer kclxx.
   protocol_error = 11,
-  /// The input ended in the middle of an action or a line, or a pipe broke. Look at the daemon's
-  /// log.
+  /// The input ended in the middle of an action or a line, or a pipe broke: the daemon died or
+  /// halted. Its log has the reason.
   daemon_gone = 12,
-  /// The session had to end, and a callback or a destructor did not end within the grace time.
-  /// Check shard_context::stop_token() in long callbacks.
+  /// The session had to end, and user code did not end within run_options::grace_time. Check
+  /// shard_context::stop_token() in long callbacks.
   callback_stuck = 13,
-  /// The end of the shard could not be checkpointed. Look at the lease table and the daemon's log.
+  /// The end of the shard could not be checkpointed. See the lease table and the daemon's log.
   shard_end_failed = 14,
-  /// The process could not be set up, or `run` was called twice. The log names the step.
+  /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,
-  /// Memory, or another resource, was exhausted while it ran: give the process more, or lower the
-  /// daemon's maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
+  /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
+  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// With kclxx-share: the process of the shard ended before the shard did. Look for a crash, or
-  /// the OOM killer (docs/sharing.md).
+  /// With kclxx-share: the process of the shard ended early. Look for a crash, or the OOM killer.
   resident_gone = 17,
 };
 

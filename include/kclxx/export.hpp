@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Marks what a shared kclxx library exports; everything else in it is hidden.
+/// Marks what a shared kclxx library exports; everything else in it is hidden. A program has no use
+/// for it.
 #if defined(__GNUC__)
 #define KCLXX_EXPORT __attribute__((visibility("default")))
 #else

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Everything that a record processor needs.
+// Everything that a record processor needs. Headers that only some programs need are not in it:
+// kclxx/asio.hpp (handlers that are coroutines), kclxx/metrics_recorder.hpp and
+// kclxx/prometheus.hpp (metrics in another library), kclxx/testing/daemon.hpp (the test kit).
+//
+// What holds for each function and type whose comment says nothing else:
+// Errors: std::bad_alloc alone; none if it is noexcept.
+// Thread safety: distinct objects are independent, and so is const access to the same one.
+// Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.
 #pragma once
 
 #include <kclxx/checkpointer.hpp>           // IWYU pragma: export

@@ -10,9 +10,15 @@
 
 namespace kclxx {
 
-enum class log_level { info, warning, error };
+/// How serious a message is, in ascending order.
+enum class log_level {
+  info,     ///< nothing needs to be done
+  warning,  ///< something is not as it should be; the session continues
+  error,    ///< the session ends, or a record or a checkpoint failed for good
+};
 
 /// One message of the library.
+/// Thread safety: a value; distinct objects are independent.
 struct log_entry {
   log_level level;
   std::string shard_id;  ///< empty before initialize
@@ -21,6 +27,7 @@ struct log_entry {
   bool operator==(const log_entry&) const = default;
 };
 
+/// How a message is written.
 enum class log_form {
   automatic,  ///< journal if stderr is connected to journald, else text
   text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
@@ -33,6 +40,7 @@ enum class log_form {
 
 /// Which messages are written, how and where. The environment takes precedence:
 /// KCLXX_LOG=warning,json sets level and form (either may be left out), KCLXX_LOG_FILE the file.
+/// Thread safety: a value; `run`, `serve` and log_writer copy it.
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
   log_form form = log_form::automatic;
@@ -51,9 +59,15 @@ struct log_options {
 /// Thread safety: copies may be called at the same time; lines are not mixed.
 class KCLXX_EXPORT log_writer {
  public:
-  /// `descriptor`: what is written to as stderr.
+  /// Reads the environment; a wrong value in it is ignored here, while `run` reports it. No file is
+  /// opened yet. `descriptor`: what is written to as stderr.
+  /// Errors: std::bad_alloc.
+  /// Lifetime: the descriptor stays the caller's; it must be open while a copy is in use.
   explicit log_writer(const log_options& options = {}, int descriptor = 2);
   /// What is below the level is dropped. A line that cannot be written to the file goes to stderr.
+  /// Errors: none; a line that can be written nowhere is dropped.
+  /// Blocking: until the file or the descriptor has taken the line. A pipe that nobody reads can
+  /// block it indefinitely; journald does not.
   void operator()(const log_entry& entry) const noexcept;
 
  private:

@@ -15,9 +15,14 @@
 
 namespace kclxx {
 
+/// As Prometheus defines them.
 enum class metric_type { counter, gauge, histogram };
 
 /// One family, named by Prometheus' rules. docs/metrics.md lists them all.
+/// Units: the name has it: `_seconds`, `_timestamp_seconds` (since 1970, UTC), `_bytes`; the others
+/// are numbers of things.
+/// Thread safety: immutable.
+/// Lifetime: the views are of static memory.
 struct metric_family {
   std::string_view name;
   std::string_view help;
@@ -31,7 +36,7 @@ struct metric_family {
   std::span<const std::string_view> label_values{};
 };
 
-/// Index of metric_families().
+/// Index of metric_families(), which have the help text of each.
 enum class metric : std::size_t {
   batches,
   records,
@@ -57,15 +62,23 @@ enum class metric : std::size_t {
 };
 
 /// All families, in the order of `metric`.
+/// Lifetime: static.
 [[nodiscard]] KCLXX_EXPORT std::span<const metric_family> metric_families() noexcept;
 
-/// Upper bounds of the buckets of all histograms, in seconds: those of OpenTelemetry's conventions.
+/// Upper bounds of the buckets of all histograms, in ascending order: those of OpenTelemetry's
+/// conventions. There is one more bucket, without a bound.
+/// Units: seconds.
+/// Lifetime: static.
 [[nodiscard]] KCLXX_EXPORT std::span<const double> histogram_buckets() noexcept;
 
-/// Turns the events of one session into changes of its metrics. Derive from it to store the
-/// metrics elsewhere.
+/// Turns the events of one session into changes of its metrics, to store them elsewhere:
 ///
-/// Thread safety: none. What is overridden must neither block nor throw.
+/// 1. Derive from it; add, set and observe change a series in the other library.
+/// 2. Derive from `observer`. Its on_event has one recorder for each event_source::shard, made at
+///    lease_gained, and calls record().
+/// 3. metric::build_info is 1 and never set: show it when a recorder is made.
+///
+/// Thread safety: none; events of one session come one at a time.
 class KCLXX_EXPORT metrics_recorder {
  public:
   metrics_recorder() = default;
@@ -73,14 +86,21 @@ class KCLXX_EXPORT metrics_recorder {
   metrics_recorder& operator=(const metrics_recorder&) = delete;
   virtual ~metrics_recorder();
 
+  /// Calls add, set and observe for what the event changes.
+  /// Errors: std::bad_alloc, and what these throw; what they had changed before stays changed.
+  /// Blocking: as long as these do.
   void record(const event_source& source, const shard_event& event);
 
  protected:
-  /// Adds to a counter; `label_value` when the family has a label.
+  /// Adds to a counter; `label_value` when the family has a label. A view of it is valid during the
+  /// call alone.
+  /// Units: bytes for metric::record_bytes, else a number of things.
   virtual void add(metric family, std::uint64_t amount, std::string_view label_value = {}) = 0;
   /// Sets a gauge.
+  /// Units: those of the family's name; dates are seconds since 1970 (UTC), 0 for none.
   virtual void set(metric family, double value) = 0;
   /// Enters a value into a histogram.
+  /// Units: seconds.
   virtual void observe(metric family, double seconds) = 0;
 
  private:
@@ -98,8 +118,8 @@ class KCLXX_EXPORT metrics_recorder {
 
 namespace detail {
 
-/// An observer that is called where the event happens, perhaps under a lock, on any thread. It
-/// neither blocks nor throws.
+/// An observer that is called where the event happens, perhaps under a lock, on any thread, instead
+/// of later on a thread for observers. It neither blocks nor throws.
 class KCLXX_EXPORT direct_observer : public observer {
  public:
   ~direct_observer() override;

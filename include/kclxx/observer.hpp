@@ -13,13 +13,16 @@ namespace kclxx {
 /// run_options::observers.
 ///
 /// Nothing that an observer does can harm the dialogue. Under `run` and `serve` events are
-/// delivered within 0.1 s, on a thread of the session, without a lock held. What an observer throws
-/// is logged once. While it blocks, up to 65,536 events wait; those beyond are dropped, and
-/// on_events_dropped receives their number. At the end of the session the rest is delivered, for at
-/// most 0.2 s. In the test kit it is called on the test's thread, in virtual time.
+/// delivered within 0.1 s, on a thread of the session, without a lock held. While one blocks, up to
+/// 65,536 events wait; those beyond are dropped, and on_events_dropped receives their number. At
+/// the end of the session the rest is delivered, for at most 0.2 s. In the test kit it is called on
+/// the test's thread, in virtual time.
 ///
+/// Errors: the first exception of an observer in a session is logged, further ones are ignored.
 /// Thread safety: one session makes one call at a time, in the order of the events. An observer of
 /// several sessions (see `serve`) is called by them at the same time.
+/// Lifetime: the references are valid during the call. Sessions share ownership of the observer.
+/// Blocking: it may block; the dialogue does not wait for it.
 class KCLXX_EXPORT observer {
  public:
   observer() = default;

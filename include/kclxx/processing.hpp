@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Forms of processing with a failure policy; docs/processing.md is their guide.
+// Forms of processing with a failure policy; docs/processing.md is their guide. `each` processes
+// one record at a time, `batches` a batch at once, `parallel` many records side by side.
+// kclxx/asio.hpp has `parallel` for coroutines.
 #pragma once
 
 #include <kclxx/processing/batches.hpp>         // IWYU pragma: export

@@ -27,7 +27,9 @@ concept processes_with_checkpointer =
 template <class Function>
 concept processes_batch = std::is_invocable_v<Function&, record_batch>;
 
-/// The processor of a program that is one function.
+/// The processor of a program that is one function. It shares it with those of other shards, since
+/// the function may be move-only.
+/// Thread safety: as the function.
 template <class Function>
 class function_processor final : public record_processor {
  public:
@@ -47,7 +49,12 @@ class function_processor final : public record_processor {
 
 }  // namespace detail
 
-/// Makes the processor of a shard; called once per shard, on the thread of its callbacks.
+/// Makes the processor of a shard; called once per shard, on the thread of its callbacks:
+///
+///     return kclxx::run([db = open_database()](const kclxx::shard_context& shard) {
+///       return std::make_unique<my_processor>(shard, db);
+///     });
+///
 /// Constructed from one of these functions, which may be move-only:
 ///
 /// - `(const shard_context&) -> std::unique_ptr<Processor>`
@@ -56,11 +63,14 @@ class function_processor final : public record_processor {
 /// - `(record_batch)`: likewise
 ///
 /// A generic lambda is taken for a function of a batch, so write the parameter type of a factory:
-/// `[](const shard_context& shard)`.
-/// A handle: copies share the function. Thread safety: a function that serves several shards at
-/// the same time (see `serve`) must be safe to call from several threads.
+/// `[](const shard_context& shard)`. A handle: copies share the function.
+///
+/// Thread safety: a function that serves several shards at the same time (see `serve`) must be safe
+/// to call from several threads.
+/// Lifetime: the function outlives the processors that `run` or `serve` has it make.
 class processor_factory {
  public:
+  /// Errors: std::bad_alloc, and what moving or copying the function throws.
   template <class Function>
   requires(!std::is_same_v<std::decay_t<Function>, processor_factory> &&
            (detail::processes_with_checkpointer<std::decay_t<Function>> ||
@@ -73,15 +83,20 @@ class processor_factory {
                   const shard_context& context) { return make(shared, context); }) {}
 
   /// For processors that need a certain mode: it takes precedence over run_options::mode.
+  /// Errors: as above.
   template <class Function>
   processor_factory(Function&& function, checkpoint_mode mode)
       : processor_factory(std::forward<Function>(function)) {
     mode_ = mode;
   }
-  /// Which mode its processors need; std::nullopt: that of run_options.
+  /// Which mode its processors need; std::nullopt: that of run_options. A copy of a factory keeps
+  /// it; a function that calls a factory does not.
   [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
+  /// A new processor. Null when the function returns null, which ends a session.
   /// Errors: what the function throws.
+  /// Lifetime: the context must outlive the processor, which may keep a reference to it.
+  /// Blocking: as long as the function takes.
   [[nodiscard]] std::unique_ptr<record_processor> operator()(const shard_context& context) const {
     return make_(context);
   }
@@ -105,7 +120,9 @@ class processor_factory {
   std::optional<checkpoint_mode> mode_;
 };
 
-/// The factory of a processor whose constructor takes the context, or nothing.
+/// The factory of a processor whose constructor takes the context, or nothing:
+/// `run<my_processor>()` uses it.
+/// Errors: none here; the factory throws what the constructor throws.
 template <std::derived_from<record_processor> Processor>
 [[nodiscard]] processor_factory factory_of() {
   return [](const shard_context& context) {

@@ -18,8 +18,12 @@ class prometheus_observer final : public detail::direct_observer {
  public:
   /// Errors: std::invalid_argument when the registry has another family of one of the names.
   explicit prometheus_observer(std::shared_ptr<prometheus::Registry> registry);
+  /// Removes its series from the registry.
+  /// Blocking: no.
   ~prometheus_observer() override;
 
+  /// For the library.
+  /// Errors: none; what there is no memory for is left out.
   void on_event(const event_source& source, const shard_event& event) override;
 
  private:

@@ -19,18 +19,20 @@ namespace kclxx {
 /// Thread safety: immutable; may be read from any thread.
 class record {
  public:
+  /// A date, in UTC.
   using time_point = std::chrono::system_clock::time_point;
 
   /// The fields of a record; tests and other sources of records fill one in.
-  /// The views are not copied: what they point to must outlive the record.
+  /// Lifetime: the views are not copied; what they point to must outlive the record.
   struct fields {
     std::optional<std::string_view> data{};           ///< the payload, already decoded from base64
     std::optional<std::string_view> partition_key{};  ///< UTF-8
     std::string_view sequence_number{};               ///< decimal digits
-    std::uint64_t sub_sequence_number = 0;
+    std::uint64_t sub_sequence_number = 0;            ///< 0 but for aggregated (KPL) records
     std::optional<std::chrono::milliseconds> approximate_arrival_timestamp{};  ///< since 1970, UTC
   };
 
+  /// Nothing is checked, not even that the sequence number is a number: see position().
   explicit record(const fields& from) noexcept
       : data_(from.data ? non_null(*from.data) : std::string_view()),
         partition_key_(from.partition_key ? non_null(*from.partition_key) : std::string_view()),
@@ -38,11 +40,13 @@ class record {
         sub_sequence_number_(from.sub_sequence_number),
         arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
 
-  /// The payload, as characters or as bytes; empty when the daemon sent null (see `has_data`).
+  /// The payload, decoded from base64, as characters or as bytes; empty when the daemon sent null
+  /// (see `has_data`). It need not be text.
   [[nodiscard]] std::string_view data() const noexcept { return data_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span(data_));
   }
+  /// False when the daemon sent null in place of data. An empty payload is data.
   [[nodiscard]] bool has_data() const noexcept { return data_.data() != nullptr; }
 
   /// The partition key, in UTF-8; std::nullopt when the daemon sent null. What was not valid
@@ -52,11 +56,13 @@ class record {
     return partition_key_;
   }
 
-  /// Decimal digits. User records of one aggregated record share it.
+  /// Decimal digits. User records of one aggregated (KPL) record share it, and differ in the
+  /// sub-sequence number, which counts from 0 on. To compare records use position().
   [[nodiscard]] std::string_view sequence_number() const noexcept { return sequence_number_; }
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 
-  /// When the record reached the stream, to the millisecond; std::nullopt when not known.
+  /// When the record reached the stream, by the clock of Kinesis; std::nullopt when not known.
+  /// Units: to the millisecond.
   [[nodiscard]] std::optional<time_point> approximate_arrival_timestamp() const noexcept {
     if (arrival_ == no_arrival) return std::nullopt;
     return time_point(arrival_);
@@ -70,6 +76,7 @@ class record {
   }
 
  private:
+  // In place of a std::optional, which would make each record larger.
   static constexpr std::chrono::milliseconds no_arrival = std::chrono::milliseconds::min();
   // A null pointer means "null on the wire", so an empty view needs a pointer to something.
   static constexpr std::string_view non_null(std::string_view text) noexcept {

@@ -30,7 +30,8 @@ class record_batch {
   /// An empty batch.
   record_batch() = default;
 
-  /// A batch over `records`, which `owner` keeps alive. For tests and other sources of records.
+  /// A batch over `records`, in the shard's order. For tests and other sources of records.
+  /// Lifetime: `owner` keeps the records alive; with a null one the caller does.
   record_batch(
       std::span<const record> records, std::shared_ptr<const void> owner,
       std::optional<std::chrono::milliseconds> millis_behind_latest = std::nullopt) noexcept
@@ -41,6 +42,7 @@ class record_batch {
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
   /// Preconditions: index < size(); for front and back, not empty().
+  /// Lifetime: the reference is valid as long as a copy of this batch.
   [[nodiscard]] const record& operator[](std::size_t index) const noexcept {
     return records_[index];
   }

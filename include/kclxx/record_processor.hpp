@@ -10,19 +10,16 @@ namespace kclxx {
 
 /// The user's program: one object per shard, made by a processor_factory.
 ///
-/// The order of calls: initialize; process_records any number of times; shutdown_requested at
-/// most once (process_records does not follow it); then lease_lost or shard_ended, or neither.
-/// The destructor runs last.
+/// The order of calls: initialize; process_records any number of times; then shutdown_requested at
+/// most once; then lease_lost or shard_ended, or neither. The destructor runs last.
 ///
-/// An exception that leaves a callback ends the session with exit_status::callback_failed and is
-/// never reported to the daemon as success. The daemon then ends the whole worker, with all its
-/// shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease, do
-/// not end the session: the exception is logged, and after it no callback but lease_lost is called.
-/// When the constructor or initialize threw it, lease_lost is not called either. Do not throw these
-/// errors for other reasons.
-///
-/// Thread safety: all callbacks run on one thread, one at a time: with `run`, on the thread that
-/// called it.
+/// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed
+/// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
+/// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
+/// do not end the session: the exception is logged, and only lease_lost is called after it, or
+/// nothing if the constructor or initialize threw it. Do not throw these errors for other reasons.
+/// Thread safety: callbacks run on one thread, one at a time; with `run` on the one that called it.
+/// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:
   virtual ~record_processor() = default;
@@ -32,9 +29,8 @@ class KCLXX_EXPORT record_processor {
   /// Called first, right after the constructor. Nothing can be checkpointed yet.
   virtual void initialize(const shard_context& context);
 
-  /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
-  /// With enhanced fan-out the daemon warns or subscribes again when a call takes longer than 30 to
-  /// 60 s.
+  /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon. With
+  /// enhanced fan-out the daemon warns or subscribes again when a call takes 30 to 60 s.
   virtual void process_records(record_batch batch, const checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.
@@ -42,9 +38,9 @@ class KCLXX_EXPORT record_processor {
 
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
-  /// checkpoint_mode::manual the library first waits until all delivered records are checkpointed
-  /// or pending. In this callback, checkpoint() finishes the shard at once. So may a checkpoint at
-  /// the last position (docs/protocol.md, P48).
+  /// checkpoint_mode::manual it first waits until all delivered records are checkpointed or
+  /// pending. In this callback checkpoint() finishes the shard at once; one at the last position
+  /// may.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

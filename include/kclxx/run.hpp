@@ -17,11 +17,9 @@ namespace kclxx {
 /// dialogue has private descriptors that programs started by a callback do not inherit. It
 /// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
 /// when a child ends. It leaves a signal alone if the program has a handler for it, and all signals
-/// if stdin is a terminal. May be called once in a process; `serve` may be called
-/// many times.
+/// if stdin is a terminal. May be called once in a process; `serve` may be called many times.
 ///
-/// In a process that kclxx-share has started it serves all shards of the daemon, until the daemon
-/// ends: see docs/sharing.md.
+/// In a process that kclxx-share has started it serves all shards of the daemon (docs/sharing.md).
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process exits
 /// at most run_options::grace_time plus one second after the end of the input: if a callback

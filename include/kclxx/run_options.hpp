@@ -31,6 +31,7 @@ enum class sharing_mode {
 
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`.
+/// Thread safety: a value.
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
@@ -42,6 +43,7 @@ struct retry_options {
 
 /// The built-in outputs of metrics; docs/metrics.md lists these. All are off. The environment takes
 /// precedence: KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
+/// Thread safety: a value.
 struct metrics_options {
   /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
   /// collector of node_exporter. It is removed when the lease ends and at exit status 0, and kept

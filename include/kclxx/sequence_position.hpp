@@ -20,30 +20,37 @@ namespace kclxx {
 /// The sub-sequence number distinguishes the user records of one aggregated (KPL) record; it is 0
 /// for every other record. Positions are ordered as the KCL orders them: sequence numbers by their
 /// value as numbers, then by sub-sequence number. The sentinels sort before every number
-/// (AT_TIMESTAMP < TRIM_HORIZON < LATEST), SHARD_END after.
+/// (AT_TIMESTAMP < TRIM_HORIZON < LATEST), SHARD_END after. Leading zeros do not count: "007"
+/// equals "7".
 ///
 /// A value of at most 48 bytes, without heap memory up to 77 digits (leading zeros not counted).
+/// Copying one never allocates. To store one use to_string(), and from_string() to read it again.
+///
 /// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {
  public:
   /// The longest sequence number accepted: Kinesis permits 129 characters and uses 56.
+  /// Units: characters.
   static constexpr std::size_t capacity = 129;
 
-  /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END.
-  ///
+  /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END. The text is
+  /// copied.
   /// Errors: std::invalid_argument when the text is neither, is empty, or is longer than
   /// `capacity`. std::bad_alloc, beyond 77 digits only.
   explicit sequence_position(std::string_view sequence_number,
                              std::uint64_t sub_sequence_number = 0);
 
   /// As the constructor, but std::nullopt where that throws std::invalid_argument.
+  /// Errors: std::bad_alloc, beyond 77 digits only.
   [[nodiscard]] static std::optional<sequence_position> parse(
       std::string_view sequence_number, std::uint64_t sub_sequence_number = 0);
 
   /// Reads the form that `to_string` writes: `sequence/sub-sequence`, both required. std::nullopt
   /// when the text is anything else.
+  /// Errors: std::bad_alloc, beyond 77 digits only.
   [[nodiscard]] static std::optional<sequence_position> from_string(std::string_view text);
 
+  // Copies of a long number share its text, and count.
   sequence_position(const sequence_position& other) noexcept
       : number_(other.number_),
         sub_(other.sub_),
@@ -53,6 +60,7 @@ class KCLXX_EXPORT sequence_position {
     if (kind_ == kind::long_number) share();
   }
   sequence_position& operator=(const sequence_position& other) noexcept {
+    // Shared before what was there is released: both may be the same text.
     if (other.kind_ == kind::long_number) other.share();
     if (kind_ == kind::long_number) release();
     number_ = other.number_;
@@ -66,9 +74,11 @@ class KCLXX_EXPORT sequence_position {
     if (kind_ == kind::long_number) release();
   }
 
-  /// The sequence number exactly as it was given, leading zeros included.
+  /// The sequence number exactly as it was given, leading zeros included; or the sentinel's name.
+  /// Errors: std::bad_alloc.
   [[nodiscard]] std::string sequence_number() const;
   /// Appends it to `out`, without a string in between.
+  /// Errors: std::bad_alloc.
   void append_sequence_number(std::string& out) const;
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_; }
 
@@ -119,7 +129,9 @@ class KCLXX_EXPORT sequence_position {
 static_assert(sizeof(sequence_position) <= 48);
 
 /// `sequence/sub-sequence`; `sequence_position::from_string` reads it.
+/// Errors: std::bad_alloc.
 KCLXX_EXPORT std::string to_string(const sequence_position& position);
+/// Writes what to_string returns.
 KCLXX_EXPORT std::ostream& operator<<(std::ostream& out, const sequence_position& position);
 
 }  // namespace kclxx

@@ -12,7 +12,8 @@
 namespace kclxx {
 
 /// A connection to the daemon for one shard, and the names that `run` takes from the environment.
-/// Thread safety: none.
+/// Thread safety: a value; two sessions at the same time must not share a descriptor but `log`.
+/// Lifetime: it closes nothing.
 struct transport {
   int input;    ///< a descriptor with the daemon's lines: a pipe, a socket, a file
   int output;   ///< a descriptor for the child's lines

@@ -39,6 +39,7 @@ class KCLXX_EXPORT shard_context {
     std::shared_ptr<shard_service> service{};
   };
 
+  /// For the runtime and for tests.
   explicit shard_context(fields from);
   shard_context(const shard_context&) = delete;
   shard_context& operator=(const shard_context&) = delete;
@@ -72,7 +73,7 @@ class KCLXX_EXPORT shard_context {
     return fields_.service->date();
   }
   /// Sleeps. Returns true at the deadline, and false as soon as a stop is requested.
-  /// Blocking: yes; in the test kit the virtual clock moves instead.
+  /// Blocking: until then; in the test kit the virtual clock moves instead.
   bool sleep_until(clock::time_point deadline) const {
     return fields_.service->sleep_until(deadline);
   }
@@ -83,17 +84,21 @@ class KCLXX_EXPORT shard_context {
   /// callbacks, also while the shard is idle. Periods that elapse during a callback cause one call
   /// after it. Timers end before lease_lost is called, and with the session; a timer that is
   /// started later never runs.
-  /// An exception is treated like one from a callback. Errors: std::logic_error without a service,
-  /// or for a period below 1 ms.
+  /// An exception is treated like one from a callback. A delay below zero counts as zero.
+  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
+  /// Blocking: no.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer; one that has ended is ignored. On the callbacks' thread: the function does not
   /// run again. On another thread: the function may be running now.
+  /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or
-  /// to the log if there is none. Control characters are escaped. Blocking: as short as writing a
-  /// line.
+  /// to the log if there is none; without a service to stderr. Control characters are escaped.
+  /// Blocking: no; a thread of the session writes it. Lines beyond 10,000 that wait are dropped,
+  /// and their number is logged.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

@@ -34,6 +34,7 @@ class KCLXX_EXPORT thread_pool {
   virtual ~thread_pool();
 
   /// Runs `function` on one of the threads, later; with one thread, in order. It does not throw.
+  /// Errors: std::bad_alloc.
   /// Blocking: no.
   virtual void post(std::function<void()> function) = 0;
 };
@@ -46,6 +47,8 @@ class KCLXX_EXPORT thread_pool {
 /// Everything in the library that waits or sleeps does it here, so that it takes no real time in
 /// the test kit.
 ///
+/// Errors: beside those named below, std::bad_alloc; in the test kit also process_ended, and
+/// std::logic_error for a use that it cannot play (see testing::daemon).
 /// Thread safety: all functions may be called from any thread. The test kit's run on the test's
 /// thread only.
 class KCLXX_EXPORT shard_service {
@@ -69,33 +72,41 @@ class KCLXX_EXPORT shard_service {
   virtual std::error_code wait(const std::optional<sequence_position>& position,
                                const std::optional<clock::time_point>& deadline) = 0;
 
+  /// See shard_context::now.
   [[nodiscard]] virtual clock::time_point now() const = 0;
   /// See shard_context::date. By default the machine's date.
   [[nodiscard]] virtual std::chrono::system_clock::time_point date() const;
   /// See shard_context::sleep_until.
+  /// Blocking: until the deadline, or until a stop is requested.
   virtual bool sleep_until(clock::time_point deadline) = 0;
 
-  /// See shard_context::after and every. A `period` of zero: once.
+  /// See shard_context::after and every. A `period` of zero: once. The caller has checked both.
+  /// Errors: std::logic_error when there are no timers.
   virtual timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                                std::function<void()> function) = 0;
+  /// See shard_context::cancel.
   virtual void cancel_timer(timer_id timer) = 0;
 
   /// Waits until notify() is called, the deadline passes or a stop is requested. It may
   /// return early: check the condition again. A call of notify() before the wait ends it at once,
-  /// and counts once. Blocking: yes. One thread waits at a time: that of the callbacks.
+  /// and counts once.
+  /// Thread safety: one thread waits at a time, that of the callbacks.
+  /// Blocking: yes.
   virtual void wait_until_notified(clock::time_point deadline) = 0;
+  /// Ends that wait, or the next one.
   virtual void notify() = 0;
 
   /// Starts threads. In the test kit, which has one thread, the functions run on it: while a
   /// callback waits, and between callbacks.
-  /// Errors: std::system_error when a thread cannot be started.
+  /// Errors: std::system_error when a thread cannot be started; those before it have ended then.
   [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
 
   /// See shard_context::log.
   virtual void log(log_level level, const std::string& text,
                    const std::optional<sequence_position>& position = std::nullopt) = 0;
 
-  /// Sends an event of this shard to run_options::observers. Blocking: no; it does not throw.
+  /// Sends an event of this shard to run_options::observers. By default to none.
+  /// Blocking: no.
   virtual void observe(shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;

@@ -15,9 +15,33 @@
 
 namespace kclxx {
 
-/// The base of decorators: passes everything on to another service. Override what differs.
+/// The base of decorators: passes everything on to another service. Override what differs. This one
+/// lets an inner processor checkpoint the part of a batch that it was given:
+///
+///     class part_of_batch final : public kclxx::shard_service_wrapper {
+///      public:
+///       part_of_batch(std::shared_ptr<kclxx::shard_service> inner, kclxx::sequence_position last)
+///           : shard_service_wrapper(std::move(inner)), last_(std::move(last)) {}
+///       void submit(const std::optional<kclxx::sequence_position>& position,
+///                   kclxx::checkpoint_handler handler) override {
+///         shard_service_wrapper::submit(position.value_or(last_), std::move(handler));
+///       }
+///       // and wait() likewise
+///     };
+///
+/// 1. Get the service from checkpointer::service() or shard_context::service().
+/// 2. Give the inner processor a checkpointer, or a shard_context, that is made with the wrapper.
+///    shard_context::to_fields has the other fields of the context.
+/// 3. Override functions that belong together: submit and wait; now, date, sleep_until, start_timer
+///    and wait_until_notified, which all tell one time.
+///
+/// Errors: those of the inner service.
+/// Thread safety: as the inner service.
+/// Lifetime: it shares ownership of the inner service.
+/// Blocking: as the inner service.
 class KCLXX_EXPORT shard_service_wrapper : public shard_service {
  public:
+  /// Precondition: `inner` is not null.
   explicit shard_service_wrapper(std::shared_ptr<shard_service> inner) noexcept
       : inner_(std::move(inner)) {}
   ~shard_service_wrapper() override;

@@ -11,14 +11,13 @@ namespace kclxx {
 /// The processor factory of a program that processes a batch at once: the handler gets the records
 /// of one processRecords call, never none, and after a failure a part of them.
 ///
-/// The records are complete when the handler returns. When it throws batch_failure, those before
-/// the failure's position are complete. The record at that position has failed one attempt; the
-/// handler is called again from it on. After any other exception the handler is called with
-/// halves of the batch, without waiting, until the record that fails is alone. This search does not
-/// count as an attempt. Records that did not fail are processed again by it: the handler must allow
-/// for that.
+/// They are complete when the handler returns. When it throws batch_failure, those before its
+/// position are complete; the record there has failed one attempt, and the handler is called again
+/// from it on. After any other exception it is called with halves, without waiting, until the
+/// record that fails is alone. This search is no attempt, and good records come again in it.
 ///
-/// Errors, Thread safety: as `each`.
+/// Errors: as `each`.
+/// Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,
                                                      failure_policy policy = {});
 

@@ -25,26 +25,33 @@ class taken_record;
 /// Thread safety: distinct objects may be used and destroyed from any thread, in any order.
 class KCLXX_EXPORT completion {
  public:
+  /// An empty one.
   completion() noexcept;
+  /// For the library.
   explicit completion(std::unique_ptr<detail::taken_record> taken) noexcept;
   completion(completion&&) noexcept;
+  /// What this had before counts as failed, unless it was reported.
   completion& operator=(completion&& other) noexcept;
   ~completion();
 
+  /// False for an empty one.
   explicit operator bool() const noexcept { return taken_ != nullptr; }
   /// Precondition: it is not empty. The reference is valid until complete() or fail().
   [[nodiscard]] const kclxx::record& record() const noexcept;
   /// Which attempt this is, from 1 on. Precondition: it is not empty.
   [[nodiscard]] int attempt() const noexcept;
 
-  /// The record is processed. Blocking: no.
+  /// The record is processed. Without effect on an empty one.
+  /// Blocking: no.
   void complete() noexcept;
-  /// It is not; failure_policy decides what happens, on a thread of the library's. The
-  /// default is the exception that is currently handled. Blocking: no.
+  /// It is not; failure_policy decides what happens, on a thread of the library's. The default is
+  /// the exception that is currently handled. Without effect on an empty one.
+  /// Blocking: no.
   void fail(std::exception_ptr why = std::current_exception()) noexcept;
   /// The same, with a std::runtime_error of this text.
   void fail(std::string_view why) noexcept;
   /// The handler makes progress: parallel_options::stuck_after counts from now on.
+  /// Blocking: no.
   void touch() noexcept;
 
  private:

@@ -14,11 +14,9 @@ namespace kclxx {
 ///                                   {.attempts = 5, .exhausted = kclxx::exhausted::park}));
 ///
 /// A record is complete when the handler returns, or when `policy` has it skipped or parked. What
-/// is complete is checkpointed as in checkpoint_mode::automatic, and also during a long batch.
-/// Records before one that failed are not processed again by this process.
-///
-/// Errors: what is wrong with the policy is reported when a shard starts, and ends the session with
-/// exit_status::callback_failed.
+/// is complete is checkpointed as in checkpoint_mode::automatic, also during a long batch. Records
+/// before one that failed are not processed again by this process.
+/// Errors: a wrong policy ends the session when a shard starts (exit_status::callback_failed).
 /// Thread safety: the handler is called on the callbacks' thread.
 [[nodiscard]] KCLXX_EXPORT processor_factory each(record_handler handler,
                                                   failure_policy policy = {});

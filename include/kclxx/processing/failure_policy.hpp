@@ -17,6 +17,7 @@ namespace kclxx {
 
 /// Thrown by a handler for a record that can never succeed: it is not tried again, whatever
 /// failure_policy::attempts is.
+/// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT permanent_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -27,9 +28,11 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
 
 /// Thrown by a batch_handler that knows which record failed: the records before `position` are
 /// complete. A position outside the batch is ignored, and the batch is halved.
+/// Thread safety: immutable; copies may be used on any thread, and share the cause.
 class KCLXX_EXPORT batch_failure : public std::exception {
  public:
   /// `cause` is what policy, log and parking lot see; null: this exception.
+  /// Errors: std::bad_alloc.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   batch_failure(const batch_failure&) noexcept = default;
   batch_failure& operator=(const batch_failure&) noexcept = default;
@@ -60,10 +63,10 @@ enum class exhausted {
 /// Stops, instead of skipping or parking, when more than `ratio` of the last `window` records
 /// failed for good. So many failures mean that a dependency is down, and an outage must not move
 /// the whole stream into a file. Records not yet seen count as good, so with the defaults 100
-/// failures in a row are allowed. A window of 0 turns it off.
+/// failures in a row are allowed.
 struct flood_breaker {
-  int window = 200;
-  double ratio = 0.5;
+  int window = 200;    ///< records; 0 turns it off
+  double ratio = 0.5;  ///< from 0 to 1
 };
 
 /// What happens when the handler of a record throws. With the defaults nothing is lost: five
@@ -73,6 +76,8 @@ struct flood_breaker {
 /// failures of the record: they leave the callback at once. A requested stop
 /// (shard_context::stop_token) ends the attempts, too; the record is then not complete.
 ///
+/// Errors: a negative number or duration, or a ratio beyond its limits, ends the session when a
+/// shard starts (exit_status::callback_failed).
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
   /// Attempts per record, with the first. 5 means 1.5 to 3 s of waits: enough for a connection to

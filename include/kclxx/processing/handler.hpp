@@ -33,18 +33,26 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 /// - `(Subject)`
 /// - `(Subject, const shard_context&)`
 /// - `(const shard_context&) -> Function`: makes a function of one of the forms above; called when
-///   a shard starts, for what each shard has of its own, a connection for instance
+///   a shard starts, for what each shard has of its own, a connection for instance:
+///
+///       kclxx::each([](const kclxx::shard_context& shard) {
+///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
+///       });
 ///
 /// A handler returns nothing; it throws when the subject is not processed. A generic lambda must
-/// name the type of its parameter, unless it takes a record.
-/// A handle: copies share the function. Thread safety: the form of processing and the number of
-/// shards in the process decide from how many threads the function is called.
+/// name the type of its parameter, unless it takes a record. A handle: copies share the function.
+///
+/// Thread safety: the form of processing and the number of shards in the process decide from how
+/// many threads the function is called.
+/// Lifetime: the function is destroyed with the last copy and the last processor that it is in.
 template <class Subject>
 class basic_handler {
  public:
-  /// The function of one shard. Errors: what the user's function throws.
+  /// The function of one shard.
+  /// Errors: what the user's function throws.
   using of_shard = std::function<void(Subject, const shard_context&)>;
 
+  /// Errors: std::bad_alloc, and what moving or copying the function throws.
   template <class Function>
   requires(
       !std::is_same_v<std::decay_t<Function>, basic_handler> &&
@@ -67,7 +75,9 @@ class basic_handler {
     }
   }
 
+  /// The function for one shard.
   /// Errors: what the function throws that makes one.
+  /// Thread safety: const, but it calls the user's function: as safe as that is.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }
 
  private:

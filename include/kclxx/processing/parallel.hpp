@@ -33,6 +33,9 @@ enum class when_stuck {
 };
 
 /// How records are processed side by side.
+/// Errors: `lanes` or a limit of the window of 0, or a negative duration, ends the session when a
+/// shard starts (exit_status::callback_failed).
+/// Thread safety: a value; processors copy it.
 struct parallel_options {
   /// How many records are with handlers at the same time: threads of the shard for a
   /// record_handler, completions that are not reported, or coroutines (kclxx/asio.hpp).

@@ -13,6 +13,7 @@ namespace kclxx {
 class shard_context;
 
 /// A record that failed for good, and why.
+/// Lifetime: the record is valid during park().
 struct failed_record {
   const kclxx::record& record;
   int attempts;             ///< those that failed
@@ -32,6 +33,7 @@ class KCLXX_EXPORT parking_lot {
 
   /// Called before the first record of a shard, so that a lot that cannot work is found early.
   /// Errors: any exception; the session then ends with exit_status::callback_failed.
+  /// Blocking: it may; the shard waits.
   virtual void prepare(const shard_context& shard);
 
   /// Stores the record. It returns once the record is durable: from then on the record counts as
@@ -50,16 +52,21 @@ class KCLXX_EXPORT parking_lot {
 /// Thread safety: all functions may be called from any thread.
 class KCLXX_EXPORT parking_file final : public parking_lot {
  public:
-  /// The directory must exist when the first shard starts.
+  /// Nothing is opened yet. The directory must exist when the first shard starts.
+  /// Errors: std::bad_alloc.
   explicit parking_file(std::filesystem::path directory);
   ~parking_file() override;
 
+  /// Creates no file.
   /// Errors: std::system_error when no file can be written in the directory.
   void prepare(const shard_context& shard) override;
-  /// Errors: std::system_error.
+  /// Errors: std::system_error when the file cannot be opened, written or synchronized. What was
+  /// written of the line is removed, where that is possible.
+  /// Blocking: until the disk has the record, and while another process writes to the file.
   void park(const shard_context& shard, const failed_record& failed) override;
 
-  /// The file of this shard.
+  /// The file of this shard, whether or not it exists. What is neither a letter, a digit, `-`, `_`
+  /// nor `.` in a name is `_` in the file's.
   [[nodiscard]] std::filesystem::path file_of(const shard_context& shard) const;
 
  private:

@@ -19,6 +19,7 @@ class window_registry;
 }
 
 /// The progress of a shard that `parallel` processes.
+/// Thread safety: a value; distinct objects are independent.
 struct window_state {
   /// The oldest record that is not complete: it holds the watermark back.
   struct oldest_record {
@@ -35,12 +36,13 @@ struct window_state {
   std::optional<sequence_position> watermark{};
   /// The newest record that is complete.
   std::optional<sequence_position> highest_complete{};
-  /// Records that are delivered and not complete, and their data.
+  /// Records that are delivered and not complete, and their data after decoding base64.
   std::size_t records = 0;
   std::uint64_t bytes = 0;
-  /// Size of the window: what a crash delivers again, besides records completed since the last
-  /// checkpoint.
+  /// Size of the window, in records: what a crash delivers again, besides records completed since
+  /// the last checkpoint.
   std::size_t window_records = 0;
+  /// std::nullopt when all records are complete.
   std::optional<oldest_record> oldest{};
 };
 
@@ -50,15 +52,20 @@ struct window_state {
 ///     std::jthread watch([monitor] { ... monitor.states() ... });
 ///     return kclxx::run(kclxx::parallel(handler, policy, {.monitor = monitor}));
 ///
-/// A handle: copies see the same shards. Thread safety: all functions may be called from any
-/// thread.
+/// A handle: copies see the same shards.
+/// Thread safety: all functions may be called from any thread.
+/// Lifetime: it may outlive the session, and keeps no shard alive.
 class KCLXX_EXPORT window_monitor {
  public:
+  /// Of no shard, until it is in the options of `parallel`.
+  /// Errors: std::bad_alloc.
   window_monitor();
 
-  /// Of each shard that is processed now. Blocking: as short as copying them.
+  /// Of each shard that is processed now.
+  /// Blocking: no; it takes each shard's lock as long as copying the state takes.
   [[nodiscard]] std::vector<window_state> states() const;
 
+  /// For the library.
   [[nodiscard]] const std::shared_ptr<detail::window_registry>& registry() const noexcept {
     return registry_;
   }
