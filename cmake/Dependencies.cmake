@@ -1,5 +1,5 @@
 # What a build needs, from the distribution; a missing one is named with its Debian package, or downloaded if
-# KCLXX_FETCH_DEPENDENCIES is set. The library needs Boost and simdjson; nlohmann_json is for the fake daemon (so for
+# KCLXX_FETCH_DEPENDENCIES is set. The library needs Boost and simdjson; nlohmann_json is for the daemon model (so for
 # the test kit) and for the tool.
 
 # Boost alone is not downloaded: each platform has 1.74 or newer, and its archive is 100 times the size of the others.

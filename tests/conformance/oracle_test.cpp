@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the model of the daemon against the daemon's real classes.
+// Holds the daemon model against the daemon's real classes.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child may write any bytes: each line is a message or is ignored, and nothing is thrown. What
-// carries no meaning for the daemon changes nothing, and the model of the daemon takes all of it.
+// carries no meaning for the daemon changes nothing, and the daemon model takes all of it.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>

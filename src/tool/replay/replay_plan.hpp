@@ -43,7 +43,7 @@ struct legacy {
 };
 
 /// Plays one shard's transcript against one child, as the daemon would: the plan, as a state
-/// machine over the model of the daemon. The on_ functions report what the transcript holds and
+/// machine over the daemon model. The on_ functions report what the transcript holds and
 /// what the child does, and append what is to be done.
 ///
 /// 1. wants() returns what comes next. 2. One of the on_ functions is called. 3. Its effects are
