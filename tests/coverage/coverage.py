@@ -96,7 +96,7 @@ def outcomes(exported):
 
 @functools.cache
 def profile(program, *arguments):
-    """Runs a test, and returns where it says what it saw, processes that it forked included."""
+    """Runs a test, and returns where it reports what it saw, processes that it forked included."""
     path = BUILD / "tests" / program
     for old in path.parent.glob(f"{path.name}.*.profraw"):
         old.unlink()

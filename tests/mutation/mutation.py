@@ -209,7 +209,7 @@ def layer_of(outcome):
 
 
 def document(name, sample, outcomes, equivalent):
-    """What docs/how-it-is-tested.md says of a layer."""
+    """What docs/how-it-is-tested.md has about a layer."""
     whole = sum(map(len, chosen_mutants([name], 0).values()))
     which = f"{len(outcomes)} of {whole} mutants" if sample else f"All {whole} mutants"
     return (f"{which} of `{name}`, at commit {figures.commit()}:\n\n" +

@@ -12,7 +12,7 @@
 
 namespace kclxx::observability {
 
-/// The options with what the environment says. A bad value changes nothing, and is described in
+/// The options with the values of the environment. A bad value changes nothing, and is described in
 /// `problems`.
 log_options with_environment(log_options options, const detail::environment& variables,
                              std::vector<std::string>& problems);

@@ -49,7 +49,7 @@ void observation::observe(shard_event&& event) noexcept {
 }
 
 bool observation::finish(clock::time_point deadline) {
-  // The metrics first: an observer that takes too long must not leave a file behind.
+  // The metrics first: an observer that takes too long must not keep the file from being removed.
   const bool is_written = !outputs_ || outputs_->finish(deadline);
   return (!queue_ || queue_->finish(deadline)) && is_written;
 }

@@ -16,7 +16,7 @@ namespace {
 
 using processing::failure_decision;
 
-/// What a handler threw: the failure itself, and where it is, if it told.
+/// What a handler threw: the failure itself, and where it is, if it reported that.
 struct batch_error {
   std::exception_ptr cause;
   std::optional<sequence_position> position{};

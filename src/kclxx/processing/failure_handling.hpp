@@ -19,7 +19,7 @@
 
 namespace kclxx::processing {
 
-/// What an exception says, for logs and parked lines.
+/// The text of an exception, for logs and parked lines.
 std::string message_of(const std::exception_ptr& thrown);
 
 /// Whether it is the checkpoint_error of a lost lease, or a fenced_error.

@@ -49,7 +49,7 @@ shard_context::fields names_in(const detail::environment& variables) {
           .worker_id = variables("KCLXX_WORKER_ID")};
 }
 
-/// With what the variables say about log and metrics. Errors: std::exception.
+/// With the variables' settings of log and metrics. Errors: std::exception.
 std::shared_ptr<shard_runtime> make_runtime(shard_runtime::configuration with,
                                             const processor_factory& make_processor,
                                             run_options options,

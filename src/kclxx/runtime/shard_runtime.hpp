@@ -22,7 +22,7 @@
 
 namespace kclxx::runtime {
 
-/// One shard in real time: a session_driver's host, the service behind its checkpointers, and the
+/// One shard in real time: a session_driver's host, the service of its checkpointers, and the
 /// session's end.
 ///
 /// The callbacks' thread runs the user's callbacks and timers. The protocol thread runs the event

@@ -24,8 +24,8 @@ class user_tasks {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Without a function, log lines go to the descriptor, or where the options say, on a thread of
-  /// their own.
+  /// Without a function, log lines go to the descriptor, or where the options direct them, on a
+  /// thread of their own.
   user_tasks(const run_options& options, int log_descriptor);
   ~user_tasks();
   user_tasks(const user_tasks&) = delete;

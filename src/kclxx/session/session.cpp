@@ -214,8 +214,9 @@ void session::send_next(time_point now, actions& out) {
     arm_pace(now, out);
     return;
   }
-  detail::require_invariant(position->is_number() || current_->what == action_kind::shard_ended,
-                            "the end of the shard is checkpointed before the daemon has told it");
+  detail::require_invariant(
+      position->is_number() || current_->what == action_kind::shard_ended,
+      "the end of the shard is checkpointed before the daemon has reported it");
   checkpoints_.sent(*position, now);
   out.push_back(write_checkpoint{*position});
   if (!held_) return;

@@ -147,7 +147,7 @@ class resident {
     at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) {
       if (at->is_dropped) return;
       if (at->session) {
-        // A launcher has nothing more to say: it is gone, and with it who reads its stderr.
+        // A launcher sends nothing more: it is gone, and with it who reads its stderr.
         output_.remove(at->error);
         at->session->end_input();
       } else {

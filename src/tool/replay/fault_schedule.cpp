@@ -9,7 +9,7 @@ void fault_schedule::begin_shard(std::string_view id) {
   const auto for_fault = [&](const char* name) {
     return bernoulli(what_.seed, std::string(id) + "/" + name);
   };
-  if (draws_) return;  // a successor's go on
+  if (draws_) return;  // a successor's continue
   draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
                              for_fault("unknown-action"), for_fault("kill")});
 }

@@ -208,7 +208,8 @@ void processing_run::process(const record& one, const shard_context& shard) {
   guarded([&] { stream_.end(one, planned_record::end::succeeded); });
 }
 
-/// Effects come at the end: what precedes a failure has its effect only if the position is told.
+/// Effects come at the end: what precedes a failure has its effect only if the position is
+/// reported.
 void processing_run::process_batch(const record_batch& batch, const shard_context& shard) {
   guarded([&] { absorb_log(); });
   const bool tells = form_ == form::batches_with_position && random_.chance(80);

@@ -69,7 +69,7 @@ const std::vector<layer>& layers() {
         "protocol/", "session/"},
        {"kclxx/"},
        effects},
-      // What is written where, and when; the rest only says what.
+      // What is written where, and when; the rest only decides what.
       {"src/kclxx/observability/journal", {"observability/journal"}, with_posix({"kclxx/"}), {}},
       {"src/kclxx/observability/log_writer",
        {"base/environment", "io/line_writer", "observability/"},

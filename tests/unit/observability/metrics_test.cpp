@@ -185,7 +185,7 @@ TEST_CASE("labels are escaped, and names of files stay distinct", "[observabilit
   CHECK(metrics_file_name({"b.c", {}, "a", {}}) != metrics_file_name({"c", {}, "a.b", {}}));
 }
 
-TEST_CASE("the summary says what was done since the last one", "[observability][metrics]") {
+TEST_CASE("the summary reports what was done since the last one", "[observability][metrics]") {
   const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
   const figures now =
       after({batch_delivered{.records = 100, .bytes = 100},

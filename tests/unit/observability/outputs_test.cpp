@@ -174,7 +174,7 @@ TEST_CASE("an observer that does not return is given up", "[observability][queue
   slow->release();
 }
 
-TEST_CASE("what an observer throws first is reported, and the others go on",
+TEST_CASE("what an observer throws first is reported, and the others continue",
           "[observability][queue]") {
   class throwing final : public observer {
    public:

@@ -148,8 +148,9 @@ TEST_CASE("fail() passes on the exception that is being handled", "[processing][
   CHECK(shard.logged("a timer failed: the connection is closed"));
 }
 
-TEST_CASE("a permanent_error is not tried again, and fail() without an exception says so",
-          "[processing][completion]") {
+TEST_CASE(
+    "a permanent_error is not tried again, and fail() without an exception is reported as such",
+    "[processing][completion]") {
   const auto lot = std::make_shared<kclxx::test::memory_lot>();
   reported_by_test shard({.attempts = 2, .exhausted = exhausted::park, .lot = lot},
                          {.order = order::none});
@@ -494,7 +495,7 @@ struct counted_timers final : kclxx::shard_service_wrapper {
 
 }  // namespace
 
-TEST_CASE("retries on an idle shard leave no timers behind", "[processing][completion]") {
+TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]") {
   // Each attempt arms a timer for the report of a stuck handler, and its retry an earlier one.
   std::vector<completion> held;
   std::optional<kclxx::shard_context> context;

@@ -430,7 +430,8 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
 
 // --- Floods ---
 
-TEST_CASE("a shard moves while 5 or 50 % of its records fail for ever", "[processing][flood]") {
+TEST_CASE("a shard moves while 5 or 50 % of its records fail at every attempt",
+          "[processing][flood]") {
   const auto percent = GENERATE(5U, 50U);
   flaky handler;
   const auto lot = make_lot();
@@ -551,7 +552,7 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
 
 // --- What is wrong with a policy ---
 
-TEST_CASE("a policy that makes no sense ends the session at the start, and the log says why",
+TEST_CASE("a policy that makes no sense ends the session at the start, and the log has the reason",
           "[processing][each]") {
   const auto [policy, text] = GENERATE(table<failure_policy, std::string>({
       {{.attempts = -1}, "attempts is negative; 0 means without end"},

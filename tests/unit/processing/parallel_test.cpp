@@ -135,8 +135,8 @@ TEST_CASE("with order::none a failing record keeps no other waiting", "[processi
 }
 
 TEST_CASE(
-    "attempts without end: the others go on until the window is full, and the monitor tells "
-    "which key holds it",
+    "attempts without end: the others continue until the window is full, and the monitor "
+    "reports which key holds it",
     "[processing][parallel]") {
   kclxx::window_monitor monitor;
   std::size_t done = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers at the edge of what they may be, and what a bad line leaves behind.
+// Numbers at the edge of what they may be, and what a bad line leaves.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -64,7 +64,7 @@ TEST_CASE("of a field that appears twice the last one counts", "[protocol]") {
   CHECK_FALSE(line.as<protocol::process_records>().largest.has_value());
 }
 
-TEST_CASE("a bad line leaves no records behind", "[protocol]") {
+TEST_CASE("a bad line leaves no records", "[protocol]") {
   const decoded_line line(
       R"({"action":"processRecords","records":[{"sequenceNumber":"7"},{"sequenceNumber":"x"}]})");
   CHECK(line.is_error());

@@ -461,7 +461,7 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
   CHECK(daemon.submit(3, std::nullopt) == lines{"complete 3: " + message(errc::lease_lost)});
   daemon.log.clear();
   CHECK(daemon.submit() == lines{});
-  CHECK(daemon.log.empty());  // a log line has told that the lease is gone
+  CHECK(daemon.log.empty());  // a log line has reported that the lease is gone
   CHECK(daemon.returns() == lines{"write status processRecords"});
   daemon.lease_lost();
   CHECK(daemon.checkpoint(4) == lines{"complete 4: " + message(errc::lease_lost)});

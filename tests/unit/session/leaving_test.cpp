@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows when the session leaves, or cannot go on: nothing twice, and nothing left waiting.
+// What follows when the session leaves, or cannot continue: nothing twice, and nothing left
+// waiting.
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 

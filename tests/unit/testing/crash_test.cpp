@@ -81,7 +81,7 @@ TEST_CASE("a crash between a commit and its checkpoint shows what comes twice",
   CHECK(rows_after_crash(true) == strings{"a", "b"});
 }
 
-TEST_CASE("a callback ends where its process crashes, and nothing is destroyed or told",
+TEST_CASE("a callback ends where its process crashes, and nothing is destroyed or reported",
           "[testing][crash]") {
   bool has_continued = false;
   std::optional<testing::daemon> daemon;

@@ -43,7 +43,7 @@ test('a shard is split in its middle, also one of all hash keys, but not one of 
   assert.throws(() => middleOf(shard(0, 4, 4)), /cannot be split/);
 });
 
-test('neighbours are found in both orders, and others are told who theirs are', () => {
+test('neighbours are found in both orders, and for others theirs are named', () => {
   assert.deepEqual(inOrder(right, left), [left, right]);
   expectNeighbours(all, left, right);
   expectNeighbours(all, right, left);

@@ -60,7 +60,7 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
   CHECK(why_not("fire=1").starts_with("there is no fault 'fire'; there are throttle"));
 }
 
-TEST_CASE("the bernoulli say the same for the same seed and shard, and keep to the probability",
+TEST_CASE("the bernoulli give the same for the same seed and shard, and keep to the probability",
           "[replay][faults]") {
   const auto all = throws_of(bernoulli(1, "shard"), 0.3);
   CHECK(all == throws_of(bernoulli(1, "shard"), 0.3));
