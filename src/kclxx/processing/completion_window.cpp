@@ -53,7 +53,7 @@ void completion_window::advance() {
     const auto ones = static_cast<unsigned>(std::countr_one(word >> offset));
     if (ones == 0) break;
     const arrival stop = std::min(watermark_ + ones, end_);
-    const unsigned bits = static_cast<unsigned>(stop - watermark_);
+    const auto bits = static_cast<unsigned>(stop - watermark_);
     word &= ~((bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1) << offset);
     watermark_ = stop;
     pass_whole_spans();

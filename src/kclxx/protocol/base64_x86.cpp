@@ -37,7 +37,7 @@ constexpr table make_missing() {
   table missing{};
   for (auto& bits : missing) bits = plus_and_slash | digits | letters_1 | letters_2 | nothing;
   for (const char c : base64_alphabet) {
-    const auto byte = static_cast<std::size_t>(c);
+    const std::size_t byte = static_cast<unsigned char>(c);
     missing[byte & 15] = static_cast<std::uint8_t>(missing[byte & 15] & ~set_of(byte >> 4));
   }
   return missing;
@@ -48,7 +48,7 @@ constexpr table make_missing() {
 constexpr table make_offsets() {
   table offsets{};
   for (std::size_t value = 0; value < base64_alphabet.size(); ++value) {
-    const auto byte = static_cast<std::size_t>(base64_alphabet[value]);
+    const std::size_t byte = static_cast<unsigned char>(base64_alphabet[value]);
     const std::size_t place = (byte >> 4) - (base64_alphabet[value] == '/' ? 1 : 0);
     offsets[place] = static_cast<std::uint8_t>(value - byte);
   }

@@ -42,7 +42,7 @@ struct shard_message {
   message_header header{};
   process_identity daemon{};
 };
-constexpr std::size_t max_variables = 32 * 1024;
+constexpr std::size_t max_variables = std::size_t{32} * 1024;
 
 /// The others.
 struct reply_message {
