@@ -92,7 +92,7 @@ std::string find_launcher() {
                                    ? here
                                    : find_program("kclxx-share").value_or("");
   if (launcher.empty()) cannot_set_up("kclxx-share is neither beside this program nor in PATH");
-  const std::string path = std::filesystem::absolute(launcher).string();
+  std::string path = std::filesystem::absolute(launcher).string();
   if (path.find(' ') != std::string::npos) {
     cannot_set_up(path + " has a blank, at which the daemon splits executableName");
   }

@@ -13,7 +13,7 @@ namespace {
 std::string path_with_blanks(const std::string& command, const executable_look& look) {
   for (auto end = command.find(' '); end != std::string::npos; end = command.find(' ', end + 1)) {
     const auto next = command.find(' ', end + 1);
-    const std::string longer = command.substr(0, next);
+    std::string longer = command.substr(0, next);
     const executable_state state = look(longer);
     if (state == executable_state::ok || state == executable_state::not_executable) return longer;
   }

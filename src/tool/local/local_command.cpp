@@ -113,6 +113,7 @@ void add_rest_of_state(CLI::App& local, invocation& run) {
   passed_on_command stop(local, {"stop", "Ends both and discards their data.", "kclxx local stop"},
                          need::nothing, run);
   stop.call().changes_state = true;
+  // NOLINTNEXTLINE(bugprone-unused-raii): it adds itself to the command line
   passed_on_command(local,
                     {"env", "Prints the shell commands of `start` again, for another shell.",
                      "eval \"$(kclxx local env)\""},

@@ -31,7 +31,7 @@ void write_files(const fs::path& folder, const embedded::folder& what) {
 }  // namespace
 
 fs::path local_program(const fs::path& cache) {
-  const fs::path place = place_in(cache, embedded::local_program.name);
+  fs::path place = place_in(cache, embedded::local_program.name);
   const auto is_complete = [](const fs::path& folder) {
     std::error_code error;
     return fs::exists(folder / "local.js", error);
@@ -63,7 +63,7 @@ fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
 }
 
 fs::path fetch_dynamodb_local(const fs::path& cache, bool is_offline) {
-  const fs::path place = place_in(cache, embedded::dynamodb_local.folder);
+  fs::path place = place_in(cache, embedded::dynamodb_local.folder);
   const auto is_complete = [](const fs::path& folder) { return has_jar(folder, "DynamoDBLocal-"); };
   const auto fill = [&](const fs::path& folder) {
     fetch_with_maven(folder, embedded::dynamodb_local, "DynamoDB Local", is_offline);
