@@ -2,10 +2,12 @@
 """scripts/mutation, once the tests are built: each mutant is compiled, linked into the tests and run."""
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,7 +38,9 @@ TESTS = {"session": {"session_test": FIRST_FAILURE, "simulation": SIMULATION, "d
          "processing": {"record_queue_test": FIRST_FAILURE, "processing_test": FIRST_FAILURE,
                         "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"],
                         "lanes_test": FIRST_FAILURE, "asio_test": FIRST_FAILURE},
-         "sharing": {"sharing_test": FIRST_FAILURE}}
+         "sharing": {"sharing_test": FIRST_FAILURE, "sharing_process_test": ["~[many]", *FIRST_FAILURE]}}
+# Tests that start a program: it gets the mutant, and they get its path in the environment.
+STARTED = {"sharing_process_test": ("test_child", "KCLXX_TEST_CHILD")}
 
 
 class Failed(Exception):
@@ -67,6 +71,8 @@ def compile_command(source):
         words = shlex.split(entry["command"])
         if entry["file"] == str(source) and f"/kclxx_{source.parent.name}.dir/" in entry["command"]:
             words = [word for word in words if not word.endswith("ccache")]
+            if ccache := shutil.which("ccache"):
+                words.insert(0, ccache)
             at = words.index("-o")
             del words[at:at + 2]
             words.remove("-c")
@@ -76,9 +82,14 @@ def compile_command(source):
     raise Failed(f"{source.name} is not compiled in build/dev; run cmake --preset dev")
 
 
+def linked(test):
+    """What has the mutant: the test, or what it starts."""
+    return STARTED[test][0] if test in STARTED else test
+
+
 def link_command(test):
     text = subprocess.run(["ninja", "-C", str(BUILD), "-t", "commands", test], capture_output=True, text=True)
-    lines = [line for line in text.stdout.splitlines() if re.search(rf" -o tests/(unit|simulation)/{test} ", line)]
+    lines = [line for line in text.stdout.splitlines() if re.search(rf" -o tests/(unit|simulation|children)/{test} ", line)]
     if not lines:
         raise Failed(f"build/dev does not know how to link {test}: {text.stdout[-200:]}{text.stderr}")
     command = lines[-1].removeprefix(": && ").split(" && ")[0]
@@ -97,31 +108,49 @@ def with_objects(words, objects, program):
     return result
 
 
+def running_in(session):
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            state, _, _, its_session, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(its_session) == session and state != "Z":
+                yield int(stat.parent.name)
+
+
 def run(words, limit, **options):
-    """The exit status; None when it took too long, and everything that it started is killed."""
+    """The exit status; None when it took too long. Everything that it started is killed, whatever its group."""
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True, **options) as process:
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
             return None
+        finally:
+            while left := list(running_in(process.pid)):
+                for one in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(one, signal.SIGKILL)
+
+
+def new_folder():
+    """Tests keep their files there, and play another user, who has to get in."""
+    folder = tempfile.TemporaryDirectory(prefix="kclxx-mutant-")
+    os.chmod(folder.name, 0o711)
+    return folder
 
 
 class Layer:
     def __init__(self, name):
         self.name, self.tests = name, TESTS[name]
         self.compilers = {source: compile_command(source) for source in sources(name)}
-        self.links = {test: link_command(test) for test in self.tests}
-        self.folder = tempfile.TemporaryDirectory(prefix="kclxx-mutation-")
+        self.links = {test: link_command(linked(test)) for test in self.tests}
+        self.folder = new_folder()
         self.originals, self.limits = {}, {}
 
     def compile(self, source, text, folder):
         """The object; None when it does not compile. The file has the same name, for the same symbols."""
-        copy = folder / source.name
-        copy.write_text(text)
+        (folder / source.name).write_text(text)
         made = folder / "mutant.o"
-        return made if run([*self.compilers[source], str(copy), "-o", str(made)], 300, cwd=BUILD) == 0 else None
+        return made if run([*self.compilers[source], source.name, "-o", made.name], 300, cwd=folder) == 0 else None
 
     def measure(self):
         """The tests pass unchanged, in this form too; and how long they take."""
@@ -140,17 +169,21 @@ class Layer:
             self.limits[test] = 30 + 10 * (time.monotonic() - start)
 
     def verdict_of(self, test, mutated, folder):
-        program = folder / test
+        program = folder / linked(test)
         objects = {**self.originals, **mutated}
         if run(with_objects(self.links[test], objects, program), 300, cwd=BUILD) != 0:
             return "does not compile"
-        status = run([str(program), *self.tests[test]], self.limits[test], cwd=BUILD)
+        words, environment = [str(program), *self.tests[test]], {**os.environ, "TMPDIR": str(folder)}
+        if test in STARTED:
+            words[0] = str(BUILD / "tests/process" / test)
+            environment[STARTED[test][1]] = str(program)
+        status = run(words, self.limits[test], cwd=BUILD, env=environment)
         program.unlink()
         return None if status == 0 else f"timeout of {test}" if status is None else test
 
     def try_out(self, mutant):
         source = ROOT / "src" / mutant.file
-        with tempfile.TemporaryDirectory(prefix="kclxx-mutant-") as folder:
+        with new_folder() as folder:
             made = self.compile(source, mutants.mutated(source.read_text(), mutant), Path(folder))
             if made is None:
                 return Outcome(mutant, "does not compile")
@@ -216,10 +249,10 @@ def document(name, sample, outcomes, equivalent):
             figures.table(HEADING, rows(outcomes, equivalent)))
 
 
-def chosen_mutants(names, sample):
+def chosen_mutants(names, sample, files=()):
     chosen = {}
     for name in names:
-        every = [m for source in sources(name)
+        every = [m for source in sources(name) if not files or source.name in files
                  for m in mutants.of(str(source.relative_to(ROOT / "src")), source.read_text())]
         chosen[name] = sorted(every, key=lambda m: m.rank)[:sample] if sample else every
     return chosen
@@ -229,6 +262,7 @@ def main():
     parser = argparse.ArgumentParser(prog="mutation", add_help=False, allow_abbrev=False)
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--layer", default="")
+    parser.add_argument("--file", default="")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
@@ -237,7 +271,12 @@ def main():
     for name in names:
         if name not in TESTS or not sources(name):
             parser.error(f"there is no layer '{name}'; there are {', '.join(layers())}")
-    todo = chosen_mutants(names, chosen.sample)
+    files = [name for name in chosen.file.split(",") if name]
+    if unknown := set(files) - {source.name for name in names for source in sources(name)}:
+        parser.error(f"there is no file '{min(unknown)}' in {', '.join(names)}")
+    if files and chosen.write_docs:
+        parser.error("--write-docs is of whole layers, without --file")
+    todo = chosen_mutants(names, chosen.sample, files)
     if chosen.list:
         for mutant in sum(todo.values(), []):
             print(f"{mutant.file}:{mutant.number}: {mutant.before} => {mutant.after}")

@@ -65,6 +65,10 @@ class Changes(unittest.TestCase):
         for layer in ("session", "driver"):
             self.assertGreater(len(mutation.chosen_mutants([layer], 0)[layer]), 150)
 
+    def test_those_of_some_files_can_be_chosen(self):
+        some = mutation.chosen_mutants(["sharing"], 0, ["resident.cpp"])["sharing"]
+        self.assertEqual({m.file for m in some}, {"kclxx/sharing/resident.cpp"})
+
     def test_a_sample_is_always_the_same(self):
         self.assertEqual(mutation.chosen_mutants(["session"], 5), mutation.chosen_mutants(["session"], 5))
         self.assertEqual(len(mutation.chosen_mutants(["session"], 5)["session"]), 5)
@@ -97,6 +101,19 @@ class Equivalent(unittest.TestCase):
         keys = {m.key for those in mutation.chosen_mutants(mutation.layers(), 0).values() for m in those}
         listed = mutation.reasons.read(mutation.EQUIVALENT)
         self.assertEqual(sorted(set(listed) - keys), [])
+
+
+class Running(unittest.TestCase):
+    def test_what_a_test_leaves_is_killed_though_it_has_a_group_of_its_own(self):
+        with mutation.new_folder() as folder:
+            file = Path(folder) / "process"
+            status = mutation.run(["bash", "-c", f"set -m; sleep 1000 & echo $! > {file}"], 60)
+            self.assertEqual(status, 0)
+            left = Path("/proc") / file.read_text().strip() / "stat"
+            self.assertTrue(not left.exists() or left.read_text().split()[2] == "Z")
+
+    def test_one_that_takes_too_long_has_no_status(self):
+        self.assertIsNone(mutation.run(["sleep", "1000"], 0.01))
 
 
 class Linking(unittest.TestCase):
