@@ -21,6 +21,7 @@
 #include "io/descriptor.hpp"
 #include "process/shared_machine.hpp"
 #include "sharing/handed_shard.hpp"
+#include "support/sent_packet.hpp"
 
 namespace kclxx::test {
 
@@ -78,27 +79,6 @@ inline descriptor connect_to(const fs::path& path) {
   return socket;
 }
 
-/// Sends these bytes, with these descriptors.
-inline void send_packet(const descriptor& to, const std::string& bytes,
-                        const std::vector<int>& fds) {
-  std::string copy = bytes;
-  iovec piece{copy.data(), copy.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (!fds.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-  }
-  REQUIRE(::sendmsg(to.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
-}
-
 /// What a resident replies; std::nullopt: the connection has ended.
 inline std::optional<reply_message> reply_at(const descriptor& connection) {
   reply_message reply;
@@ -107,10 +87,6 @@ inline std::optional<reply_message> reply_at(const descriptor& connection) {
     size = ::recv(connection.get(), &reply, sizeof reply, 0);
   } while (size == -1 && (errno == EINTR || errno == ECONNRESET));
   return size == sizeof reply ? std::optional(reply) : std::nullopt;
-}
-
-inline std::string bytes_of(const shard_message& message) {
-  return {reinterpret_cast<const char*>(&message), sizeof message};
 }
 
 inline shard_message own_message() {

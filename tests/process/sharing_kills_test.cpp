@@ -82,13 +82,13 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   pipes shard;
   descriptor launcher = connect_to(host.socket());
   const auto offer = [&](const shard_message& message, const std::vector<int>& fds) {
-    send_packet(launcher, bytes_of(message), fds);
+    send_packet(launcher.get(), bytes_of(message), fds);
     return reply_at(launcher).value();
   };
   SECTION("after it has connected") {}
-  SECTION("after it has sent something else") { send_packet(launcher, "hello", {}); }
+  SECTION("after it has sent something else") { send_packet(launcher.get(), "hello", {}); }
   SECTION("after it has sent half a message") {
-    send_packet(launcher, bytes_of(own_message()).substr(0, 20), shard.to_pass());
+    send_packet(launcher.get(), bytes_of(own_message()).substr(0, 20), shard.to_pass());
   }
   SECTION("after it has sent no, too few or too many descriptors") {
     const std::size_t count = GENERATE(0U, 1U, 6U);
@@ -108,7 +108,7 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
     CHECK(contains(offer(other, shard.to_pass()).reason, "another daemon"));
   }
   SECTION("after it has sent the message") {
-    send_packet(launcher, bytes_of(own_message()), shard.to_pass());
+    send_packet(launcher.get(), bytes_of(own_message()), shard.to_pass());
   }
   SECTION("after it has read the answer") {
     const reply_message reply = offer(own_message(), shard.to_pass());

@@ -68,17 +68,17 @@ std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
                                                            const process_identity& daemon) {
   std::string packet(sizeof(shard_message) + max_variables, '\0');
   alignas(cmsghdr) std::array<char, CMSG_SPACE(descriptor_count * sizeof(int))> control{};
-  iovec piece{packet.data(), packet.size()};
+  std::array pieces{iovec{packet.data(), packet.size()}};
   msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ssize_t size = -1;
   do {
     size = ::recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (size == -1 && errno == EINTR);
-  if (size <= 0) return nothing{};
+  if (size == -1) return nothing{};
   packet.resize(static_cast<std::size_t>(size));
   auto descriptors = descriptors_in(message);
 

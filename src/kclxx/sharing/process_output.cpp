@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "io/descriptor.hpp"
 #include "io/stdio_guard.hpp"
 
 namespace kclxx::sharing {
@@ -38,12 +39,12 @@ void process_output::lead() const noexcept {
     ::fflush_unlocked(stdout);
     ::funlockfile(stdout);
   }
-  const int null = errors_.empty() ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
-  const int to = errors_.empty() ? null : errors_.front();
+  io::descriptor null;
+  if (errors_.empty()) null = io::descriptor(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const int to = errors_.empty() ? null.get() : errors_.front();
   for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) {
     if (::dup2(to, standard) == -1) ::close(standard);
   }
-  if (null != -1) ::close(null);
 }
 
 }  // namespace kclxx::sharing

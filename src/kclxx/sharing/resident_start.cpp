@@ -17,7 +17,8 @@ namespace {
 
 /// Private: no program that is started here gets it.
 io::descriptor take(int fd) {
-  return io::descriptor(::fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ? -1 : fd);
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return io::descriptor(fd);
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ std::optional<resident_start> started_as_resident() {
       std::getenv(resident_variable);  // NOLINT(concurrency-mt-unsafe): not set here
   if (value == nullptr) return std::nullopt;
   std::istringstream fields(value);
-  pid_t own = -1;
+  pid_t own{};
   resident_start start;
   fields >> own >> start.socket_inode >> start.daemon.id >> start.daemon.start >> start.socket_name;
   // A resident's own children inherit the variable.

@@ -4,17 +4,28 @@
 #include "sharing/handed_shard.hpp"
 
 #include <array>
-#include <cstring>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <variant>
+#include <vector>
 
 #include "support/catch.hpp"
+#include "support/forked.hpp"
+#include "support/sent_packet.hpp"
 
 namespace kclxx::sharing {
 
 namespace {
+
+using test::bytes_of;
+using test::send_packet;
+using std::string_literals::operator""s;
 
 struct socket_pair {
   socket_pair() {
@@ -26,44 +37,173 @@ struct socket_pair {
   std::array<int, 2> ends{};
 };
 
+struct two_pipes {
+  two_pipes() {
+    for (auto& one : ends) REQUIRE(::pipe2(one.data(), O_CLOEXEC) == 0);
+  }
+  ~two_pipes() {
+    for (const auto& one : ends) {
+      for (const int fd : one) ::close(fd);
+    }
+  }
+  std::array<std::array<int, 2>, 2> ends{};
+};
+
 const process_identity daemon{42, 4711};
 
-void send_shard(int to, const std::string& variables) {
+shard_message own_message() {
   shard_message message;
   message.daemon = daemon;
-  std::string bytes(reinterpret_cast<const char*>(&message), sizeof message);
-  bytes += variables;
-  iovec piece{bytes.data(), bytes.size()};
-  constexpr std::array<int, 3> descriptors{0, 1, 2};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
-  msghdr packet{};
-  packet.msg_iov = &piece;
-  packet.msg_iovlen = 1;
-  packet.msg_control = control.data();
-  packet.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&packet);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptors);
-  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
-  REQUIRE(::sendmsg(to, &packet, 0) != -1);
+  return message;
+}
+
+const std::vector<int> three{0, 1, 2};
+
+std::variant<handed_shard, refusal, nothing> received(const std::string& bytes,
+                                                      const std::vector<int>& fds = three) {
+  const socket_pair sockets;
+  send_packet(sockets.ends[0], bytes, fds);
+  return receive_shard(sockets.ends[1], daemon);
+}
+
+bool is_nothing(const std::string& bytes) {
+  return std::holds_alternative<nothing>(received(bytes));
+}
+
+std::string reason_of(const std::variant<handed_shard, refusal, nothing>& answer) {
+  REQUIRE(std::holds_alternative<refusal>(answer));
+  return std::get<refusal>(answer).reason;
+}
+
+ino_t file_at(int fd) {
+  struct stat status {};
+  REQUIRE(::fstat(fd, &status) == 0);
+  return status.st_ino;
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
 }
 
 }  // namespace
 
 TEST_CASE("a shard's variables travel with it", "[sharing]") {
-  const socket_pair sockets;
-  using std::string_literals::operator""s;
-  send_shard(sockets.ends[0], "KCLXX_STREAM_NAME=orders\0KCLXX_EMPTY=\0KCLXX_LAST=a=b"s);
-  const auto received = receive_shard(sockets.ends[1], daemon);
-  REQUIRE(std::holds_alternative<handed_shard>(received));
-  const auto& shard = std::get<handed_shard>(received);
+  const auto answer =
+      received(bytes_of(own_message()) +
+               "KCLXX_STREAM_NAME=orders\0KCLXX_EMPTY=\0KCLXX_ONE=1\0KCLXX_LAST=a=b"s);
+  REQUIRE(std::holds_alternative<handed_shard>(answer));
+  const auto& shard = std::get<handed_shard>(answer);
+  CHECK(shard.variables.size() == 4);
   CHECK(shard.variable("KCLXX_STREAM_NAME") == "orders");
+  CHECK(shard.variable("KCLXX_ONE") == "1");
   CHECK(shard.variable("KCLXX_LAST") == "a=b");
   CHECK_FALSE(shard.variable("KCLXX_EMPTY"));
   CHECK_FALSE(shard.variable("KCLXX_STREAM"));
-  CHECK(shard.input.is_open());
-  CHECK(shard.error.get() != shard.output.get());
+}
+
+TEST_CASE("a shard without a variable is one", "[sharing]") {
+  const auto answer = received(bytes_of(own_message()));
+  REQUIRE(std::holds_alternative<handed_shard>(answer));
+  CHECK(std::get<handed_shard>(answer).variables.empty());
+}
+
+TEST_CASE("the descriptors are the input, the output and stderr, in this order", "[sharing]") {
+  const two_pipes pipes;
+  const socket_pair other;
+  const std::vector<int> sent{pipes.ends[0][0], pipes.ends[1][1], other.ends[0]};
+  const auto before = open_descriptors();
+  {
+    const auto answer = received(bytes_of(own_message()), sent);
+    REQUIRE(std::holds_alternative<handed_shard>(answer));
+    const auto& shard = std::get<handed_shard>(answer);
+    CHECK(file_at(shard.input.get()) == file_at(sent[0]));
+    CHECK(file_at(shard.output.get()) == file_at(sent[1]));
+    CHECK(file_at(shard.error.get()) == file_at(sent[2]));
+    for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
+      CHECK(::fcntl(fd->get(), F_GETFD) == FD_CLOEXEC);
+    }
+  }
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("a packet that is no launcher's is nothing, and its descriptors are closed",
+          "[sharing]") {
+  const auto before = open_descriptors();
+  const std::string whole = bytes_of(own_message());
+  SECTION("another magic") { CHECK(is_nothing("k" + whole)); }
+  SECTION("half a header, of another version") { CHECK(is_nothing("kclxx-sh\2\0"s)); }
+  SECTION("a header alone") { CHECK(is_nothing(whole.substr(0, sizeof(message_header)))); }
+  SECTION("a byte is missing") { CHECK(is_nothing(whole.substr(0, whole.size() - 1))); }
+  SECTION("a message of another kind") {
+    shard_message message = own_message();
+    message.header.kind = message_kind::ended;
+    CHECK(is_nothing(bytes_of(message)));
+  }
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("a shard that cannot be served here is refused, and its descriptors are closed",
+          "[sharing]") {
+  const auto before = open_descriptors();
+  shard_message message = own_message();
+  SECTION("of another version, which may be shorter") {
+    message.header.version = 2;
+    CHECK(reason_of(received(bytes_of(message).substr(0, sizeof(message_header)))) ==
+          "kclxx-share has version 2 of the hand-over, and the program has version 1");
+  }
+  SECTION("of another daemon") {
+    ++message.daemon.start;
+    CHECK(reason_of(received(bytes_of(message))) == "it serves another daemon");
+  }
+  SECTION("with no, too few or too many descriptors") {
+    const std::vector<int> fds(GENERATE(0U, 2U, 4U), 0);
+    CHECK(reason_of(received(bytes_of(message), fds)) ==
+          "it has no room for three more descriptors (ulimit -n)");
+  }
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("what comes with a packet and is no descriptor is not taken for one", "[sharing]") {
+  // As descriptors the credentials would be those of the numbers 0, for root.
+  CHECK(test::in_forked_copy([] {
+          const socket_pair sockets;
+          const int on = 1;
+          ::setsockopt(sockets.ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+          send_packet(sockets.ends[0], bytes_of(own_message()), {});
+          return std::holds_alternative<refusal>(receive_shard(sockets.ends[1], daemon)) ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("only a process of the same user is an own peer", "[sharing]") {
+  const socket_pair own;
+  CHECK(is_own_peer(own.ends[0]));
+  CHECK_FALSE(is_own_peer(-1));
+  if (::geteuid() != 0) {
+    WARN("needs root, to play another user");
+    return;
+  }
+  REQUIRE(::seteuid(65534) == 0);
+  std::array<int, 2> ends{};
+  const int made = ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
+  REQUIRE(::seteuid(0) == 0);
+  REQUIRE(made == 0);
+  CHECK_FALSE(is_own_peer(ends[0]));
+  for (const int fd : ends) ::close(fd);
+}
+
+TEST_CASE("a launcher hears which process serves its shard, and with which status it has ended",
+          "[sharing]") {
+  const socket_pair sockets;
+  reply_message reply;
+  CHECK(send_accepted(sockets.ends[1]));
+  REQUIRE(::recv(sockets.ends[0], &reply, sizeof reply, 0) == sizeof reply);
+  CHECK(reply.header.kind == message_kind::accepted);
+  CHECK(reply.process == ::getpid());
+  CHECK(send_ended(sockets.ends[1], 13));
+  REQUIRE(::recv(sockets.ends[0], &reply, sizeof reply, 0) == sizeof reply);
+  CHECK(reply.header.kind == message_kind::ended);
+  CHECK(reply.status == 13);
 }
 
 TEST_CASE("a launcher that has sent nothing, or is gone, hands nothing over", "[sharing]") {

@@ -3,10 +3,14 @@
 #include "sharing/process_output.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "support/catch.hpp"
@@ -38,6 +42,15 @@ class error_pipe {
  private:
   std::array<int, 2> ends_{};
 };
+
+std::string file_at(int fd) {
+  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
 
 void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -90,6 +103,30 @@ TEST_CASE("the rest of a line goes where its beginning went", "[sharing]") {
           std::fputs("no newline", stdout);
           output.remove(first.write_end());
           return first.text() == "no newline" ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("without a shard the descriptors lead to /dev/null, which costs no more of them",
+          "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          process_output output;
+          const auto before = open_descriptors();
+          output.no_shard_comes();
+          const bool is_null =
+              file_at(STDOUT_FILENO) == "/dev/null" && file_at(STDERR_FILENO) == "/dev/null";
+          return is_null && open_descriptors() == before ? 0 : 1;
+        }).status == 0);
+}
+
+TEST_CASE("without a descriptor for /dev/null a shard is not held open either", "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          process_output output;
+          error_pipe shard;
+          output.add(shard.write_end());
+          const rlimit none{3, 3};  // 0, 1 and 2 are open
+          ::setrlimit(RLIMIT_NOFILE, &none);
+          output.remove(shard.write_end());
+          return shard.has_ended() ? 0 : 1;
         }).status == 0);
 }
 
