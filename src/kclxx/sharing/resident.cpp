@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -68,7 +68,6 @@ struct connection : std::enable_shared_from_this<connection> {
   private_descriptor socket;
   stream_descriptor watch;
   std::optional<handed_shard> shard;
-  int error = -1;  // the shard's
   std::unique_ptr<shard_session> session;
   std::thread thread;
   std::atomic<bool> has_ended = false;  // its thread has returned, or was abandoned
@@ -84,15 +83,14 @@ class resident {
         make_session_(make_session),
         spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
         daemon_(loop_.context, watch(start_.daemon).release()),
-        listening_(loop_.context, start_.listening.get()),
+        listening_(loop_.context, start_.listening.release()),
         retry_(loop_.context) {
-    io::keep_private(start_.listening.get());
+    io::keep_private(listening_.native_handle());
     io::keep_private(start_.folder.get());
-    first_ = add(std::move(start_.connection));
+    first_ = add(std::move(start_.connection)).get();
   }
   ~resident() {
-    listening_.release();
-    io::forget_private(start_.listening.get());
+    io::forget_private(listening_.native_handle());
     io::forget_private(start_.folder.get());
   }
   resident(const resident&) = delete;
@@ -108,31 +106,33 @@ class resident {
 
  private:
   void accept() {
-    listening_.async_wait(stream_descriptor::wait_read, [this](auto error) {
-      if (error || is_daemon_gone_) return;
+    listening_.async_wait(stream_descriptor::wait_read, [this](auto) {
+      if (is_daemon_gone_) return;
       if (accept_one()) return accept();
       // The connection stays pending, so that to wait for it again would not wait.
       retry_.expires_after(retry_after);
-      retry_.async_wait([this](auto) {
-        if (!is_daemon_gone_) accept();
-      });
+      retry_.async_wait([this](auto) { accept(); });
     });
+  }
+
+  [[nodiscard]] io::descriptor accepted() {
+    return io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
   }
 
   /// False when there is no descriptor, not even to refuse the connection.
   bool accept_one() {
-    io::descriptor accepted(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!accepted.is_open() && (errno == EMFILE || errno == ENFILE)) {
+    io::descriptor one = accepted();
+    if (!one.is_open()) {
       // Its launcher executes the program itself; left alone, it would wait and keep this awake.
       spare_.close();
-      accepted = io::descriptor(::accept4(start_.listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      const bool is_refused = accepted.is_open();
-      if (is_refused) send_refused(accepted.get(), no_descriptors);
-      accepted.close();
+      one = accepted();
+      const bool is_refused = one.is_open();
+      if (is_refused) send_refused(one.get(), no_descriptors);
+      one.close();
       spare_ = io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       return is_refused;
     }
-    if (accepted.is_open() && is_own_peer(accepted.get())) add(std::move(accepted));
+    if (is_own_peer(one.get())) add(std::move(one));
     return true;
   }
 
@@ -148,7 +148,7 @@ class resident {
       if (at->is_dropped) return;
       if (at->session) {
         // A launcher sends nothing more: it is gone, and with it who reads its stderr.
-        output_.remove(at->error);
+        output_.remove(at->shard->error.get());
         at->session->end_input();
       } else {
         receive(at);
@@ -178,17 +178,14 @@ class resident {
     try {
       at->shard.emplace(std::move(shard));
       for (const io::descriptor* fd : descriptors_of(*at)) io::keep_private(fd->get());
-      at->error = at->shard->error.get();
-      output_.add(at->error);
+      output_.add(at->shard->error.get());
       at->session = make_session_(*at->shard, loop_, [this, at = at.get()] { on_stuck(*at); });
       at->thread = std::thread([this, at] { serve(at); });
     } catch (const std::exception& error) {
       if (at->session) at->session->leave_loop();
-      at->session.reset();
       close_shard(*at);
       return refuse(at, error.what());
     }
-    if (first_ == at) first_.reset();
     wait(at);
   }
 
@@ -226,7 +223,7 @@ class resident {
   }
 
   void close_shard(connection& of) {
-    output_.remove(of.error);
+    output_.remove(of.shard->error.get());
     for (io::descriptor* fd : descriptors_of(of)) {
       io::forget_private(fd->get());
       fd->close();
@@ -239,10 +236,7 @@ class resident {
   }
 
   void drop(const connection_ptr& at) {
-    if (first_ == at) {
-      first_.reset();
-      output_.no_shard_comes();
-    }
+    if (at.get() == first_) output_.no_shard_comes();
     at->is_dropped = true;
     at->watch.release();
     at->socket.close();
@@ -271,8 +265,10 @@ class resident {
   stream_descriptor daemon_;
   stream_descriptor listening_;
   asio::steady_timer retry_;
+  /// A session's thread is work that the loop does not see.
+  asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.context.get_executor()};
   std::unordered_set<connection_ptr> connections_;
-  connection_ptr first_;  // the launcher that started this process, until it hands its shard over
+  const connection* first_ = nullptr;  // of the launcher that started this process; compared only
   bool is_daemon_gone_ = false;
   bool is_stuck_ = false;
 };
@@ -285,7 +281,7 @@ exit_status serve_shards(resident_start start, const session_maker& make_session
 
 void refuse_shards(const resident_start& start, const std::string& reason) noexcept {
   remove_socket(start);
-  pollfd look{start.connection.get(), POLLIN, 0};
+  pollfd look{start.connection.get(), POLLIN, {}};
   ::poll(&look, 1, -1);
   send_refused(start.connection.get(), reason);
 }

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resident with sessions, launchers and a daemon that are played. Each case runs in a forked
+// copy, which an alarm ends should it wait for ever: descriptors 1 and 2 belong to the process.
+#include "sharing/resident.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/eventually.hpp"
+#include "support/forked.hpp"
+#include "support/sent_packet.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kclxx::sharing {
+
+namespace {
+
+using io::descriptor;
+using test::bytes_of;
+using test::send_packet;
+
+/// A process that lives until end().
+class played_daemon {
+ public:
+  played_daemon() {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    id_ = ::fork();
+    REQUIRE(id_ != -1);
+    if (id_ == 0) {
+      char byte = 0;
+      ::close(ends[1]);
+      ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
+    }
+    ::close(ends[0]);
+    until_ = descriptor(ends[1]);
+  }
+  ~played_daemon() {
+    end();
+    ::waitpid(id_, nullptr, 0);
+  }
+  played_daemon(const played_daemon&) = delete;
+  played_daemon& operator=(const played_daemon&) = delete;
+
+  [[nodiscard]] process_identity identity() const {
+    const auto id = static_cast<std::uint64_t>(id_);
+    return {id, start_of(id)};
+  }
+  void end() { until_.close(); }
+
+ private:
+  pid_t id_ = -1;
+  descriptor until_;
+};
+
+/// A launcher with the pipe that its shard has as stderr.
+class launcher {
+ public:
+  explicit launcher(descriptor socket) : socket_(std::move(socket)) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    read_end_ = descriptor(ends[0]);
+    write_end_ = descriptor(ends[1]);
+  }
+
+  void offer(const process_identity& daemon) {
+    shard_message message;
+    message.daemon = daemon;
+    send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
+    write_end_.close();
+  }
+  void send(const std::string& bytes) { send_packet(socket_.get(), bytes, {}); }
+  /// Waits for it; std::nullopt: the connection has ended.
+  std::optional<reply_message> reply() {
+    reply_message one;
+    return ::recv(socket_.get(), &one, sizeof one, 0) == sizeof one ? std::optional(one)
+                                                                    : std::nullopt;
+  }
+  bool is_accepted() {
+    const auto one = reply();
+    return one && one->header.kind == message_kind::accepted;
+  }
+  bool has_ended_with(exit_status status) {
+    const auto one = reply();
+    return one && one->header.kind == message_kind::ended &&
+           one->status == static_cast<int>(status);
+  }
+  /// What came at stderr; std::nullopt: nothing, and nobody has it open.
+  std::optional<std::string> printed() {
+    std::array<char, 256> bytes{};
+    const ssize_t size = ::read(read_end_.get(), bytes.data(), bytes.size());
+    if (size == 0) return std::nullopt;
+    return std::string(bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+  void go() { socket_.close(); }
+  [[nodiscard]] int socket() const { return socket_.get(); }
+
+ private:
+  descriptor socket_;
+  descriptor read_end_;
+  descriptor write_end_;
+};
+
+/// What a resident is started with.
+class played_host {
+ public:
+  played_host() {
+    ::alarm(20);
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    starter_ = descriptor(ends[0]);
+    start_.connection = descriptor(ends[1]);
+    start_.folder = descriptor(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    start_.listening = descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    REQUIRE(::bind(start_.listening.get(), address(), sizeof address_) == 0);
+    REQUIRE(::listen(start_.listening.get(), 1024) == 0);
+    struct stat file {};
+    REQUIRE(::stat(address_.sun_path, &file) == 0);
+    start_.socket_inode = file.st_ino;
+    start_.socket_name = "name";
+    start_.daemon = daemon.identity();
+  }
+
+  /// Of the process that the launcher has started; call each once.
+  resident_start start() { return std::move(start_); }
+  launcher starter() { return launcher(std::move(starter_)); }
+  static launcher unconnected() {
+    return launcher(descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
+  }
+  void connect(const launcher& one) {
+    REQUIRE(::connect(one.socket(), address(), sizeof address_) == 0);
+  }
+  launcher connect() {
+    launcher one = unconnected();
+    connect(one);
+    return one;
+  }
+  [[nodiscard]] bool has_socket() const { return std::filesystem::exists(address_.sun_path); }
+  [[nodiscard]] std::vector<int> descriptors() const {
+    return {start_.listening.get(), start_.connection.get(), start_.folder.get()};
+  }
+
+  played_daemon daemon;
+
+ private:
+  const sockaddr* address() {
+    address_.sun_family = AF_UNIX;
+    (folder_.path() / "name").string().copy(address_.sun_path, sizeof address_.sun_path - 1);
+    return reinterpret_cast<const sockaddr*>(&address_);
+  }
+
+  test::temporary_folder folder_;
+  sockaddr_un address_{};
+  resident_start start_;
+  descriptor starter_;
+};
+
+/// What a session of the test does.
+struct played_session {
+  std::function<exit_status()> serve = [] { return exit_status::ok; };
+  std::function<void()> end_input = [] {};
+  std::function<void()> leave_loop = [] {};
+};
+
+class session_of : public shard_session {
+ public:
+  explicit session_of(played_session does) : does_(std::move(does)) {}
+  exit_status serve() override { return does_.serve(); }
+  void end_input() override { does_.end_input(); }
+  void leave_loop() override { does_.leave_loop(); }
+
+ private:
+  played_session does_;
+};
+
+session_maker each(const played_session& does) {
+  return [does](const handed_shard&, io::event_loop&, const std::function<void()>&) {
+    return std::make_unique<session_of>(does);
+  };
+}
+
+/// Until it is told.
+class moment {
+ public:
+  void wait() { has_come_.wait(false); }
+  void come() {
+    has_come_ = true;
+    has_come_.notify_all();
+  }
+  [[nodiscard]] bool has_come() const { return has_come_; }
+
+ private:
+  std::atomic<bool> has_come_ = false;
+};
+
+bool holds_in_copy(const std::function<bool()>& condition) {
+  const pid_t copy = ::fork();
+  if (copy == 0) ::_exit(condition() ? 0 : 1);
+  int status = -1;
+  ::waitpid(copy, &status, 0);
+  return status == 0;
+}
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+/// `launchers` are played on a thread of their own, next to the resident.
+exit_status serve(resident_start start, const session_maker& make_session,
+                  const std::function<void()>& launchers) {
+  std::thread others(launchers);
+  const exit_status status = serve_shards(std::move(start), make_session);
+  others.join();
+  return status;
+}
+
+int in_copy(const std::function<bool()>& holds) {
+  return test::in_forked_copy([&] { return holds() ? 0 : 1; }).status;
+}
+
+}  // namespace
+
+TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          const auto numbers = host.descriptors();
+          host.daemon.end();
+          const exit_status status = serve_shards(host.start(), each({}));
+          const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
+          // Files that are opened later get the numbers of what it had.
+          std::vector<int> later;
+          while (later.empty() || later.back() < *std::max_element(numbers.begin(), numbers.end()))
+            later.push_back(::dup(STDIN_FILENO));
+          const bool are_kept =
+              holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
+          return status == exit_status::ok && !starter.reply() && !host.has_socket() && is_closed &&
+                 are_kept;
+        }) == 0);
+}
+
+TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a shard's",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          auto numbers = host.descriptors();
+          bool is_closed = false;
+          const auto make = [&](const handed_shard& shard, io::event_loop&,
+                                const std::function<void()>&) {
+            for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
+              numbers.push_back(fd->get());
+            }
+            return std::make_unique<session_of>(played_session{.serve = [&] {
+              is_closed = holds_in_copy(
+                  [&] { return std::none_of(numbers.begin(), numbers.end(), is_open); });
+              return exit_status::ok;
+            }});
+          };
+          bool has_ended = false;
+          serve(host.start(), make, [&] {
+            starter.offer(host.daemon.identity());
+            has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok);
+            host.daemon.end();
+          });
+          return is_closed && has_ended;
+        }) == 0);
+}
+
+TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has ended",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          bool are_kept = false;
+          serve(host.start(), each({}), [&] {
+            for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
+              launcher one = i == 0 ? std::move(starter) : host.connect();
+              one.offer(host.daemon.identity());
+              one.is_accepted();
+              one.has_ended_with(exit_status::ok);
+              one.reply();
+            }
+            const std::vector<int> later{::dup(0), ::dup(0), ::dup(0), ::dup(0), ::dup(0)};
+            are_kept =
+                holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
+            host.daemon.end();
+          });
+          return are_kept;
+        }) == 0);
+}
+
+TEST_CASE("the daemon's end ends the input of each session, and the resident leaves after the last",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher first = host.starter();
+          launcher second = host.connect();
+          launcher idle = host.connect();
+          std::atomic<int> ended = 0;
+          moment both;
+          std::atomic<int> left = 0;
+          const played_session until_both{.serve =
+                                              [&] {
+                                                both.wait();
+                                                return exit_status::daemon_gone;
+                                              },
+                                          .end_input =
+                                              [&] {
+                                                if (++ended == 2) both.come();
+                                              },
+                                          .leave_loop = [&] { ++left; }};
+          bool are_told = false;
+          const exit_status status = serve(host.start(), each(until_both), [&] {
+            first.offer(host.daemon.identity());
+            second.offer(host.daemon.identity());
+            const bool are_accepted = first.is_accepted() && second.is_accepted();
+            host.daemon.end();
+            are_told = are_accepted && !idle.reply() &&
+                       first.has_ended_with(exit_status::daemon_gone) &&
+                       second.has_ended_with(exit_status::daemon_gone);
+          });
+          return status == exit_status::ok && are_told && ended == 2 && left == 2;
+        }) == 0);
+}
+
+TEST_CASE("once the daemon is gone no launcher is accepted, and the last session is waited for",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher first = host.starter();
+          launcher second = host.connect();
+          std::optional<launcher> late;
+          int made = 0;
+          int ended = 0;
+          int left = 0;
+          moment last;
+          moment alone;
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                const std::function<void()>&) {
+            return std::make_unique<session_of>(
+                played_session{.serve =
+                                   [&, is_first = made++ == 0] {
+                                     last.wait();
+                                     if (is_first) alone.wait();
+                                     return exit_status::daemon_gone;
+                                   },
+                               .end_input =
+                                   [&] {
+                                     ++ended;
+                                     if (ended == 2) {
+                                       late.emplace(host.connect());
+                                       first.go();  // is noticed after that
+                                     }
+                                     if (ended == 3) last.come();
+                                   },
+                               .leave_loop = [&] { ++left; }});
+          };
+          bool have_left = false;
+          serve(host.start(), make, [&] {
+            first.offer(host.daemon.identity());
+            first.is_accepted();
+            second.offer(host.daemon.identity());
+            second.is_accepted();
+            host.daemon.end();
+            have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
+            alone.come();
+          });
+          return have_left && ended == 3 && left == 2 && !late->reply();
+        }) == 0);
+}
+
+TEST_CASE("a launcher that is gone ends its session's input, and has no prints any more",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          launcher other = host.connect();
+          moment gone;
+          const played_session prints{.serve =
+                                          [&] {
+                                            gone.wait();
+                                            return exit_status::ok;
+                                          },
+                                      .end_input =
+                                          [&] {
+                                            static_cast<void>(::write(STDERR_FILENO, "x", 1) == 1);
+                                            gone.come();
+                                          }};
+          bool holds = false;
+          serve(host.start(), each(prints), [&] {
+            starter.offer(host.daemon.identity());
+            holds = starter.is_accepted();
+            other.offer(host.daemon.identity());
+            holds = holds && other.is_accepted();
+            starter.go();
+            holds = holds && other.has_ended_with(exit_status::ok);
+            host.daemon.end();
+          });
+          return holds && !starter.printed() && other.printed() == "x";
+        }) == 0);
+}
+
+TEST_CASE("a session that has left the loop is not told of an end any more", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          moment left;
+          std::atomic<bool> is_told = false;
+          const played_session one{.end_input = [&] { is_told = true; },
+                                   .leave_loop = [&] { left.come(); }};
+          bool has_ended = false;
+          serve(host.start(), each(one), [&] {
+            starter.offer(host.daemon.identity());
+            has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok) &&
+                        !starter.printed() && !starter.reply();
+            starter.go();
+            host.daemon.end();
+          });
+          return has_ended && left.has_come() && !is_told;
+        }) == 0);
+}
+
+TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          moment never;
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                std::function<void()> on_stuck) {
+            return std::make_unique<session_of>(played_session{.serve =
+                                                                   [&] {
+                                                                     never.wait();
+                                                                     return exit_status::ok;
+                                                                   },
+                                                               .end_input = std::move(on_stuck)});
+          };
+          launcher other = host.connect();
+          bool holds = false;
+          const exit_status status = serve(host.start(), make, [&] {
+            starter.offer(host.daemon.identity());
+            other.offer(host.daemon.identity());
+            holds = starter.is_accepted() && other.is_accepted();
+            host.daemon.end();
+            for (launcher* one : {&starter, &other}) {
+              holds = holds && one->has_ended_with(exit_status::callback_stuck) &&
+                      !one->printed() && !one->reply();
+            }
+          });
+          return holds && status == exit_status::callback_stuck;
+        }) == 0);
+}
+
+TEST_CASE("once the starter is gone without its shard, prints are lost", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          std::filesystem::path before;
+          std::filesystem::path after;
+          serve(host.start(), each({}), [&] {
+            const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
+              one.send("something else");
+              one.reply();
+              launcher next = host.connect();  // after it the resident has done with the one
+              next.send("something else");
+              next.reply();
+              seen = std::filesystem::read_symlink("/proc/self/fd/2");
+            };
+            launcher other = host.connect();
+            see_after(other, before);
+            see_after(starter, after);
+            host.daemon.end();
+          });
+          return before != "/dev/null" && after == "/dev/null";
+        }) == 0);
+}
+
+TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          std::array<launcher, 2> late{host.unconnected(), host.unconnected()};
+          bool are_refused = true;
+          serve(host.start(), each({}), [&] {
+            starter.offer(host.daemon.identity());
+            starter.is_accepted();
+            starter.has_ended_with(exit_status::ok);
+            starter.reply();
+            rlimit before{};
+            ::getrlimit(RLIMIT_NOFILE, &before);
+            std::vector<descriptor> all;  // so that no lower number is free
+            for (int i = 0; i < 32; ++i) all.emplace_back(::dup(STDIN_FILENO));
+            const rlimit none{static_cast<rlim_t>(all.back().get()) + 1, before.rlim_max};
+            ::setrlimit(RLIMIT_NOFILE, &none);
+            for (launcher& one : late) {
+              host.connect(one);
+              const auto reply = one.reply();
+              are_refused = are_refused && reply && reply->header.kind == message_kind::refused &&
+                            reply->reason == std::string("it has no more descriptors (ulimit -n)");
+            }
+            ::setrlimit(RLIMIT_NOFILE, &before);
+            host.daemon.end();
+          });
+          return are_refused;
+        }) == 0);
+}
+
+TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          moment told;
+          const auto threads = [] {
+            return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                 std::filesystem::directory_iterator());
+          };
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                std::function<void()> on_stuck) {
+            return std::make_unique<session_of>(
+                played_session{.serve =
+                                   [&] {
+                                     told.wait();
+                                     return exit_status::daemon_gone;
+                                   },
+                               .end_input =
+                                   [&, before = threads(), on_stuck = std::move(on_stuck)] {
+                                     told.come();
+                                     test::eventually([&] { return threads() <= before; });
+                                     on_stuck();
+                                   }});
+          };
+          bool holds = false;
+          const exit_status status = serve(host.start(), make, [&] {
+            starter.offer(host.daemon.identity());
+            holds = starter.is_accepted();
+            host.daemon.end();
+            holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
+          });
+          return holds && status == exit_status::ok;
+        }) == 0);
+}
+
+TEST_CASE("a shard without a session is refused with the reason, and nothing of it is open",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          const auto make = [](const handed_shard&, io::event_loop&,
+                               const std::function<void()>&) -> std::unique_ptr<shard_session> {
+            throw std::runtime_error("no memory");
+          };
+          bool holds = false;
+          serve(host.start(), make, [&] {
+            starter.offer(host.daemon.identity());
+            const auto reply = starter.reply();
+            holds = reply && reply->header.kind == message_kind::refused &&
+                    reply->reason == std::string("no memory") && !starter.printed() &&
+                    !starter.reply();
+            host.daemon.end();
+          });
+          return holds;
+        }) == 0);
+}
+
+#ifndef KCLXX_IS_SANITIZED  // a sanitizer needs memory of its own
+TEST_CASE("a session that gets no thread leaves the loop, and its shard is refused", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          rlimit before{};
+          ::getrlimit(RLIMIT_AS, &before);
+          bool has_left = false;
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                const std::function<void()>&) {
+            auto session = std::make_unique<session_of>(played_session{.leave_loop = [&] {
+              ::setrlimit(RLIMIT_AS, &before);
+              has_left = true;
+            }});
+            const rlimit none{0, before.rlim_max};
+            ::setrlimit(RLIMIT_AS, &none);
+            return session;
+          };
+          bool holds = false;
+          serve(host.start(), make, [&] {
+            starter.offer(host.daemon.identity());
+            const auto reply = starter.reply();
+            holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
+            host.daemon.end();
+          });
+          return holds && has_left;
+        }) == 0);
+}
+#endif
+
+TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          bool have_ended = true;
+          serve(host.start(), each({}), [&] {
+            for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
+              launcher one = host.connect();
+              one.send("something else");
+              have_ended = have_ended && !one.reply();
+            }
+            host.daemon.end();
+          });
+          return have_ended;
+        }) == 0);
+}
+
+}  // namespace kclxx::sharing
