@@ -100,9 +100,10 @@ class obedient : public kclxx::record_processor {
     } else if (what == "fork and stay") {
       // Its stdout and stderr would hold up the daemon, as those of any program.
       if (::fork() == 0) {
+        note("copy");
         ::close(1);
         ::close(2);
-        ::sleep(10);
+        ::sleep(60);  // longer than any test waits
         ::_exit(0);
       }
     } else if (what == "limit the memory") {

@@ -69,8 +69,10 @@ class machine {
  public:
   machine() = default;
   ~machine() {
-    for (const pid_t one : started()) {
-      if (is_running(one)) ::kill(one, SIGKILL);
+    for (const char* what : {" start", " copy"}) {
+      for (const pid_t one : processes_with(what)) {
+        if (is_running(one)) ::kill(one, SIGKILL);
+      }
     }
   }
   machine(const machine&) = delete;
