@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "child.hpp"
+#include "measured_child.hpp"
 
 namespace bench {
 
@@ -14,7 +14,7 @@ namespace bench {
 class lockstep {
  public:
   /// `write_size`: bytes a write; the real daemon makes writes of 8 KiB.
-  lockstep(child& to, std::size_t write_size) : child_(to), write_size_(write_size) {}
+  lockstep(measured_child& to, std::size_t write_size) : child_(to), write_size_(write_size) {}
 
   /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
   /// checkpoint may only be at `position`, or a null one: a child that checkpoints anything else
@@ -26,7 +26,7 @@ class lockstep {
  private:
   void answer_checkpoint(std::string_view position);
 
-  child& child_;
+  measured_child& child_;
   std::size_t write_size_;
   std::uint64_t checkpoints_ = 0;
 };

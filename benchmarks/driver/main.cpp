@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "child.hpp"
 #include "measure.hpp"
+#include "measured_child.hpp"
 
 int main(int argc, char** argv) {
   if (argc < 3) {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "batch_line.hpp"
-#include "child.hpp"
 #include "lockstep.hpp"
+#include "measured_child.hpp"
 
 namespace bench {
 namespace {
@@ -77,7 +77,7 @@ void check_decoded(const job& what, const std::string& errors, std::uint64_t sen
 
 class batches {
  public:
-  batches(child& to, const job& what)
+  batches(measured_child& to, const job& what)
       : daemon_(to, what.write_size), line_(what.records, what.bytes), has_to_(what.has_to) {}
 
   /// Round trips for `time` seconds of them, and at least five.
@@ -114,7 +114,7 @@ class batches {
 };
 
 /// Small batches, as on a shard where little happens, until the memory has had time to go back.
-std::size_t settle(child& client, lockstep& daemon, const job& what, std::uint64_t first,
+std::size_t settle(measured_child& client, lockstep& daemon, const job& what, std::uint64_t first,
                    std::uint64_t& payload) {
   using namespace std::chrono_literals;
   batch_line small(1, 100);
@@ -140,7 +140,7 @@ struct shard {
     }
   }
 
-  child client;
+  measured_child client;
   batches work;
   std::vector<double> trips;
   std::string failure;
@@ -216,7 +216,7 @@ job job::parse(const std::string& text) {
 }
 
 json measure_batches(const job& what, const std::vector<std::string>& command) {
-  child client(command, what.child_cpu);
+  measured_child client(command, what.child_cpu);
   batches work(client, what);
   work.daemon().exchange("initialize", initialize);
   const std::size_t idle = client.memory("VmRSS");
@@ -246,14 +246,14 @@ json measure_batches(const job& what, const std::vector<std::string>& command) {
     result["settled_bytes"] = settle(client, work.daemon(), what, work.sent(), payload);
   }
   work.daemon().exchange("leaseLost", lease_lost);
-  const child::ending end = client.wait();
+  const measured_child::ending end = client.wait();
   result["exit_status"] = end.status;
   check_decoded(what, end.errors, payload);
   return result;
 }
 
 json play_batches(const job& what, const std::vector<std::string>& command) {
-  child client(command, what.child_cpu);
+  measured_child client(command, what.child_cpu);
   client.wait_for_reads();
   batches work(client, what);
   client.wait_until_idle();  // which of its threads comes first would differ from run to run
@@ -262,7 +262,7 @@ json play_batches(const job& what, const std::vector<std::string>& command) {
   for (std::size_t i = 0; i < what.batches; ++i) work.send();
   client.wait_until_idle();
   work.daemon().exchange("leaseLost", lease_lost);
-  const child::ending end = client.wait();
+  const measured_child::ending end = client.wait();
   check_decoded(what, end.errors, work.sent() * work.line().payload());
   if (end.status != 0) {
     throw std::runtime_error("the child ended with " + std::to_string(end.status) + ": " +
@@ -280,7 +280,7 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
     // Shards with another environment have another process.
     if (what.first_starts) ::setenv("SIDE_BY_SIDE_START", std::to_string(i).c_str(), 1);
     const auto begin = clock::now();
-    child client(command, what.child_cpu);
+    measured_child client(command, what.child_cpu);
     lockstep daemon(client, what.write_size);
     daemon.exchange("initialize", initialize);
     times.push_back(seconds(clock::now() - begin));

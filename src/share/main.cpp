@@ -16,7 +16,7 @@
 
 #include "share/identity.hpp"
 #include "share/meeting_place.hpp"
-#include "share/resident.hpp"
+#include "share/resident_process.hpp"
 #include "share/wait.hpp"
 
 namespace {
@@ -71,7 +71,7 @@ void let_go() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
-[[noreturn]] void wait_for_shard(const resident& of, const meeting_place& place) {
+[[noreturn]] void wait_for_shard(const resident_process& of, const meeting_place& place) {
   char process[16];
   std::snprintf(process, sizeof process, "%ld", static_cast<long>(of.process()));
   const char* const arguments[]{"kclxx-share", resident_gone_option, process, place.name(),
@@ -102,19 +102,19 @@ void share(const program& what, failure& why) {
     if (!found.connection.is_open() && !why.is_set()) found = place.connect_or_listen(why);
     if (why.is_set()) break;
     const bool is_first = found.listening.is_open();
-    resident process = is_first ? resident(what, daemon, place, found, environ, why)
-                                : resident(std::move(found.connection));
+    resident_process process = is_first ? resident_process(what, daemon, place, found, environ, why)
+                                        : resident_process(std::move(found.connection));
     found.listening.close();
     if (why.is_set()) {
       place.remove_if_dead();
       break;
     }
-    const resident::answer answer = process.offer_shard(daemon, environ, why);
-    if (answer == resident::answer::accepted) {
+    const resident_process::answer answer = process.offer_shard(daemon, environ, why);
+    if (answer == resident_process::answer::accepted) {
       let_go();
       wait_for_shard(process, place);
     }
-    if (answer == resident::answer::none) {
+    if (answer == resident_process::answer::none) {
       wait_for_exit(process.process());
       place.remove_if_dead();
       if (is_first) {

@@ -58,7 +58,7 @@ bool make_lock_file(const std::string& name) {
 constexpr std::string_view poison = "cG9pc29u";
 constexpr std::string_view print = "cHJpbnQ=";
 
-class child {
+class broken_child {
  public:
   int run() {
     std::string line;
@@ -293,5 +293,5 @@ int main(int argc, char** argv) {
   if (!broken("sigquit") && !has_fault("default SIGQUIT")) outlive(SIGQUIT);
   if (broken("daemon-dies")) outlive(SIGPIPE);
   std::ios::sync_with_stdio(false);
-  return child().run();
+  return broken_child().run();
 }

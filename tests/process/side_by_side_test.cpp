@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "batch_line.hpp"
-#include "child.hpp"
 #include "measure.hpp"
+#include "measured_child.hpp"
 #include "support/catch.hpp"
 #include "support/text.hpp"
 
@@ -144,7 +144,7 @@ TEST_CASE("shards are driven at once, and every byte of each must be decoded", "
 }
 
 TEST_CASE("a client's figures include those of the processes that it has started", "[bench]") {
-  bench::child one({"/bin/sh", "-c", "sleep 60 & echo started; wait"}, std::nullopt);
+  bench::measured_child one({"/bin/sh", "-c", "sleep 60 & echo started; wait"}, std::nullopt);
   REQUIRE(one.read_line() == "started");
   REQUIRE(one.processes().size() == 2);
   REQUIRE(one.threads() == 2);

@@ -20,16 +20,16 @@
 #include "daemon_model/shard_consumer.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
-#include "simulation/journal.hpp"
 #include "simulation/meetings.hpp"
 #include "simulation/processor.hpp"
 #include "simulation/random.hpp"
+#include "simulation/trace.hpp"
 #include "simulation/world.hpp"
 
 namespace kclxx::simulation {
 
 /// One child process under one daemon, from its start to its end: the session driver, of which it
-/// is the host, the model of the daemon, a random processor, the pipes between them, and a clock.
+/// is the host, the daemon model, a random processor, the pipes between them, and a clock.
 /// Every step is one event, chosen at random among those that could come next. A callback is an
 /// event that takes more events until it returns. Knows the invariants about the dialogue.
 ///
@@ -40,7 +40,7 @@ class life : private driver::host, private processor::surroundings {
   /// Lets some life take a step, this one for instance, which is in its callback.
   using scheduler = std::function<void(const life&)>;
 
-  life(world& in, random_source& random, bool with_faults, journal& log, scheduler next);
+  life(world& in, random_source& random, bool with_faults, trace& log, scheduler next);
 
   void take_step();
   [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
@@ -163,7 +163,7 @@ class life : private driver::host, private processor::surroundings {
   world& world_;
   random_source& random_;
   bool with_faults_;
-  journal& log_;
+  trace& log_;
   scheduler next_;
   std::uint64_t steps_ = 0;
   sequence_position start_;

@@ -55,7 +55,7 @@ class life::service final : public shard_service {
   life& owner_;
 };
 
-life::life(world& in, random_source& random, bool with_faults, journal& log, scheduler next)
+life::life(world& in, random_source& random, bool with_faults, trace& log, scheduler next)
     : world_(in),
       random_(random),
       with_faults_(with_faults),

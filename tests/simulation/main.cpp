@@ -18,7 +18,7 @@ constexpr int most_lives = 8;
 /// One shard from its first reader to its last.
 class shard_run {
  public:
-  shard_run(std::uint64_t seed, journal& log) : log_(log), random_(seed), shard_(random_) {}
+  shard_run(std::uint64_t seed, trace& log) : log_(log), random_(seed), shard_(random_) {}
 
   run_length run() {
     while (!lives_.empty() || started_ == 0 || !shard_.is_finished()) {
@@ -73,7 +73,7 @@ class shard_run {
     });
   }
 
-  journal& log_;
+  trace& log_;
   random_source random_;
   world shard_;
   std::vector<std::unique_ptr<life>> lives_;
@@ -87,5 +87,5 @@ int main(int argc, char** argv) {
   return run_seeds(
       argc, argv,
       "Simulates the dialogue: session, daemon, processor, time and faults, from a seed.",
-      [](std::uint64_t seed, journal& log) { return shard_run(seed, log).run(); }, &life::met());
+      [](std::uint64_t seed, trace& log) { return shard_run(seed, log).run(); }, &life::met());
 }

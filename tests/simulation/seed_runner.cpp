@@ -18,7 +18,7 @@ namespace kclxx::simulation {
 
 namespace {
 
-std::string failure_of(const run_of_seed& run, std::uint64_t seed, journal& log) {
+std::string failure_of(const run_of_seed& run, std::uint64_t seed, trace& log) {
   try {
     run(seed, log);
   } catch (const std::exception& error) {
@@ -38,7 +38,7 @@ struct totals {
 void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, std::uint64_t stride,
                totals& all) {
   for (std::uint64_t seed = first; seed < end && all.failures < 5; seed += stride) {
-    journal silent(false);
+    trace silent(false);
     try {
       const run_length took = run(seed, silent);
       all.steps += took.steps;
@@ -77,7 +77,7 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
   CLI11_PARSE(app, argc, argv);
 
   if (replay) {
-    journal log(true);
+    trace log(true);
     const std::string failure = failure_of(run, seed, log);
     std::cout << "seed " << seed << ": " << (failure.empty() ? "fine" : failure) << "\n";
     return failure.empty() ? EXIT_SUCCESS : EXIT_FAILURE;

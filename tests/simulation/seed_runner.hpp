@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "simulation/journal.hpp"
 #include "simulation/meetings.hpp"
+#include "simulation/trace.hpp"
 
 namespace kclxx::simulation {
 
@@ -18,7 +18,7 @@ struct run_length {
 
 /// What happens from one seed. Errors: violation.
 /// Thread safety: called for different seeds at the same time.
-using run_of_seed = std::function<run_length(std::uint64_t seed, journal& log)>;
+using run_of_seed = std::function<run_length(std::uint64_t seed, trace& log)>;
 
 /// The main function of a simulation: runs as many seeds as the command line asks for, and prints
 /// which failed; with --meetings also which faults met which states.

@@ -35,7 +35,8 @@ log_output::log_output(log_options options, int descriptor)
   if (options_.form == log_form::automatic) {
     const bool is_journal =
         options_.file.empty() &&
-        journal::is_stream(descriptor_, detail::own_environment("JOURNAL_STREAM").value_or(""));
+        journald_socket::is_stream(descriptor_,
+                                   detail::own_environment("JOURNAL_STREAM").value_or(""));
     options_.form = is_journal ? log_form::journal : log_form::text;
   }
   if (options_.form == log_form::journal) journal_.emplace();

@@ -8,7 +8,7 @@
 #include <kclxx/log.hpp>
 
 #include "base/environment.hpp"
-#include "observability/journal.hpp"
+#include "observability/journald_socket.hpp"
 
 namespace kclxx::observability {
 
@@ -29,7 +29,7 @@ class log_output {
 
   log_options options_;
   int descriptor_;
-  std::optional<journal> journal_;
+  std::optional<journald_socket> journal_;
 };
 
 }  // namespace kclxx::observability

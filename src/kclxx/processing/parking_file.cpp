@@ -15,6 +15,7 @@
 #include <kclxx/processing/parking_lot.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "io/descriptor.hpp"
 #include "protocol/base64_encoder.hpp"
 #include "protocol/json_string.hpp"
 
@@ -28,20 +29,6 @@ using std::filesystem::path;
   const int error = errno;  // NOLINT(misc-include-cleaner)
   throw std::system_error(error, std::generic_category(), what + " " + where.string());
 }
-
-class descriptor {
- public:
-  explicit descriptor(int fd) noexcept : fd_(fd) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
@@ -71,7 +58,7 @@ class locked_file {
       if (::fdatasync(fd_.get()) != 0) raise("cannot synchronize", path_);
       // A new file, and a name that another process gave it, can get lost, too.
       const path directory = path_.has_parent_path() ? path_.parent_path() : path(".");
-      const descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      const io::descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (parent.get() < 0 || ::fsync(parent.get()) != 0) raise("cannot synchronize", directory);
     } catch (const std::system_error&) {
       [[maybe_unused]] const int cut = ::ftruncate(fd_.get(), size_);
@@ -90,7 +77,7 @@ class locked_file {
   }
 
   const path& path_;
-  descriptor fd_;
+  io::descriptor fd_;
   off_t size_ = 0;
 };
 

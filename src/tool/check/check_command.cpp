@@ -13,7 +13,7 @@
 
 #include "tool/atomic_file.hpp"
 #include "tool/check/badge.hpp"
-#include "tool/check/checked_child.hpp"
+#include "tool/check/checked_process.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/report_page.hpp"
 #include "tool/check/rule.hpp"
@@ -85,7 +85,7 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
   const check::child_starter start = [&] {
-    return std::make_unique<checked_child>(command, with.limit);
+    return std::make_unique<checked_process>(command, with.limit);
   };
   check::write_tap_header(std::cout, rules.size());
   // First: who does not answer it costs the time limit with every rule. Not when --only names

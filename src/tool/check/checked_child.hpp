@@ -1,48 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <chrono>
-#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
+namespace kclxx::check {
 
-#include "tool/check/child.hpp"
-#include "tool/process/child_dialogue.hpp"
-
-namespace kclxx::tool {
-
-/// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and the
-/// last part is kept.
-class checked_child final : public check::child {
- public:
-  /// Errors: start_error.
-  checked_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
-
-  bool send(std::string_view bytes) override;
-  check::read_result next_line(std::chrono::milliseconds limit) override;
-  void pause(std::chrono::milliseconds time) override;
-  void close_input() override { dialogue_.close_input(); }
-  void abandon() override;
-  void signal(check::signal_name which) override;
-  std::optional<check::child_end> wait_end(std::chrono::milliseconds limit) override;
-  std::string error_text() override;
-
- private:
-  using clock = child_dialogue::clock;
-
-  void read_error();
-
-  child_dialogue dialogue_;
-  boost::asio::posix::stream_descriptor error_;
-  std::array<char, 4096> error_chunk_{};
-  std::string error_text_;
-  std::chrono::milliseconds limit_;
-  std::deque<std::string> ahead_;  // lines that came while a line was sent
-  bool output_ended_ = false;
+/// What came from a child's stdout.
+struct read_result {
+  enum class kind { line, end_of_output, timed_out };
+  kind what = kind::line;
+  /// The line without its newline; with timed_out what came without a newline, if anything.
+  std::string text{};
 };
 
-}  // namespace kclxx::tool
+/// How a child ended.
+struct child_end {
+  int status = 0;  ///< what it left with; 0 when a signal ended it
+  int signal = 0;  ///< the signal that ended it; 0 when it exited
+
+  [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
+};
+
+enum class signal_name { hangup, interrupt, quit, terminate };
+
+/// The child under check, as the rules see it. The tool starts a process; the tests of the rules
+/// put a fake in its place.
+class checked_child {
+ public:
+  virtual ~checked_child() = default;
+
+  /// Writes the bytes as they are. False: the child does not read them, for as long as the time
+  /// limit of a step, or has closed its stdin.
+  virtual bool send(std::string_view bytes) = 0;
+  /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
+  virtual read_result next_line(std::chrono::milliseconds limit) = 0;
+  /// Lets this time pass. What the child writes in it is not lost.
+  virtual void pause(std::chrono::milliseconds time) = 0;
+  virtual void close_input() = 0;
+  /// The daemon dies: all three pipes are closed at once.
+  virtual void abandon() = 0;
+  virtual void signal(signal_name which) = 0;
+  /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
+  /// daemon waits for too. std::nullopt: not within `limit`.
+  virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;
+  /// The end of what it wrote to stderr.
+  virtual std::string error_text() = 0;
+};
+
+using child_starter = std::function<std::unique_ptr<checked_child>()>;
+
+}  // namespace kclxx::check

@@ -7,13 +7,13 @@
 
 namespace kclxx::check {
 
-daemon& rule_context::start(const sequence_position& resume_at) {
+lockstep_daemon& rule_context::start(const sequence_position& resume_at) {
   daemon_.reset();  // the one before ends first: it may hold what the next one needs
-  daemon_ = std::make_unique<daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
+  daemon_ = std::make_unique<lockstep_daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
   return *daemon_;
 }
 
-daemon& rule_context::start_again(former_child former) {
+lockstep_daemon& rule_context::start_again(former_child former) {
   const std::string shard_id = daemon_->shard_id();
   const sequence_position resume_at = daemon_->row.checkpoint();
   if (former == former_child::stays) {
@@ -21,7 +21,7 @@ daemon& rule_context::start_again(former_child former) {
   } else {
     daemon_.reset();
   }
-  daemon_ = std::make_unique<daemon>(starter_(), shard_id, with_.limit, resume_at);
+  daemon_ = std::make_unique<lockstep_daemon>(starter_(), shard_id, with_.limit, resume_at);
   return *daemon_;
 }
 
@@ -34,8 +34,8 @@ std::string rule_context::next_shard_id() {
   return "shardId-" + std::string(12 - digits.size(), '0') + digits;
 }
 
-daemon& rule_context::start_initialized(const sequence_position& resume_at) {
-  daemon& started = start(resume_at);
+lockstep_daemon& rule_context::start_initialized(const sequence_position& resume_at) {
+  lockstep_daemon& started = start(resume_at);
   started.prepare(
       started.initialize_at(resume_at.sequence_number(), resume_at.sub_sequence_number()));
   return started;

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/check/child.hpp"
-#include "tool/check/daemon.hpp"
+#include "tool/check/checked_child.hpp"
+#include "tool/check/lockstep_daemon.hpp"
 
 namespace kclxx::check {
 
@@ -64,14 +64,15 @@ class rule_context {
       : rule_name_(rule_name), starter_(starter), with_(with) {}
 
   /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
-  daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
+  lockstep_daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
   /// A new child that has answered initialize. Errors: not_applicable.
-  daemon& start_initialized(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
+  lockstep_daemon& start_initialized(
+      const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
 
   enum class former_child { ends_first, stays };
   /// A new child for the shard of the last one, which resumes where that one's row is. Nothing is
   /// sent yet. A former child that stays can be used on. Precondition: a child was started.
-  daemon& start_again(former_child former);
+  lockstep_daemon& start_again(former_child former);
 
   [[nodiscard]] const settings& with() const noexcept { return with_; }
   /// The end of what the last child wrote to stderr.
@@ -84,8 +85,8 @@ class rule_context {
   const child_starter& starter_;
   const settings& with_;
   std::uint64_t started_ = 0;
-  std::unique_ptr<daemon> former_;
-  std::unique_ptr<daemon> daemon_;
+  std::unique_ptr<lockstep_daemon> former_;
+  std::unique_ptr<lockstep_daemon> daemon_;
 };
 
 /// One rule of docs/protocol.md.

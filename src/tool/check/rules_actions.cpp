@@ -7,23 +7,23 @@ namespace kclxx::check {
 namespace {
 
 void initialize(rule_context& on) {
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   with.call(with.initialize_at("TRIM_HORIZON"));
 }
 
 void initial_positions(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    daemon& with = on.start();
+    lockstep_daemon& with = on.start();
     with.call(with.initialize_at(where));
   }
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   with.call(with.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
 void one_record(rule_context& on) { on.start_initialized().call(records(101, 1)); }
 
 void empty_batch(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.call(records(101, 0));
   with.call(records(101, 1));
   with.call(records(102, 0));
@@ -45,7 +45,7 @@ void large_record(rule_context& on) {
 void aggregated(rule_context& on) { on.start_initialized().call(aggregated_records("201", 5)); }
 
 void answers(rule_context& on, const action& what) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.call(what);
 }
@@ -59,7 +59,7 @@ void old_zombie(rule_context& on) { answers(on, old_shutdown("ZOMBIE")); }
 void old_lease_lost(rule_context& on) { answers(on, old_shutdown("LEASE_LOST")); }
 
 void hand_off(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.prepare(shutdown_requested());
   with.call(lease_lost());
@@ -68,13 +68,13 @@ void hand_off(rule_context& on) {
 void lost_lease_first(rule_context& on) { on.start_initialized().call(lease_lost()); }
 
 void asked_to_shut_down_first(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.call(shutdown_requested());
   with.call(lease_lost());
 }
 
 void many_batches(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   constexpr std::uint64_t count = 1100;  // more than a process may have open descriptors
   for (std::uint64_t i = 0; i < count; ++i) {
     const reaction came = with.attempt(records(101 + i, 1));
@@ -85,7 +85,7 @@ void many_batches(rule_context& on) {
 }
 
 /// What the rules on batches that come again expect at their end.
-void expect_persisted(daemon& with, const sequence_position& last) {
+void expect_persisted(lockstep_daemon& with, const sequence_position& last) {
   with.prepare(shutdown_requested());
   for (const checkpoint_seen& checkpoint : with.checkpoints) {
     if (checkpoint.error == "IllegalArgumentException") {
@@ -100,7 +100,7 @@ void expect_persisted(daemon& with, const sequence_position& last) {
 }
 
 void batch_twice(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.call(records(101, 3));
   with.call(records(104, 3));
@@ -109,8 +109,8 @@ void batch_twice(rule_context& on) {
 }
 
 /// A child that has the records 101 to 106, of which those after 103 are not persisted.
-daemon& with_records_in_flight(rule_context& on) {
-  daemon& with = on.start_initialized();
+lockstep_daemon& with_records_in_flight(rule_context& on) {
+  lockstep_daemon& with = on.start_initialized();
   with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
     if (at <= sequence_position("103")) return std::nullopt;
     return "ThrottlingException";
@@ -121,7 +121,7 @@ daemon& with_records_in_flight(rule_context& on) {
 }
 
 /// It begins where the former child's row is, and gets what that one had in flight.
-void call_with_the_rest(daemon& with) {
+void call_with_the_rest(lockstep_daemon& with) {
   const sequence_position at = with.row.checkpoint();
   const std::uint64_t next = at == sequence_position("103") ? 104 : 101;
   with.call(with.initialize_at(at.sequence_number(), at.sub_sequence_number()));
@@ -130,16 +130,16 @@ void call_with_the_rest(daemon& with) {
 
 void resent_after_restart(rule_context& on) {
   with_records_in_flight(on).leave();
-  daemon& with = on.start_again(rule_context::former_child::ends_first);
+  lockstep_daemon& with = on.start_again(rule_context::former_child::ends_first);
   call_with_the_rest(with);
   with.call(records(107, 3));
   expect_persisted(with, sequence_position("109"));
 }
 
 void hand_over(rule_context& on) {
-  daemon& former = with_records_in_flight(on);
+  lockstep_daemon& former = with_records_in_flight(on);
   former.row.lose();
-  daemon& next = on.start_again(rule_context::former_child::stays);
+  lockstep_daemon& next = on.start_again(rule_context::former_child::stays);
   call_with_the_rest(next);
   former.call(records(107, 3));
   next.call(records(107, 3));
@@ -155,7 +155,7 @@ void unknown(rule_context& on) {
 }
 
 void unknown_goes_on(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.call(unknown_action());
   with.call(records(101, 3));
 }

@@ -10,7 +10,7 @@ namespace {
 
 using protocol::action_kind;
 
-void none_during(const daemon& with, action_kind what) {
+void none_during(const lockstep_daemon& with, action_kind what) {
   for (const checkpoint_seen& checkpoint : with.checkpoints) {
     if (checkpoint.during == what) throw violation(to_string(checkpoint));
   }
@@ -18,7 +18,7 @@ void none_during(const daemon& with, action_kind what) {
 
 void in_initialize(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "300"}) {
-    daemon& with = on.start(sequence_position(where));
+    lockstep_daemon& with = on.start(sequence_position(where));
     const reaction came = with.attempt(with.initialize_at(where));
     none_during(with, action_kind::initialize);
     if (!came.is_answered) throw not_applicable(came.seen);
@@ -27,7 +27,7 @@ void in_initialize(rule_context& on) {
 
 void in_lease_lost(rule_context& on) {
   for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
     with.attempt(ending);  // whether it is answered is another rule's matter
     none_during(with, action_kind::lease_lost);
@@ -35,8 +35,8 @@ void in_lease_lost(rule_context& on) {
 }
 
 /// Numbers of one to three digits: compared as text, 9 would be more than 10 and 100.
-daemon& many_positions(rule_context& on) {
-  daemon& with = on.start_initialized(sequence_position("6"));
+lockstep_daemon& many_positions(rule_context& on) {
+  lockstep_daemon& with = on.start_initialized(sequence_position("6"));
   with.attempt_all({records(7, 2), records(9, 2), records(11, 1), records(98, 2), records(100, 3),
                     shutdown_requested()});
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
@@ -44,7 +44,7 @@ daemon& many_positions(rule_context& on) {
 }
 
 void not_beyond(rule_context& on) {
-  const daemon& with = many_positions(on);
+  const lockstep_daemon& with = many_positions(on);
   for (const checkpoint_seen& checkpoint : with.checkpoints) {
     const auto at = position_of(checkpoint);
     if (!at) throw violation(to_string(checkpoint) + ", which is no position");
@@ -56,7 +56,7 @@ void not_beyond(rule_context& on) {
 }
 
 void rises(rule_context& on) {
-  const daemon& with = many_positions(on);
+  const lockstep_daemon& with = many_positions(on);
   for (const checkpoint_seen& checkpoint : with.checkpoints) {
     const auto at = position_of(checkpoint);
     if (at && *at < checkpoint.last) {
@@ -67,7 +67,7 @@ void rises(rule_context& on) {
 }
 
 void sub_sequence(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   const bool is_through = with.attempt_all({aggregated_records("201", 5), shutdown_requested()});
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   for (const checkpoint_seen& checkpoint : with.checkpoints) {
@@ -82,7 +82,8 @@ void sub_sequence(rule_context& on) {
 }
 
 /// Lets the next `count` writes to the lease table fail, or all of them when it is not given.
-void fail_writes(daemon& with, std::string error, std::optional<int> count = std::nullopt) {
+void fail_writes(lockstep_daemon& with, std::string error,
+                 std::optional<int> count = std::nullopt) {
   with.row.set_fault([error = std::move(error), left = count](
                          const sequence_position&) mutable -> std::optional<std::string> {
     if (left && (*left)-- <= 0) return std::nullopt;
@@ -91,7 +92,7 @@ void fail_writes(daemon& with, std::string error, std::optional<int> count = std
 }
 
 /// Errors: not_applicable, when no checkpoint met the fault.
-const checkpoint_seen& expect_failed(const daemon& with, std::string_view error) {
+const checkpoint_seen& expect_failed(const lockstep_daemon& with, std::string_view error) {
   if (const checkpoint_seen* const failed = with.failed_with(error)) return *failed;
   throw not_applicable(with.checkpoints.empty()
                            ? "it asked for no checkpoint"
@@ -99,7 +100,7 @@ const checkpoint_seen& expect_failed(const daemon& with, std::string_view error)
 }
 
 /// Each is answered, though checkpoints fail.
-void call_all(daemon& with, const std::vector<action>& actions) {
+void call_all(lockstep_daemon& with, const std::vector<action>& actions) {
   for (const action& action : actions) {
     const reaction came = with.attempt(action);
     if (came.is_answered) continue;
@@ -109,7 +110,7 @@ void call_all(daemon& with, const std::vector<action>& actions) {
 }
 
 void comes_again_after(rule_context& on, const std::string& error) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   fail_writes(with, error, 1);
   call_all(with, {records(101, 3), records(104, 3)});
   const checkpoint_seen* const early = with.failed_with(error);
@@ -127,7 +128,7 @@ void throttled(rule_context& on) { comes_again_after(on, "ThrottlingException");
 void dependency(rule_context& on) { comes_again_after(on, "KinesisClientLibDependencyException"); }
 
 void unknown_error(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   fail_writes(with, "TomorrowsException");
   reaction came = with.attempt(records(101, 3));
   if (came.is_answered) came = with.attempt(shutdown_requested());
@@ -136,14 +137,14 @@ void unknown_error(rule_context& on) {
 }
 
 void lease_is_gone(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.row.lose();
   call_all(with, {records(101, 3), records(104, 3), lease_lost()});
   expect_failed(with, "ShutdownException");
 }
 
 void none_after_lease_is_gone(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.row.lose();
   const bool is_through =
       with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
@@ -155,7 +156,7 @@ void none_after_lease_is_gone(rule_context& on) {
 }
 
 void all_at_shutdown(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.prepare(records(104, 3));
   with.prepare(shutdown_requested());
@@ -169,7 +170,7 @@ void all_at_shutdown(rule_context& on) {
 /// The batches with the first `in_batches` writes throttled, then shutdownRequested with one.
 /// False: nothing was written in shutdownRequested.
 bool is_throttled_at_shutdown(rule_context& on, int in_batches) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   fail_writes(with, "ThrottlingException", in_batches);
   if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
   fail_writes(with, "ThrottlingException", 1);
@@ -192,7 +193,7 @@ void throttled_at_shutdown(rule_context& on) {
 /// With the first `in_batches` writes throttled, and then all of them. False: nothing was written
 /// in shutdownRequested.
 bool gives_up_at_shutdown(rule_context& on, int in_batches) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   fail_writes(with, "ThrottlingException", in_batches);
   if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
   fail_writes(with, "ThrottlingException");
@@ -214,7 +215,7 @@ void gives_up_at_shutdown(rule_context& on) {
 /// With the first `in_batches` writes throttled, and then all of them failing for good. False:
 /// nothing was written in shutdownRequested.
 bool fails_at_shutdown(rule_context& on, const std::string& error, int in_batches) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   fail_writes(with, "ThrottlingException", in_batches);
   if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
   fail_writes(with, error);
@@ -233,7 +234,7 @@ void fails_at_shutdown(rule_context& on) {
 }
 
 void in_an_aggregate(rule_context& on) {
-  daemon& with = on.start_initialized(sequence_position("201", 1));
+  lockstep_daemon& with = on.start_initialized(sequence_position("201", 1));
   with.call(aggregated_records("201", 3, 2));
   const bool is_through = with.attempt_all({shutdown_requested()});
   if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
@@ -252,7 +253,7 @@ void in_an_aggregate(rule_context& on) {
 void after_a_named_start(rule_context& on) {
   // The first is what the others are compared with: whether all is persisted has its own rule.
   for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}) {
-    daemon& with = on.start_initialized(sequence_position(where));
+    lockstep_daemon& with = on.start_initialized(sequence_position(where));
     const bool is_through =
         with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
     if (is_through && with.row.checkpoint() == sequence_position("106")) continue;

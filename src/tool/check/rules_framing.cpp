@@ -13,7 +13,7 @@ namespace {
 template <class Look>
 void short_lives(rule_context& on, Look look) {
   for (const auto& ending : {lease_lost(), shard_ended()}) {
-    daemon& with = on.start();
+    lockstep_daemon& with = on.start();
     reaction last;
     for (const auto& what :
          {with.initialize_at("TRIM_HORIZON"), records(101, 3), records(104, 3), ending}) {
@@ -27,13 +27,13 @@ void short_lives(rule_context& on, Look look) {
 }
 
 void lines_complete(rule_context& on) {
-  short_lives(on, [](const daemon&, const reaction& last) {
+  short_lives(on, [](const lockstep_daemon&, const reaction& last) {
     if (!last.unfinished.empty()) throw violation(last.seen);
   });
 }
 
 void newline_before(rule_context& on) {
-  short_lives(on, [](const daemon& with, const reaction&) {
+  short_lives(on, [](const lockstep_daemon& with, const reaction&) {
     if (with.glued > 0) {
       throw hint(std::to_string(with.glued) + " of " + std::to_string(with.messages) +
                  " messages did not begin with a newline");
@@ -42,7 +42,7 @@ void newline_before(rule_context& on) {
 }
 
 void no_noise(rule_context& on, bool is_message) {
-  short_lives(on, [&](const daemon& with, const reaction&) {
+  short_lives(on, [&](const lockstep_daemon& with, const reaction&) {
     for (const noise_seen& noise : with.noise) {
       if (noise.is_message == is_message) throw violation(in_quotes(noise.line) + ": " + noise.why);
     }
@@ -54,7 +54,7 @@ void only_messages(rule_context& on) { no_noise(on, false); }
 void exact_fields(rule_context& on) { no_noise(on, true); }
 
 void one_status(rule_context& on) {
-  short_lives(on, [](const daemon& with, const reaction& last) {
+  short_lives(on, [](const lockstep_daemon& with, const reaction& last) {
     if (last.is_wrong) throw violation(last.seen);
     if (last.is_answered && !with.late.empty()) {
       throw violation("after the last action's status: " + in_quotes(with.late.front()));
@@ -63,7 +63,7 @@ void one_status(rule_context& on) {
 }
 
 void null_line(rule_context& on) {
-  short_lives(on, [](const daemon& with, const reaction&) {
+  short_lives(on, [](const lockstep_daemon& with, const reaction&) {
     for (const noise_seen& noise : with.noise) {
       const auto message = daemon_model::parse_child_message(noise.line);
       if (std::holds_alternative<daemon_model::null_message>(message)) {
@@ -74,7 +74,7 @@ void null_line(rule_context& on) {
 }
 
 void line_in_pieces(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   const action whole = records(101, 3);
   const std::size_t half = whole.line.size() / 2;
   with.peer().send(whole.line.substr(0, half));
@@ -86,7 +86,7 @@ void line_in_pieces(rule_context& on) {
 }
 
 void long_line_in_pieces(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   action batch = records(101, 10000);
   const std::string_view key = R"("partitionKey":"key")";
   std::string line;
@@ -111,7 +111,7 @@ template <class Change>
 void with_other_answers(rule_context& on, Change change) {
   bool is_judged = false;
   for (const auto& last : {records(104, 3), shard_ended()}) {
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
     with.checkpoints.clear();
     change(with);
@@ -124,7 +124,7 @@ void with_other_answers(rule_context& on, Change change) {
 }
 
 void answer_in_pieces(rule_context& on) {
-  with_other_answers(on, [&](daemon& with) {
+  with_other_answers(on, [&](lockstep_daemon& with) {
     with.write_answer = [&with, pause = on.with().quiet](const std::string& line) {
       with.peer().send(line.substr(0, line.size() / 2));
       with.peer().pause(pause);
@@ -134,7 +134,7 @@ void answer_in_pieces(rule_context& on) {
 }
 
 void answer_late(rule_context& on) {
-  with_other_answers(on, [&](daemon& with) {
+  with_other_answers(on, [&](lockstep_daemon& with) {
     with.write_answer = [&with, pause = on.with().lateness](const std::string& line) mutable {
       with.peer().pause(std::exchange(pause, std::chrono::milliseconds(0)));
       with.peer().send(line + "\n");
@@ -143,7 +143,7 @@ void answer_late(rule_context& on) {
 }
 
 void unknown_fields_in_answer(rule_context& on) {
-  with_other_answers(on, [&](daemon& with) {
+  with_other_answers(on, [&](lockstep_daemon& with) {
     with.write_answer = [&with](std::string line) {
       line.insert(1, R"("tomorrow":{"error":"Text","sequenceNumber":["1"]},"attempts":3,)");
       with.peer().send(line + "\n");
@@ -152,7 +152,7 @@ void unknown_fields_in_answer(rule_context& on) {
 }
 
 void nothing_between(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   for (const auto& what : {records(101, 3), records(104, 3)}) {
     with.prepare(what);
     const auto lines = with.drain(on.with().quiet);

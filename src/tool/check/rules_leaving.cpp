@@ -9,13 +9,13 @@ namespace kclxx::check {
 
 namespace {
 
-void must_end(daemon& with) {
+void must_end(lockstep_daemon& with) {
   const auto end = with.leave();
   if (!end) throw violation(to_string(end, with.limit()));
 }
 
 void after_a_batch(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   must_end(with);
 }
@@ -26,7 +26,7 @@ void at_the_start(rule_context& on) { must_end(on.start()); }
 void after_an_ending(rule_context& on) {
   bool is_judged = false;
   for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     if (!with.attempt_all({records(101, 3), ending})) continue;
     is_judged = true;
     must_end(with);
@@ -37,7 +37,7 @@ void after_an_ending(rule_context& on) {
 void with_success(rule_context& on) {
   bool is_judged = false;
   for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     if (!with.attempt(last).is_answered) continue;
     is_judged = true;
     const auto end = with.leave();
@@ -49,13 +49,13 @@ void with_success(rule_context& on) {
 }
 
 void in_an_action(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.send(records(101, 3));
   must_end(with);
 }
 
 void in_a_line(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   const std::string line = records(101, 3).line;
   with.peer().send(line.substr(0, line.size() / 2));
   must_end(with);
@@ -64,7 +64,7 @@ void in_a_line(rule_context& on) {
 }
 
 void while_it_waits(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.send(records(101, 3));
   using clock = std::chrono::steady_clock;
   const auto deadline = clock::now() + with.limit();
@@ -84,7 +84,7 @@ void while_it_waits(rule_context& on) {
 }
 
 void while_it_retries(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.set_fault([](const sequence_position&) { return "ThrottlingException"; });
   with.checkpoints.clear();
@@ -100,7 +100,7 @@ void while_it_retries(rule_context& on) {
 }
 
 void daemon_dies(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.send(records(101, 3));
   with.peer().abandon();
   const auto end = with.peer().wait_end(with.limit());
@@ -108,7 +108,7 @@ void daemon_dies(rule_context& on) {
 }
 
 void malformed(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   action broken = records(101, 3);
   broken.line.resize(broken.line.size() / 2);
   const reaction came = with.attempt(broken);
@@ -119,7 +119,7 @@ void malformed(rule_context& on) {
 }
 
 void survives(rule_context& on, signal_name which) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.peer().signal(which);
   with.call(records(104, 3));
@@ -128,7 +128,7 @@ void survives(rule_context& on, signal_name which) {
 }
 
 void terminate_then_shutdown(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.prepare(records(104, 3));
   with.peer().signal(signal_name::terminate);

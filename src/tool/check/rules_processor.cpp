@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t poison_at = 105;
 
 /// One good batch, and one whose second record is the poison; the reaction to that.
-reaction poisoned(rule_context& on, daemon*& with) {
+reaction poisoned(rule_context& on, lockstep_daemon*& with) {
   if (!on.with().poison) {
     throw not_applicable("no record was named at which the processor throws; see --poison");
   }
@@ -22,7 +22,7 @@ reaction poisoned(rule_context& on, daemon*& with) {
 }
 
 void no_status(rule_context& on) {
-  daemon* with = nullptr;
+  lockstep_daemon* with = nullptr;
   if (poisoned(on, with).is_answered) {
     throw violation(
         "the batch with the record at which the processor throws was answered with "
@@ -31,7 +31,7 @@ void no_status(rule_context& on) {
 }
 
 void leaves(rule_context& on) {
-  daemon* with = nullptr;
+  lockstep_daemon* with = nullptr;
   const reaction came = poisoned(on, with);
   if (came.is_answered) {
     throw violation("it answered the batch with success and stayed");
@@ -42,7 +42,7 @@ void leaves(rule_context& on) {
 }
 
 void no_checkpoint(rule_context& on) {
-  daemon* with = nullptr;
+  lockstep_daemon* with = nullptr;
   const reaction came = poisoned(on, with);
   // A child that reported success passes the record over with the next checkpoint.
   if (came.is_answered) with->attempt(shutdown_requested());
@@ -54,7 +54,7 @@ void no_checkpoint(rule_context& on) {
 }
 
 void earlier_work(rule_context& on) {
-  daemon* with = nullptr;
+  lockstep_daemon* with = nullptr;
   poisoned(on, with);
   if (with->checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
   if (with->row.checkpoint() < sequence_position("103")) {
@@ -67,7 +67,7 @@ void stray_print(rule_context& on) {
   if (!on.with().prints) {
     throw not_applicable("no record was named at which the processor prints; see --prints");
   }
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.call(records_of({"payload", *on.with().prints, "payload"}, 101));
   with.call(records(104, 3));
 }
@@ -79,7 +79,7 @@ void stray_print_in_bulk(rule_context& on) {
   if (!on.start_initialized().attempt(records_of({*on.with().prints}, 101)).is_answered) {
     throw not_applicable("it does not bear one print; see stray-print");
   }
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   constexpr std::size_t count = 10000;
   with.call(records_of(std::vector<std::string>(count, *on.with().prints), 101));
   with.call(records(101 + count, 3));

@@ -13,7 +13,7 @@ const sequence_position& shard_end() {
   return end;
 }
 
-void expect_end(const daemon& with) {
+void expect_end(const lockstep_daemon& with) {
   if (with.row.checkpoint() == shard_end()) return;
   std::string text = "the status, and " + to_string(with.row.checkpoint()) + " is persisted";
   const auto at_end = [](const auto& checkpoint) {
@@ -26,7 +26,7 @@ void expect_end(const daemon& with) {
 }
 
 /// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
-void end_shard(daemon& with, const action& how = shard_ended()) {
+void end_shard(lockstep_daemon& with, const action& how = shard_ended()) {
   const reaction came = with.attempt(how);
   if (came.is_answered) return;
   if (with.has_failed()) throw violation(came.seen);
@@ -34,14 +34,14 @@ void end_shard(daemon& with, const action& how = shard_ended()) {
 }
 
 void after_records(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   end_shard(with);
   expect_end(with);
 }
 
 void after_stored(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   if (with.row.checkpoint() != sequence_position("103")) {
     throw not_applicable("it had not persisted the last position before the shard's end");
@@ -51,14 +51,14 @@ void after_stored(rule_context& on) {
 }
 
 void without_records(rule_context& on) {
-  daemon& with = on.start_initialized(sequence_position("300"));
+  lockstep_daemon& with = on.start_initialized(sequence_position("300"));
   end_shard(with);
   expect_end(with);
 }
 
 void empty_shard(rule_context& on) {
   for (const char* where : {"TRIM_HORIZON", "LATEST"}) {
-    daemon& with = on.start_initialized(sequence_position(where));
+    lockstep_daemon& with = on.start_initialized(sequence_position(where));
     end_shard(with);
     expect_end(with);
   }
@@ -66,7 +66,7 @@ void empty_shard(rule_context& on) {
 
 void old_end(rule_context& on) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
     end_shard(with, old_shutdown(reason));
     expect_end(with);
@@ -74,7 +74,7 @@ void old_end(rule_context& on) {
 }
 
 void throttled(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.set_fault([left = 2](const sequence_position& at) mutable -> std::optional<std::string> {
     if (at != shard_end() || left == 0) return std::nullopt;
@@ -88,7 +88,7 @@ void throttled(rule_context& on) {
 /// The end cannot be persisted. The child may take `limit` to find that out.
 void leaves_without_status(rule_context& on, const std::string& error,
                            std::chrono::milliseconds limit) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.set_fault([&](const sequence_position& at) -> std::optional<std::string> {
     if (at != shard_end()) return std::nullopt;
@@ -111,7 +111,7 @@ void gives_up(rule_context& on) {
 }
 
 void lease_is_gone(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.prepare(records(101, 3));
   with.row.lose();
   end_shard(with);

@@ -33,7 +33,7 @@ void takes(rule_context& on, const fields& from) {
 }
 
 void null_position(rule_context& on) {
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   action what = with.initialize_at("TRIM_HORIZON");
   what.line = R"({"action":"initialize","shardId":")" + with.shard_id() +
               R"(","sequenceNumber":null,"subSequenceNumber":null})";
@@ -60,13 +60,13 @@ void missing_fields(rule_context& on) {
 }
 
 void floating_point_times(rule_context& on) {
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   with.call(raw_records(to_json({.arrival = "1700000000000.25"}), 101, "1200.0"));
   with.call(raw_records(to_json({.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
 }
 
 void unknown_fields(rule_context& on) {
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
   with.call(first);
@@ -78,7 +78,7 @@ void unknown_fields(rule_context& on) {
 }
 
 void unknown_objects(rule_context& on) {
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
   with.call(first);
@@ -93,7 +93,7 @@ void unknown_fields_in_ending(rule_context& on) {
   for (action ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
     if (!on.start_initialized().attempt_all({records(101, 3), ending})) continue;
     is_judged = true;
-    daemon& with = on.start_initialized();
+    lockstep_daemon& with = on.start_initialized();
     with.prepare(records(101, 3));
     ending.line.insert(1, R"("checkpoint":"103","tomorrow":7,)");
     with.call(ending);
@@ -102,7 +102,7 @@ void unknown_fields_in_ending(rule_context& on) {
 }
 
 void field_order(rule_context& on) {
-  daemon& with = on.start();
+  lockstep_daemon& with = on.start();
   action first = with.initialize_at("TRIM_HORIZON");
   first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
                with.shard_id() + R"(","action":"initialize"})";
@@ -134,7 +134,7 @@ void invalid_utf8(rule_context& on) {
 
 void long_sequence_number(rule_context& on) {
   const std::string number = "9" + std::string(118, '0') + "1";
-  daemon& with = on.start_initialized();
+  lockstep_daemon& with = on.start_initialized();
   action batch = raw_records(to_json({.sequence_number = "\"" + number + "\""}), 101);
   batch.largest = sequence_position(number);
   with.call(batch);

@@ -40,7 +40,7 @@ std::string not_a_size(const std::string& text) {
   return is_size ? "" : text + " is not a size; write for example 256m or 2g";
 }
 
-void add_launch_options(CLI::App& command, daemon_options& options) {
+void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
   command.add_option("--heap", options.heap, "The maximum size of Java's heap, like 256m")
@@ -66,7 +66,7 @@ std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-int list_diagnostics(const daemon_options& options, bool is_strict) {
+int list_diagnostics(const launch_options& options, bool is_strict) {
   const auto all = read_properties(options);
   const auto found = find_problems(options, all);
   std::size_t errors = 0;
@@ -118,7 +118,7 @@ void add_run(CLI::App& daemon, invocation& run) {
                    "Arguments after -- are options of Java.",
                    "kclxx daemon run aws.properties --heap 256m -- -XX:+UseSerialGC"},
                   child_use::java_options, run);
-  auto options = std::make_shared<daemon_options>();
+  auto options = std::make_shared<launch_options>();
   add_launch_options(command, *options);
   command.callback([options, &run] {
     options->java_options = run.child;
@@ -132,7 +132,7 @@ void add_print_command(CLI::App& daemon, invocation& run) {
                   {"print-command", "Prints the command that `run` would execute, for sh.",
                    "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
                   child_use::java_options, run);
-  auto options = std::make_shared<daemon_options>();
+  auto options = std::make_shared<launch_options>();
   add_launch_options(command, *options);
   command.callback([options, &run] {
     options->java_options = run.child;
@@ -148,7 +148,7 @@ void add_check(CLI::App& daemon, invocation& run) {
                    "Exit status 0: no errors, 1: errors; with --strict, also for warnings.",
                    "kclxx daemon check aws.properties --strict"},
                   child_use::none, run);
-  auto options = std::make_shared<daemon_options>();
+  auto options = std::make_shared<launch_options>();
   auto is_strict = std::make_shared<bool>(false);
   add_file_option(command, options->file);
   add_kcl_option(command, options->kcl);

@@ -45,7 +45,7 @@ std::string new_worker_id() {
   return id;
 }
 
-std::string folder_of_jars(const daemon_options& options) {
+std::string folder_of_jars(const launch_options& options) {
   namespace fs = std::filesystem;
   const std::string name(tool::name_of(options.which()));
   const std::string fetch = "kclxx daemon fetch --kcl " + options.kcl.text();
@@ -73,7 +73,7 @@ std::string absolute_file(const std::string& name) {
   return std::filesystem::absolute(name).string();
 }
 
-tool::launch_settings settings_for(const daemon_options& options) {
+tool::launch_settings settings_for(const launch_options& options) {
   tool::launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
@@ -100,7 +100,7 @@ std::string find_launcher() {
 }
 
 /// What the daemon is to read.
-tool::properties effective_properties(const daemon_options& options) {
+tool::properties effective_properties(const launch_options& options) {
   tool::properties all = read_properties(options);
   if (options.is_shared) tool::share_children(all, find_launcher());
   return all;
@@ -122,12 +122,12 @@ std::string file_in_memory(const char* name, std::string_view text) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
-tool::host this_host() {
+machine this_machine() {
   const char* const region = std::getenv("AWS_REGION");
   return {look_at_program, region != nullptr && *region != '\0'};
 }
 
-void mention_diagnostics(const daemon_options& options, const tool::properties& all) {
+void mention_diagnostics(const launch_options& options, const tool::properties& all) {
   const auto found = find_problems(options, all);
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
@@ -147,7 +147,7 @@ void listen_to_sigterm() {
 
 }  // namespace
 
-tool::properties read_properties(const daemon_options& options) {
+tool::properties read_properties(const launch_options& options) {
   try {
     return tool::with_overrides(tool::parse_properties(text_of_file(options.file)),
                                 tool::overrides_in(environment()), options.which());
@@ -156,15 +156,15 @@ tool::properties read_properties(const daemon_options& options) {
   }
 }
 
-std::vector<diagnostic> find_problems(const daemon_options& options, const properties& all) {
-  host where = this_host();
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all) {
+  machine where = this_machine();
   where.patience = options.patience;
   std::vector<diagnostic> found = check(all, options.which(), where);
   check_kcl(options.kcl, found);
   return found;
 }
 
-void run_daemon(const daemon_options& options) {
+void run_daemon(const launch_options& options) {
   tool::properties all = effective_properties(options);
   tool::launch_settings settings = settings_for(options);
   mention_diagnostics(options, all);
@@ -179,7 +179,7 @@ void run_daemon(const daemon_options& options) {
   exec(std::move(made.command));
 }
 
-void print_daemon_command(const daemon_options& options) {
+void print_daemon_command(const launch_options& options) {
   tool::properties all = effective_properties(options);
   tool::launch_settings settings = settings_for(options);
   tool::settle_worker_id(all, options.which(), new_worker_id());

@@ -12,7 +12,7 @@
 namespace kclxx::tool {
 
 /// The options of `run`, `print-command` and `check`.
-struct daemon_options {
+struct launch_options {
   kcl_choice kcl;
   std::string file;   ///< the properties
   std::string jars;   ///< empty: those in the cache
@@ -28,17 +28,17 @@ struct daemon_options {
 
 /// The file with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
-tool::properties read_properties(const daemon_options& options);
+tool::properties read_properties(const launch_options& options);
 
 /// What is wrong with the file, for a daemon that is started here, and with the KCL's version.
-std::vector<diagnostic> find_problems(const daemon_options& options, const properties& all);
+std::vector<diagnostic> find_problems(const launch_options& options, const properties& all);
 
 /// Becomes the daemon. Does not return.
 /// Errors: command_error.
-[[noreturn]] void run_daemon(const daemon_options& options);
+[[noreturn]] void run_daemon(const launch_options& options);
 
 /// Writes the command that run_daemon would become to stdout, for sh.
 /// Errors: command_error.
-void print_daemon_command(const daemon_options& options);
+void print_daemon_command(const launch_options& options);
 
 }  // namespace kclxx::tool

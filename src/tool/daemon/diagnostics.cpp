@@ -21,7 +21,7 @@ const property* effective(const properties& all, std::string_view key, kcl_versi
   return found == all.rend() ? nullptr : &*found;
 }
 
-std::vector<diagnostic> check(const properties& all, kcl_version which, const host& where) {
+std::vector<diagnostic> check(const properties& all, kcl_version which, const machine& where) {
   std::vector<diagnostic> found;
   check_keys(all, which, found);
   check_duplicates(all, which, found);

@@ -35,7 +35,7 @@ enum class executable_state { ok, missing, not_executable, directory };
 using executable_look = std::function<executable_state(const std::string& program)>;
 
 /// What the daemon finds where it runs, besides the file.
-struct host {
+struct machine {
   executable_look look;
   bool has_region = false;  ///< AWS_REGION is set
   /// The longest that a call of the program waits for retries; 0: not known.
@@ -43,7 +43,7 @@ struct host {
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.
-std::vector<diagnostic> check(const properties& all, kcl_version which, const host& where);
+std::vector<diagnostic> check(const properties& all, kcl_version which, const machine& where);
 
 /// Adds what is known to be wrong with a version of the KCL.
 void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& to);
@@ -53,7 +53,7 @@ void check_keys(const properties& all, kcl_version which, std::vector<diagnostic
 void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to);
 void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to);
-void check_defaults(const properties& all, kcl_version which, const host& where,
+void check_defaults(const properties& all, kcl_version which, const machine& where,
                     std::vector<diagnostic>& to);
 void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
                     std::vector<diagnostic>& to);

@@ -165,7 +165,7 @@ void check_patience(const properties& all, kcl_version which, std::chrono::milli
   }
 }
 
-void check_defaults(const properties& all, kcl_version which, const host& where,
+void check_defaults(const properties& all, kcl_version which, const machine& where,
                     std::vector<diagnostic>& to) {
   check_start(all, which, to);
   if (!where.has_region) check_region(all, which, to);

@@ -17,9 +17,9 @@ bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 /// out. It goes as java.util.Properties does, with all its oddities: after a lone
 /// backslash a comment can still begin, and the backslash of a last line without its newline is
 /// dropped.
-class line_splitter {
+class logical_lines {
  public:
-  explicit line_splitter(std::string_view text) : text_(text) {}
+  explicit logical_lines(std::string_view text) : text_(text) {}
 
   /// False: there is none left.
   bool next() {
@@ -169,7 +169,7 @@ std::string escape(std::string_view text) {
 
 properties parse_properties(std::string_view text) {
   properties all;
-  line_splitter lines(text);
+  logical_lines lines(text);
   while (lines.next()) all.push_back(parse_line(lines.line, lines.number));
   return all;
 }

@@ -10,8 +10,8 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "tool/process/cancellable_loop.hpp"
 #include "tool/process/child_process.hpp"
-#include "tool/process/event_loop.hpp"
 #include "tool/transcript/line_splitter.hpp"
 
 namespace kclxx::tool {
@@ -29,7 +29,7 @@ namespace kclxx::tool {
 /// process.
 class child_dialogue {
  public:
-  using clock = event_loop::clock;
+  using clock = cancellable_loop::clock;
 
   /// Of a longer line from the child the beginning is kept, about this much.
   static constexpr std::size_t max_line = std::size_t{1} << 20;
@@ -89,7 +89,7 @@ class child_dialogue {
   /// Our end of the pipe from its stderr, for the caller to take.
   [[nodiscard]] descriptor take_error() noexcept { return std::move(process_.error); }
   /// For other descriptors, whose handlers next() and wait_exit() call, too.
-  [[nodiscard]] event_loop& loop() noexcept { return loop_; }
+  [[nodiscard]] cancellable_loop& loop() noexcept { return loop_; }
 
  private:
   using stream = boost::asio::posix::stream_descriptor;
@@ -110,7 +110,7 @@ class child_dialogue {
   void await_readiness(bool reads);
   [[nodiscard]] bool may_read() const noexcept { return unsent_copies_ <= max_unsent; }
 
-  event_loop loop_;  // first: no handler is called once the rest is gone
+  cancellable_loop loop_;  // first: no handler is called once the rest is gone
   child_process process_;
   stream input_{loop_.context()};
   stream output_{loop_.context()};

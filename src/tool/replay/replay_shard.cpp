@@ -38,20 +38,20 @@ class watched_file : public transcript::byte_source {
 };
 
 /// The effects of one shard's replay.
-class shard_run {
+class shard_replay {
  public:
   /// `stop` ends the reading of the transcript.
-  shard_run(transcript::reader& from, std::stop_source stop,
-            const std::vector<std::string>& command, const replay::options& how,
-            std::optional<replay::legacy> legacy, shard_progress& progress)
+  shard_replay(transcript::reader& from, std::stop_source stop,
+               const std::vector<std::string>& command, const replay::options& how,
+               std::optional<replay::legacy> legacy, shard_progress& progress)
       : stop_(std::move(stop)),
         plan_(legacy ? replay::replay_plan(how, *std::move(legacy)) : replay::replay_plan(how)),
         dialogue_(command),
         progress_(progress),
         transcript_(from, [this] { dialogue_.wake(); }) {}
-  ~shard_run() { stop_.request_stop(); }
-  shard_run(const shard_run&) = delete;
-  shard_run& operator=(const shard_run&) = delete;
+  ~shard_replay() { stop_.request_stop(); }
+  shard_replay(const shard_replay&) = delete;
+  shard_replay& operator=(const shard_replay&) = delete;
 
   void run();
   [[nodiscard]] replay::replay_plan& plan() noexcept { return plan_; }
@@ -74,7 +74,7 @@ class shard_run {
   bool output_ended_ = false;
 };
 
-void shard_run::run() {
+void shard_replay::run() {
   using want = replay::replay_plan::want;
   for (want next = plan_.wants(); next != want::nothing; next = plan_.wants()) {
     step(next);
@@ -83,7 +83,7 @@ void shard_run::run() {
   }
 }
 
-void shard_run::step(replay::replay_plan::want what) {
+void shard_replay::step(replay::replay_plan::want what) {
   using want = replay::replay_plan::want;
   switch (what) {
     case want::entry:
@@ -102,7 +102,7 @@ void shard_run::step(replay::replay_plan::want what) {
 }
 
 // While the transcript is read the child is listened to, so the source's time is not the child's.
-void shard_run::take_entry() {
+void shard_replay::take_entry() {
   using state = transcript::read_ahead::state;
   try {
     switch (transcript_.next(entry_)) {
@@ -121,7 +121,7 @@ void shard_run::take_entry() {
   }
 }
 
-void shard_run::await_event(child_dialogue::output how) {
+void shard_replay::await_event(child_dialogue::output how) {
   const auto event = dialogue_.next(plan_.deadline(), how);
   switch (event.what) {
     case event_kind::line:
@@ -142,12 +142,12 @@ void shard_run::await_event(child_dialogue::output how) {
   }
 }
 
-void shard_run::await_time() {
+void shard_replay::await_time() {
   const auto event = dialogue_.next(plan_.deadline(), child_dialogue::output::stays_unread);
   if (event.what == event_kind::timed_out) plan_.on_time(event.at, effects_);
 }
 
-void shard_run::await_exit() {
+void shard_replay::await_exit() {
   if (const auto how = dialogue_.wait_exit(plan_.deadline())) {
     plan_.on_exit(how->status, how->signal);
   } else {
@@ -155,7 +155,7 @@ void shard_run::await_exit() {
   }
 }
 
-void shard_run::carry_out() {
+void shard_replay::carry_out() {
   for (replay::effect& effect : effects_) {
     if (std::holds_alternative<replay::write_entry>(effect)) {
       plan_.on_early_output(dialogue_.unread());
@@ -201,7 +201,7 @@ replay::summary play_to_child(const std::string& file, const std::vector<std::st
       reader->head()->command.empty()) {
     return damaged(1, "it was made without a child, so there is nothing to compare with");
   }
-  shard_run one(*reader, stop, command, how, std::exchange(legacy, std::nullopt), progress);
+  shard_replay one(*reader, stop, command, how, std::exchange(legacy, std::nullopt), progress);
   one.run();
   legacy = one.plan().take_legacy();
   return one.plan().result();

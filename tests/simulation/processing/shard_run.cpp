@@ -54,7 +54,7 @@ struct processing_run::starter {
   void operator()(completion one) const { owner->start(std::move(one), *shard, *pool); }
 };
 
-processing_run::processing_run(std::uint64_t seed, journal& log)
+processing_run::processing_run(std::uint64_t seed, trace& log)
     : log_(log),
       random_(seed),
       form_(static_cast<form>(random_.below(5))),

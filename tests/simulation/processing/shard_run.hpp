@@ -12,11 +12,11 @@
 #include <kclxx/processing.hpp>
 #include <kclxx/testing/daemon.hpp>
 
-#include "simulation/journal.hpp"
 #include "simulation/meetings.hpp"
 #include "simulation/processing/stream.hpp"
 #include "simulation/random.hpp"
 #include "simulation/seed_runner.hpp"
+#include "simulation/trace.hpp"
 
 namespace kclxx::simulation {
 
@@ -24,7 +24,7 @@ namespace kclxx::simulation {
 /// faults, by one child after the other. The last one meets no fault, and finishes it.
 class processing_run {
  public:
-  processing_run(std::uint64_t seed, journal& log);
+  processing_run(std::uint64_t seed, trace& log);
   processing_run(const processing_run&) = delete;
   processing_run& operator=(const processing_run&) = delete;
   ~processing_run();
@@ -85,7 +85,7 @@ class processing_run {
   void check();
   void check_end();
 
-  journal& log_;
+  trace& log_;
   random_source random_;
   form form_;
   failure_policy policy_;

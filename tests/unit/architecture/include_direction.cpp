@@ -70,7 +70,10 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        effects},
       // What is written where, and when; the rest only decides what.
-      {"src/kclxx/observability/journal", {"observability/journal"}, with_posix({"kclxx/"}), {}},
+      {"src/kclxx/observability/journald_socket",
+       {"observability/journald_socket"},
+       with_posix({"kclxx/"}),
+       {}},
       {"src/kclxx/observability/log_writer",
        {"base/environment", "io/line_writer", "observability/"},
        with_posix({"kclxx/"}),
@@ -106,7 +109,7 @@ const std::vector<layer>& layers() {
        {}},
       // A parked record must be on disk before it counts as complete.
       {"src/kclxx/processing/parking_file",
-       {"processing/", "protocol/base64_encoder", "protocol/json_string"},
+       {"io/descriptor", "processing/", "protocol/base64_encoder", "protocol/json_string"},
        with_posix({"kclxx/"}),
        {}},
       // It interrupts a thread to see where it stands.

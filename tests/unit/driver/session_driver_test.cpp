@@ -27,9 +27,9 @@ namespace {
 const session::time_point start_time{hours(1)};
 
 /// Hosts a driver, and plays the daemon.
-class child : private driver::host {
+class driven_child : private driver::host {
  public:
-  explicit child(
+  explicit driven_child(
       const run_options& options = {}, processor_factory factory = [](const record_batch&) {},
       bool input_is_file = false)
       : driver(std::move(factory), options, input_is_file, 1, *this) {}
@@ -184,7 +184,7 @@ run_options manual() {
 }  // namespace
 
 TEST_CASE("the lines of one event are one write", "[driver][P39]") {
-  child child;
+  driven_child child;
   child.initialize();
   CHECK(child.take_written() == lines{status_line("initialize")});
   child.records({"100"});
@@ -201,7 +201,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     *duration = milliseconds::max();
   }
   SECTION("checkpoint_interval: the second batch is not checkpointed") {
-    child child(longest);
+    driven_child child(longest);
     child.initialize();
     child.records({"100"});
     child.run_call();
@@ -214,7 +214,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
   }
   SECTION("shutdown_retry_limit: a checkpoint is retried in shutdownRequested") {
     longest.retry = {};
-    child child(longest);
+    driven_child child(longest);
     child.initialize();
     child.records({"100"});
     child.run_call();
@@ -230,7 +230,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     CHECK(child.take_written().empty());
   }
   SECTION("backoff: the next attempt is years away") {
-    child child(longest);
+    driven_child child(longest);
     child.initialize();
     child.records({"100"});
     child.run_call();
@@ -240,7 +240,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     CHECK(*due > start_time + hours(24 * 365));
   }
   SECTION("grace_time: a callback has years") {
-    child child(longest);
+    driven_child child(longest);
     child.initialize();
     child.records({"100"});
     child.feed([&] { child.driver.on_end_of_input(false); });
@@ -258,7 +258,7 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
         &shortest.shutdown_retry_limit, &shortest.grace_time}) {
     *duration = milliseconds::min();
   }
-  const child child(shortest);
+  const driven_child child(shortest);
   const run_options& used = child.driver.options();
   for (const auto& duration :
        {used.checkpoint_interval, used.retry.initial_backoff, used.retry.max_backoff,
@@ -268,7 +268,7 @@ TEST_CASE("a duration below zero counts as zero", "[driver]") {
 }
 
 TEST_CASE("a handler is called once with its outcome, and never inside an event", "[driver]") {
-  child child(manual());
+  driven_child child(manual());
   child.initialize();
   child.records({"100", "200"});
   lines outcomes;
@@ -305,7 +305,7 @@ TEST_CASE("a handler is called once with its outcome, and never inside an event"
 }
 
 TEST_CASE("a handler that owns what cannot be copied is destroyed after its call", "[driver]") {
-  child child(manual());
+  driven_child child(manual());
   child.initialize();
   child.records({"100"});
   const auto owned = std::make_shared<int>(1);
@@ -319,7 +319,7 @@ TEST_CASE("a handler that owns what cannot be copied is destroyed after its call
 
 TEST_CASE("an exception of a callback is logged with the callback and the batch's positions",
           "[driver][P53]") {
-  child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
+  driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
   child.initialize();
   SECTION("of its first and last record") {
     child.records({"100", "150", "200"});
@@ -335,7 +335,7 @@ TEST_CASE("an exception of a callback is logged with the callback and the batch'
 }
 
 TEST_CASE("an exception that is not a std::exception is logged as such", "[driver][P53]") {
-  child child({}, [](const record_batch&) { throw 1; });
+  driven_child child({}, [](const record_batch&) { throw 1; });
   child.initialize();
   child.records({});
   child.run_call();
@@ -343,7 +343,7 @@ TEST_CASE("an exception that is not a std::exception is logged as such", "[drive
 }
 
 TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {
-  child child({}, [] { return std::unique_ptr<record_processor>(); });
+  driven_child child({}, [] { return std::unique_ptr<record_processor>(); });
   child.initialize();
   CHECK(child.log_lines == lines{"initialize failed: the processor factory returned no processor"});
   CHECK(child.driver.status() == exit_status::callback_failed);
@@ -353,7 +353,7 @@ TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status f
           "[driver][P65]") {
   const auto code = GENERATE(make_error_code(errc::lease_lost), make_error_code(errc::fenced),
                              make_error_code(checkpoint_errc::shutdown));
-  child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
+  driven_child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
   child.initialize();
   child.take_written();
   child.records({"100"});
@@ -366,7 +366,8 @@ TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status f
 
 TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logged",
           "[driver][P65]") {
-  child child({}, [](const record_batch&) { throw fenced_error("totals of s: epoch 7, not 6"); });
+  driven_child child(
+      {}, [](const record_batch&) { throw fenced_error("totals of s: epoch 7, not 6"); });
   child.initialize();
   child.take_written();
   child.records({"100"});
@@ -383,7 +384,8 @@ TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logge
 
 TEST_CASE("a constructor that is fenced leaves no processor, and every action is answered",
           "[driver][P67]") {
-  child child({}, []() -> std::unique_ptr<record_processor> { throw fenced_error("epoch 7"); });
+  driven_child child({},
+                     []() -> std::unique_ptr<record_processor> { throw fenced_error("epoch 7"); });
   child.initialize();
   CHECK(child.take_written() == lines{status_line("initialize")});
   CHECK(child.driver.processor().get() == nullptr);
@@ -395,7 +397,7 @@ TEST_CASE("a constructor that is fenced leaves no processor, and every action is
 }
 
 TEST_CASE("another checkpoint_error ends the session", "[driver][P53]") {
-  child child({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
+  driven_child child({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
   child.initialize();
   child.records({"100"});
   child.run_call();
@@ -408,7 +410,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   const auto keep = [&](const record_batch& batch) { kept.push_back(batch); };
   const std::string warning = "a copy of its record_batch is still in use";
   SECTION("automatic") {
-    child child({}, keep);
+    driven_child child({}, keep);
     child.initialize();
     child.records({"100"});
     child.run_call();
@@ -421,14 +423,14 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
     CHECK(child.log_lines.empty());
   }
   SECTION("not in manual mode, which is for that") {
-    child child(manual(), keep);
+    driven_child child(manual(), keep);
     child.initialize();
     child.records({"100"});
     child.run_call();
     CHECK(child.log_lines.empty());
   }
   SECTION("nor for one that is not kept") {
-    child child;
+    driven_child child;
     child.initialize();
     child.records({"100"});
     child.run_call();
@@ -437,7 +439,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
 }
 
 TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]") {
-  child child;
+  driven_child child;
   child.receive(" ");
   CHECK(child.log_lines == lines{driver::blank_line_warning});
   child.receive("");
@@ -447,7 +449,7 @@ TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]")
 }
 
 TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") {
-  child child;
+  driven_child child;
   child.receive("nonsense");
   CHECK(child.logged("bad line from the daemon"));
   CHECK(child.driver.status() == exit_status::protocol_error);
@@ -455,7 +457,7 @@ TEST_CASE("a line that cannot be understood ends the session", "[driver][P54]") 
 
 TEST_CASE("an output that is broken ends the session with what the system reported",
           "[driver][P57]") {
-  child child;
+  driven_child child;
   child.initialize();
   child.records({"100"});
   child.is_output_broken = true;
@@ -466,7 +468,7 @@ TEST_CASE("an output that is broken ends the session with what the system report
 
 TEST_CASE("a file that is ahead of the dialogue is read again when the action has its status",
           "[driver]") {
-  child child(
+  driven_child child(
       {}, [](const record_batch&) {}, true);
   child.initialize();
   child.records({"100"});
@@ -488,7 +490,7 @@ TEST_CASE("a file that is ahead of the dialogue is read again when the action ha
 
 TEST_CASE("an input that cannot be read ends the session with what the system reported",
           "[driver][P57]") {
-  child child;
+  driven_child child;
   child.initialize();
   child.feed([&] { child.driver.on_end_of_input(false, EIO); });
   CHECK(child.logged("cannot read from the daemon: Input/output error"));
@@ -496,7 +498,7 @@ TEST_CASE("an input that cannot be read ends the session with what the system re
 }
 
 TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
-  child child;
+  driven_child child;
   child.initialize();
   child.feed([&] {
     child.driver.on_user_code_threw("a timer",
@@ -508,7 +510,7 @@ TEST_CASE("an exception of a timer names the timer and ends the session", "[driv
 
 TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing else",
           "[driver][P65]") {
-  child child;
+  driven_child child;
   child.initialize();
   child.feed([&] {
     child.driver.on_user_code_threw(
@@ -521,7 +523,7 @@ TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing e
 
 TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
   lines calls;
-  child child(manual(), [&] { return std::make_unique<recorder>(calls); });
+  driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
   child.initialize();
   child.records({"100"});
   child.run_call();
@@ -549,7 +551,7 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
 }
 
 TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P43]") {
-  child child(manual());
+  driven_child child(manual());
   child.initialize();
   child.records({"100"});
   const session::waiter_id id = child.driver.next_waiter();
@@ -563,7 +565,7 @@ TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P43]") {
 TEST_CASE("a call that waits for its thread is dropped when a timer gives the shard up",
           "[driver][P67]") {
   lines calls;
-  child child(manual(), [&] { return std::make_unique<recorder>(calls); });
+  driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
   child.initialize();
   child.take_written();
   child.records({"100"});
@@ -580,7 +582,7 @@ TEST_CASE("a call that waits for its thread is dropped when a timer gives the sh
 
 TEST_CASE("warnings that were left out are counted in the log when the session ends",
           "[driver][log]") {
-  child child;
+  driven_child child;
   child.initialize();
   for (int i = 0; i < 15; ++i) child.receive(R"({"action":"tune)" + std::to_string(i) + "\"}");
   CHECK(child.log_lines.size() == 10);
@@ -593,7 +595,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
   const sequence_position first("100");
   const sequence_position end("SHARD_END");
   const auto took_none = std::chrono::nanoseconds(0);
-  child child;
+  driven_child child;
   child.observe_events();
   child.initialize();
   CHECK(child.take_events() ==
@@ -690,7 +692,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
 }
 
 TEST_CASE("without observers no events are made", "[driver][observer]") {
-  child child;
+  driven_child child;
   child.initialize();
   child.records({"100"});
   child.run_call();
@@ -702,7 +704,7 @@ TEST_CASE("without observers no events are made", "[driver][observer]") {
 
 TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
   const auto ended = [](processor_factory factory) {
-    child child({}, std::move(factory));
+    driven_child child({}, std::move(factory));
     child.initialize();
     child.observe_events();
     child.records({});

@@ -15,7 +15,7 @@
 
 #include <kclxx/log.hpp>
 
-#include "observability/journal.hpp"
+#include "observability/journald_socket.hpp"
 #include "observability/log_format.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
@@ -129,7 +129,7 @@ TEST_CASE("the environment takes precedence over the options of the log", "[obse
 TEST_CASE("journald receives a datagram with fields", "[observability][log]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "socket").string();
-  const journal to(path);
+  const journald_socket to(path);
   CHECK_FALSE(to.send(journal_datagram(warning)));  // nobody is there
   const journal_socket journald(path);
   CHECK(to.send(journal_datagram(warning)));
@@ -143,9 +143,9 @@ TEST_CASE("stderr is the journal's only when device and inode are those of JOURN
   struct stat about {};
   REQUIRE(::fstat(STDERR_FILENO, &about) == 0);
   const std::string mine = std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
-  CHECK(journal::is_stream(STDERR_FILENO, mine));
-  CHECK_FALSE(journal::is_stream(STDERR_FILENO, mine + "1"));
-  CHECK_FALSE(journal::is_stream(STDERR_FILENO, ""));
+  CHECK(journald_socket::is_stream(STDERR_FILENO, mine));
+  CHECK_FALSE(journald_socket::is_stream(STDERR_FILENO, mine + "1"));
+  CHECK_FALSE(journald_socket::is_stream(STDERR_FILENO, ""));
 }
 
 }  // namespace kclxx::observability

@@ -21,7 +21,7 @@ namespace {
 /// What the child answers to a line.
 using answers = std::function<lines(const std::string&)>;
 
-class fake_child : public child {
+class fake_child : public checked_child {
  public:
   fake_child(answers answer, child_end end) : answer_(std::move(answer)), end_(end) {}
 

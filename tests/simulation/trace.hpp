@@ -6,9 +6,9 @@
 namespace kclxx::simulation {
 
 /// Prints what happens, if it is wanted: at once, so that a run which never ends shows where it is.
-class journal {
+class trace {
  public:
-  explicit journal(bool wanted) : wanted_(wanted) {}
+  explicit trace(bool wanted) : wanted_(wanted) {}
   template <class Text>
   void note(Text text) {
     if (wanted_) std::cout << text() << std::endl;

@@ -13,14 +13,14 @@ namespace bench {
 
 /// A running client, with pipes at its stdin and stdout and its stderr in a file in memory.
 /// Errors: std::system_error; std::runtime_error when the child does not behave.
-class child {
+class measured_child {
  public:
   /// `cpu`: the one it is pinned to; without, it runs where this process may.
-  child(const std::vector<std::string>& command, std::optional<int> cpu);
-  child(const child&) = delete;
-  child& operator=(const child&) = delete;
+  measured_child(const std::vector<std::string>& command, std::optional<int> cpu);
+  measured_child(const measured_child&) = delete;
+  measured_child& operator=(const measured_child&) = delete;
   /// Ends the child by force if it was not waited for.
-  ~child();
+  ~measured_child();
 
   /// From now on each write waits until the child has read all of it.
   void wait_for_reads() { waits_for_reads_ = true; }

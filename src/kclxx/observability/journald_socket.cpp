@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "observability/journal.hpp"
+#include "observability/journald_socket.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,21 +9,21 @@
 
 namespace kclxx::observability {
 
-bool journal::is_stream(int fd, std::string_view journal_stream) {
+bool journald_socket::is_stream(int fd, std::string_view journal_stream) {
   struct stat about {};
   if (journal_stream.empty() || ::fstat(fd, &about) != 0) return false;
   return journal_stream == std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
 }
 
-journal::journal(std::string path)
+journald_socket::journald_socket(std::string path)
     : path_(std::move(path)), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
 
-journal::~journal() {
+journald_socket::~journald_socket() {
   if (socket_ >= 0) ::close(socket_);
 }
 
 /// Not connected: journald may restart.
-bool journal::send(std::string_view datagram) const noexcept {
+bool journald_socket::send(std::string_view datagram) const noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.size() >= sizeof address.sun_path) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/checked_child.hpp"
+#include "tool/check/checked_process.hpp"
 
 #include <csignal>
 
@@ -31,8 +31,8 @@ int signal_number(check::signal_name name) {
 
 }  // namespace
 
-checked_child::checked_child(const std::vector<std::string>& command,
-                             std::chrono::milliseconds limit)
+checked_process::checked_process(const std::vector<std::string>& command,
+                                 std::chrono::milliseconds limit)
     : dialogue_(command, child_process::error_output::piped),
       error_(dialogue_.loop().context(), dialogue_.take_error().release()),
       limit_(limit) {
@@ -40,7 +40,7 @@ checked_child::checked_child(const std::vector<std::string>& command,
 }
 
 // All the time: the daemon does, and a child must not wait for room in the pipe.
-void checked_child::read_error() {
+void checked_process::read_error() {
   error_.async_read_some(boost::asio::buffer(error_chunk_),
                          [this](boost::system::error_code error, std::size_t size) {
                            if (error == boost::asio::error::operation_aborted) return;
@@ -53,7 +53,7 @@ void checked_child::read_error() {
                          });
 }
 
-bool checked_child::send(std::string_view bytes) {
+bool checked_process::send(std::string_view bytes) {
   dialogue_.send_bytes(std::string(bytes));
   const auto deadline = clock::now() + limit_;
   while (dialogue_.is_sending()) {
@@ -67,7 +67,7 @@ bool checked_child::send(std::string_view bytes) {
   return dialogue_.is_input_open();
 }
 
-check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
+check::read_result checked_process::next_line(std::chrono::milliseconds limit) {
   using kind = check::read_result::kind;
   if (!ahead_.empty()) {
     check::read_result first{kind::line, std::move(ahead_.front())};
@@ -93,21 +93,21 @@ check::read_result checked_child::next_line(std::chrono::milliseconds limit) {
   }
 }
 
-void checked_child::pause(std::chrono::milliseconds time) {
+void checked_process::pause(std::chrono::milliseconds time) {
   const auto deadline = clock::now() + time;
   while (clock::now() < deadline) dialogue_.loop().run_one(deadline);
 }
 
-void checked_child::abandon() {
+void checked_process::abandon() {
   dialogue_.close_input();
   dialogue_.close_output();
   if (error_.is_open()) error_.close();
   output_ended_ = true;
 }
 
-void checked_child::signal(check::signal_name which) { dialogue_.kill(signal_number(which)); }
+void checked_process::signal(check::signal_name which) { dialogue_.kill(signal_number(which)); }
 
-std::optional<check::child_end> checked_child::wait_end(std::chrono::milliseconds limit) {
+std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
     const auto came = dialogue_.next(deadline).what;
@@ -125,7 +125,7 @@ std::optional<check::child_end> checked_child::wait_end(std::chrono::millisecond
   return check::child_end{how->status, how->signal};
 }
 
-std::string checked_child::error_text() {
+std::string checked_process::error_text() {
   while (dialogue_.loop().run_one({})) {
   }
   if (error_text_.size() <= kept_of_stderr) return error_text_;

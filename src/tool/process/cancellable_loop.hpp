@@ -14,7 +14,7 @@
 namespace kclxx::tool {
 
 /// An io_context for one thread, whose waiting ends when the command is cancelled.
-class event_loop {
+class cancellable_loop {
  public:
   using clock = std::chrono::steady_clock;
 

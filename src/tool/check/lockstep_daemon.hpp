@@ -12,7 +12,7 @@
 
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/check/action.hpp"
-#include "tool/check/child.hpp"
+#include "tool/check/checked_child.hpp"
 
 namespace kclxx::check {
 
@@ -46,12 +46,12 @@ struct reaction {
   std::string seen;        ///< what came instead of the status
 };
 
-/// The daemon's side of the dialogue with one child, played in lockstep by the model. Keeps what
-/// the rules want to look at.
-class daemon {
+/// The daemon's side of the dialogue with one child, played in lockstep by the daemon model. Keeps
+/// what the rules want to look at.
+class lockstep_daemon {
  public:
-  daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
-         const sequence_position& resume_at);
+  lockstep_daemon(std::unique_ptr<checked_child> with, std::string shard_id,
+                  std::chrono::milliseconds limit, const sequence_position& resume_at);
 
   [[nodiscard]] const std::string& shard_id() const noexcept { return shard_id_; }
   /// For the shard of this child.
@@ -97,7 +97,7 @@ class daemon {
   std::vector<std::string> late;  ///< lines after the last status, which nobody reads
   std::size_t messages = 0;
   std::size_t glued = 0;  ///< messages that did not begin with a newline
-  [[nodiscard]] child& peer() noexcept { return *child_; }
+  [[nodiscard]] checked_child& peer() noexcept { return *child_; }
   [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
 
  private:
@@ -105,7 +105,7 @@ class daemon {
   reaction take(const std::string& line);
   std::string explain(const action& what, const read_result& last, std::chrono::milliseconds limit);
 
-  std::unique_ptr<child> child_;
+  std::unique_ptr<checked_child> child_;
   std::string shard_id_;
   std::chrono::milliseconds limit_;
   daemon_model::shard_consumer consumer_;

@@ -11,13 +11,14 @@
 namespace kclxx::share {
 
 /// The process of the program that serves all shards, as the launcher of one sees it.
-class resident {
+class resident_process {
  public:
   /// One that another launcher has started.
-  explicit resident(io::descriptor&& connection) : connection_(std::move(connection)) {}
+  explicit resident_process(io::descriptor&& connection) : connection_(std::move(connection)) {}
   /// Starts the program, to listen there. Errors: `why`.
-  resident(const program& what, const sharing::process_identity& daemon, const meeting_place& place,
-           const meeting_place::found& socket, char** environment, failure& why);
+  resident_process(const program& what, const sharing::process_identity& daemon,
+                   const meeting_place& place, const meeting_place::found& socket,
+                   char** environment, failure& why);
 
   enum class answer {
     accepted,

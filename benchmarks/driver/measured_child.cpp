@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "child.hpp"
+#include "measured_child.hpp"
 
 #include <algorithm>
 #include <array>
@@ -59,7 +59,7 @@ void pin(int cpu) {
   check(sched_setaffinity(0, sizeof set, &set), "sched_setaffinity");
 }
 
-child::child(const std::vector<std::string>& command, std::optional<int> cpu) {
+measured_child::measured_child(const std::vector<std::string>& command, std::optional<int> cpu) {
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   check(::pipe2(in.data(), O_CLOEXEC), "pipe");
@@ -92,7 +92,7 @@ child::child(const std::vector<std::string>& command, std::optional<int> cpu) {
   }
 }
 
-child::~child() {
+measured_child::~measured_child() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
@@ -102,13 +102,13 @@ child::~child() {
   }
 }
 
-void child::fail(const std::string& what) {
+void measured_child::fail(const std::string& what) {
   std::string said = contents(err_);
   if (said.size() > 500) said.resize(500);
   throw std::runtime_error(what + (said.empty() ? "" : "; its stderr: " + said));
 }
 
-void child::write(std::string_view text, std::size_t most) {
+void measured_child::write(std::string_view text, std::size_t most) {
   while (!text.empty()) {
     const ssize_t size = ::write(in_, text.data(), std::min(most, text.size()));
     if (size < 0 && errno == EINTR) continue;
@@ -118,7 +118,7 @@ void child::write(std::string_view text, std::size_t most) {
   }
 }
 
-void child::wait_until_read() {
+void measured_child::wait_until_read() {
   constexpr timespec pause{0, 20'000};
   for (int unread = 1; unread > 0;) {
     check(::ioctl(in_, FIONREAD, &unread), "FIONREAD");
@@ -128,7 +128,7 @@ void child::wait_until_read() {
   }
 }
 
-std::string_view child::read_line() {
+std::string_view measured_child::read_line() {
   while (true) {
     const std::size_t end = received_.find('\n', line_begin_);
     if (end != std::string::npos) {
@@ -148,7 +148,7 @@ std::string_view child::read_line() {
   }
 }
 
-void child::wait_until_idle() const {
+void measured_child::wait_until_idle() const {
   using namespace std::chrono_literals;
   const auto sleeps = [](const std::filesystem::path& task) {
     std::string line;
@@ -165,7 +165,7 @@ void child::wait_until_idle() const {
   }
 }
 
-std::vector<pid_t> child::processes() const {
+std::vector<pid_t> measured_child::processes() const {
   std::vector<pid_t> all{pid_};
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const auto& task : std::filesystem::directory_iterator(about(all[i]) + "/task")) {
@@ -176,7 +176,7 @@ std::vector<pid_t> child::processes() const {
   return all;
 }
 
-double child::cpu_seconds() const {
+double measured_child::cpu_seconds() const {
   double sum = 0;
   for (const pid_t one : processes()) {
     clockid_t clock{};
@@ -190,7 +190,7 @@ double child::cpu_seconds() const {
   return sum;
 }
 
-std::size_t child::memory(std::string_view field) const {
+std::size_t measured_child::memory(std::string_view field) const {
   std::size_t sum = 0;
   for (const pid_t one : processes()) {
     std::ifstream status(about(one) + "/status");
@@ -202,11 +202,11 @@ std::size_t child::memory(std::string_view field) const {
   return sum;
 }
 
-std::size_t child::threads() const { return entries("/task"); }
+std::size_t measured_child::threads() const { return entries("/task"); }
 
-std::size_t child::descriptors() const { return entries("/fd"); }
+std::size_t measured_child::descriptors() const { return entries("/fd"); }
 
-std::size_t child::entries(const char* folder) const {
+std::size_t measured_child::entries(const char* folder) const {
   using std::filesystem::directory_iterator;
   std::ptrdiff_t sum = 0;
   for (const pid_t one : processes()) {
@@ -215,7 +215,7 @@ std::size_t child::entries(const char* folder) const {
   return static_cast<std::size_t>(sum);
 }
 
-child::ending child::wait() {
+measured_child::ending measured_child::wait() {
   ::close(in_);
   in_ = -1;
   std::array<char, 4096> ignored;

@@ -7,15 +7,15 @@
 namespace kclxx::observability {
 
 /// A socket to journald. Thread safety: const functions from any thread.
-class journal {
+class journald_socket {
  public:
   /// Whether the descriptor is the one that JOURNAL_STREAM names: "device:inode".
   static bool is_stream(int fd, std::string_view journal_stream);
 
-  explicit journal(std::string path = "/run/systemd/journal/socket");
-  ~journal();
-  journal(const journal&) = delete;
-  journal& operator=(const journal&) = delete;
+  explicit journald_socket(std::string path = "/run/systemd/journal/socket");
+  ~journald_socket();
+  journald_socket(const journald_socket&) = delete;
+  journald_socket& operator=(const journald_socket&) = delete;
 
   /// False when journald does not take it. Blocking: no.
   [[nodiscard]] bool send(std::string_view datagram) const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/daemon.hpp"
+#include "tool/check/lockstep_daemon.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -64,8 +64,9 @@ std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint) 
                                   static_cast<std::uint64_t>(sub));
 }
 
-daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::milliseconds limit,
-               const sequence_position& resume_at)
+lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> with, std::string shard_id,
+                                 std::chrono::milliseconds limit,
+                                 const sequence_position& resume_at)
     : row(resume_at),
       write_answer([this](const std::string& line) { child_->send(line + "\n"); }),
       child_(std::move(with)),
@@ -73,20 +74,20 @@ daemon::daemon(std::unique_ptr<child> with, std::string shard_id, std::chrono::m
       limit_(limit),
       consumer_(daemon_model::kcl_version::v3, row) {}
 
-bool daemon::has_failed() const {
+bool lockstep_daemon::has_failed() const {
   return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {
     return checkpoint.error.has_value();
   });
 }
 
-const checkpoint_seen* daemon::failed_with(std::string_view error) const {
+const checkpoint_seen* lockstep_daemon::failed_with(std::string_view error) const {
   const auto failed =
       std::find_if(checkpoints.begin(), checkpoints.end(),
                    [&](const checkpoint_seen& checkpoint) { return checkpoint.error == error; });
   return failed == checkpoints.end() ? nullptr : &*failed;
 }
 
-void daemon::call(const action& what) {
+void lockstep_daemon::call(const action& what) {
   const reaction came = attempt(what);
   if (came.is_answered) return;
   const bool is_unresponsive = !came.is_gone && !came.is_wrong && came.unfinished.empty();
@@ -94,28 +95,29 @@ void daemon::call(const action& what) {
   throw violation(came.seen);
 }
 
-void daemon::prepare(const action& what) {
+void lockstep_daemon::prepare(const action& what) {
   const reaction came = attempt(what);
   if (!came.is_answered) throw not_applicable(came.seen);
 }
 
-bool daemon::attempt_all(const std::vector<action>& actions) {
+bool lockstep_daemon::attempt_all(const std::vector<action>& actions) {
   return std::all_of(actions.begin(), actions.end(),
                      [this](const action& next) { return attempt(next).is_answered; });
 }
 
-reaction daemon::attempt(const action& what, std::optional<std::chrono::milliseconds> limit) {
+reaction lockstep_daemon::attempt(const action& what,
+                                  std::optional<std::chrono::milliseconds> limit) {
   send(what);  // what keeps the child from reading shows in its output
   return listen(what, limit.value_or(limit_));
 }
 
-bool daemon::send(const action& what) {
+bool lockstep_daemon::send(const action& what) {
   daemon_model::daemon_events out;
   consumer_.call(what.kind, what.name, what.largest, out);
   return child_->send(what.line + "\n");
 }
 
-reaction daemon::listen(const action& what, std::chrono::milliseconds limit) {
+reaction lockstep_daemon::listen(const action& what, std::chrono::milliseconds limit) {
   const auto deadline = steady::now() + limit;
   for (;;) {
     const read_result came = child_->next_line(until(deadline));
@@ -131,7 +133,7 @@ reaction daemon::listen(const action& what, std::chrono::milliseconds limit) {
   }
 }
 
-reaction daemon::take(const std::string& line) {
+reaction lockstep_daemon::take(const std::string& line) {
   reaction made;
   if (line.empty()) {
     is_after_blank_ = true;
@@ -167,8 +169,8 @@ reaction daemon::take(const std::string& line) {
   return made;
 }
 
-std::string daemon::explain(const action& what, const read_result& last,
-                            std::chrono::milliseconds limit) {
+std::string lockstep_daemon::explain(const action& what, const read_result& last,
+                                     std::chrono::milliseconds limit) {
   std::string text = "no status for " + what.name + ": ";
   if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
@@ -182,7 +184,7 @@ std::string daemon::explain(const action& what, const read_result& last,
   return text;
 }
 
-std::vector<std::string> daemon::drain(std::chrono::milliseconds time) {
+std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) {
   std::vector<std::string> lines;
   const auto deadline = steady::now() + time;
   for (;;) {
@@ -197,7 +199,7 @@ std::vector<std::string> daemon::drain(std::chrono::milliseconds time) {
   }
 }
 
-std::optional<child_end> daemon::leave() {
+std::optional<child_end> lockstep_daemon::leave() {
   if (end_) return *end_;
   child_->close_input();
   const auto deadline = steady::now() + limit_;
@@ -210,6 +212,6 @@ std::optional<child_end> daemon::leave() {
   return *end_;
 }
 
-std::string daemon::end_text() { return to_string(leave(), limit_); }
+std::string lockstep_daemon::end_text() { return to_string(leave(), limit_); }
 
 }  // namespace kclxx::check

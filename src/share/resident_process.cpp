@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "share/resident.hpp"
+#include "share/resident_process.hpp"
 
 #include <algorithm>
 #include <array>
@@ -120,9 +120,9 @@ bool send_shard(int connection, const sharing::process_identity& daemon, char** 
 
 }  // namespace
 
-resident::resident(const program& what, const sharing::process_identity& daemon,
-                   const meeting_place& place, const meeting_place::found& socket,
-                   char** environment, failure& why) {
+resident_process::resident_process(const program& what, const sharing::process_identity& daemon,
+                                   const meeting_place& place, const meeting_place::found& socket,
+                                   char** environment, failure& why) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == -1) {
     why.set("no socket for the resident: %s", std::strerror(errno));
@@ -135,8 +135,8 @@ resident::resident(const program& what, const sharing::process_identity& daemon,
   if (process_ == 0) become_resident(what, daemon, place, socket, its.get(), environment);
 }
 
-resident::answer resident::offer_shard(const sharing::process_identity& daemon, char** environment,
-                                       failure& why) {
+resident_process::answer resident_process::offer_shard(const sharing::process_identity& daemon,
+                                                       char** environment, failure& why) {
   // One that has closed the connection may have answered before.
   if (!send_shard(connection_.get(), daemon, environment) && errno != EPIPE &&
       errno != ECONNRESET) {
