@@ -37,6 +37,8 @@ void record_queue::set_ready(arrival which) {
 
 std::optional<arrival> record_queue::take() {
   if (ready_ == 0) return std::nullopt;
+  // Further back the ring has the bits of newer records.
+  first_ready_ = std::max(first_ready_, window_.watermark());
   for (;;) {
     std::uint64_t& word = ready_bits_[first_ready_ / 64 % ready_bits_.size()];
     const unsigned offset = first_ready_ % 64;

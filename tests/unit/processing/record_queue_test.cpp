@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -70,6 +71,23 @@ TEST_CASE("the watermark is before the oldest record that is not complete", "[pr
   CHECK(queue.window().position() == sequence_position("4"));
   CHECK(queue.window().is_empty());
   CHECK(queue.window().bytes() == 0);
+}
+
+TEST_CASE("a record is taken once, also when the watermark has passed one that was tried again",
+          "[processing]") {
+  queue_with_records queue(order::none, 64, 1000);
+  queue.add(std::vector<std::string>(64, "a"));
+  for (arrival which = 0; which < 63; ++which) REQUIRE(queue.take() == which);
+  for (arrival which = 1; which < 63; ++which) queue.complete(which);
+  queue.retry_at(0, now);
+  queue.make_due_ready(now);
+  REQUIRE(queue.take() == 0);
+  queue.complete(0);
+  REQUIRE(queue.window().watermark() == 63);
+  REQUIRE(queue.add(std::vector<std::string>(63, "a")) == 63);
+  std::vector<arrival> rest(64);
+  std::iota(rest.begin(), rest.end(), arrival{63});
+  CHECK(queue.take_all() == rest);
 }
 
 TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
