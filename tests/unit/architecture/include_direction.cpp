@@ -13,7 +13,7 @@ using names = std::vector<std::string_view>;
 
 /// What a folder may include besides the C++ standard library and itself.
 struct layer {
-  std::string_view folder;  // with its slash
+  std::string_view folder;  // with its slash; or the beginning of some files
   names own_headers;        // beginnings of "..." includes
   names other_headers;      // beginnings of <...> includes
   names forbidden;          // of the standard library
@@ -132,7 +132,7 @@ const std::vector<layer>& layers() {
        {"base/fnv", "daemon_model/", "protocol/", "tool/check/", "tool/text"},
        {"kclxx/"},
        effects},
-      {"src/tool/check/daemon",
+      {"src/tool/check/lockstep_daemon",
        {"daemon_model/", "protocol/", "tool/check/", "tool/text"},
        {"kclxx/"},
        effects},
@@ -227,6 +227,12 @@ std::optional<std::string> included(std::string_view line) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> layer_paths() {
+  std::vector<std::string_view> result;
+  for (const layer& one : layers()) result.push_back(one.folder);
+  return result;
+}
 
 std::vector<std::string> include_violations(std::string_view path, std::string_view text) {
   const auto& all = layers();

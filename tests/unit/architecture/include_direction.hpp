@@ -12,4 +12,7 @@ namespace kclxx::test {
 /// "src/kclxx/io/signals.cpp".
 std::vector<std::string> include_violations(std::string_view path, std::string_view text);
 
+/// How the paths begin that have rules of their own.
+std::vector<std::string_view> layer_paths();
+
 }  // namespace kclxx::test

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/architecture/include_direction.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -40,6 +42,21 @@ std::vector<std::string> violations_in(const std::filesystem::path& project,
 TEST_CASE("every include of the library goes the way of the architecture", "[architecture]") {
   for (const char* folder : {"include/kclxx", "src"}) {
     CHECK(violations_in(KCLXX_SOURCE_DIR, folder) == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("every rule about includes is for a file that exists", "[architecture]") {
+  std::vector<std::string> files;
+  for (const char* folder : {"include", "src"}) {
+    const auto root = std::filesystem::path(KCLXX_SOURCE_DIR) / folder;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+      files.push_back(std::filesystem::relative(entry.path(), KCLXX_SOURCE_DIR).generic_string());
+    }
+  }
+  for (const std::string_view path : layer_paths()) {
+    CAPTURE(path);
+    CHECK(std::any_of(files.begin(), files.end(),
+                      [path](const std::string& file) { return file.starts_with(path); }));
   }
 }
 
