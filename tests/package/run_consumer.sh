@@ -155,19 +155,20 @@ case $mode in
     ;;
   other_boost)
     # The library with the machine's Boost, the program with 1.74; and the library with 1.74.
-    (cd "$work" && apt-get download libboost1.74-dev >>"$work/log" 2>&1 && dpkg -x libboost1.74-dev_*.deb boost174)
+    boost174=${KCLXX_OTHER_BOOST-}
+    [[ -d $boost174 ]] || { echo 'KCLXX_OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
     cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     archive=$(find "$prefix" -name libkclxx.a)
     if nm -C "$archive" | grep -E ' [TVWuBDR] .*\bboost::'; then
       echo 'symbols of namespace boost leave the library'
       exit 1
     fi
-    g++ -std=c++20 -isystem "$work/boost174/usr/include" -I"$prefix/include" \
+    g++ -std=c++20 -isystem "$boost174/usr/include" -I"$prefix/include" \
       "$source/tests/package/other_boost/other_boost.cpp" -o "$work/other_boost" \
       "$archive" -lsimdjson -pthread >>"$work/log" 2>&1
     must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
-    install_kclxx -DBoost_ROOT="$work/boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
-      -DBoost_INCLUDE_DIR="$work/boost174/usr/include"
+    install_kclxx -DBoost_ROOT="$boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
+      -DBoost_INCLUDE_DIR="$boost174/usr/include"
     ;;
   new)
     # What "kclxx new" makes builds, and its own test passes; as a child it answers.
