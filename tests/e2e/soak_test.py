@@ -70,6 +70,8 @@ class Soak(chaos_test.Chaos):
                      f"{flat}")
 
     def start_worker(self):
+        # Each shard's threads would get one of glibc's 16 arenas, and what is free in them looks like growth.
+        self.app.environment["MALLOC_ARENA_MAX"] = "1"
         for name in ("metrics", "parked"):
             (self.app.directory / name).mkdir(exist_ok=True)
         child = self.app.directory / "accounted_child"
