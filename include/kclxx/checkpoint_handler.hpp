@@ -14,7 +14,7 @@ namespace kclxx {
 ///       if (ec && ec != kclxx::checkpoint_condition::lease_gone) report(ec.message());
 ///     });
 ///
-/// Empty by default: nothing is called. The library calls it on a thread of its own.
+/// Empty by default: nothing is called. async_checkpoint documents on which thread it is called.
 /// kclxx/asio.hpp has async_checkpoint with Asio's completion tokens.
 ///
 /// Errors: an exception of the function is treated like one from a callback.

@@ -28,7 +28,7 @@ class checkpoint_target {
   /// Errors: std::invalid_argument when its sequence number is not a number.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. An empty batch covers nothing, and succeeds at once.
+  /// The batch's last record. A checkpoint of an empty batch does nothing, and succeeds at once.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
@@ -49,7 +49,7 @@ class checkpoint_target {
 /// 1. With checkpoint_mode::automatic (the default) no call is needed: the library checkpoints
 ///    complete batches, at most once per run_options::checkpoint_interval.
 /// 2. With checkpoint_mode::manual, call `async_checkpoint` (does not wait) or `checkpoint`
-///    (waits) once records are complete.
+///    (waits) once records are processed. That makes them complete.
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). A checkpoint of a position that is already
@@ -86,10 +86,10 @@ class KCLXX_EXPORT checkpointer {
   /// or a later position is persisted, otherwise with the reason why this process will never
   /// persist it. Retryable errors are retried until one of the two is certain.
   ///
-  /// The handler is called under no lock, and not inside async_checkpoint, unless the context has
-  /// no service. A thread of the session runs handlers, one at a time. It may do so while a
-  /// callback runs: lock what both use. A handler should be short, and does not wait for a
-  /// checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
+  /// The handler is never called under a lock. It is not called inside async_checkpoint, except for
+  /// a context without a service. A thread of the session runs handlers, one at a time. It may do
+  /// so while a callback runs: lock what both use. A handler should be short, and does not wait for
+  /// a checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
   /// callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Without a handler, an error

@@ -44,7 +44,7 @@ struct batch_delivered {
   std::optional<sequence_position> last{};
   /// How far the reader was behind the shard's tip, and when the last record reached the stream;
   /// std::nullopt when the daemon did not send it.
-  std::optional<std::chrono::milliseconds> behind_latest{};
+  std::optional<std::chrono::milliseconds> millis_behind_latest{};
   std::optional<std::chrono::system_clock::time_point> last_arrival{};
   bool operator==(const batch_delivered&) const = default;
 };
@@ -88,8 +88,9 @@ struct checkpoint_answered {
   sequence_position position;
   /// From the request on, by the shard's clock.
   std::chrono::nanoseconds duration;
-  /// The daemon's name for the error, "ThrottlingException" for instance; empty when it is
-  /// persisted. "not answered" when the daemon continued, or was gone, without an answer.
+  /// The daemon's name for the error, "ThrottlingException" for instance; empty when the
+  /// position was persisted. "not answered" when the daemon continued, or was gone, without an
+  /// answer.
   std::string error{};
   bool operator==(const checkpoint_answered&) const = default;
 };

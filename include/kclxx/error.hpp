@@ -65,7 +65,7 @@ enum class checkpoint_condition {
   retryable,
 };
 
-/// Of errc, of checkpoint_errc and of checkpoint_condition.
+/// The categories of errc, of checkpoint_errc and of checkpoint_condition.
 /// Lifetime: never destroyed, so that error codes can be used during exit, too.
 [[nodiscard]] KCLXX_EXPORT const std::error_category& local_category() noexcept;
 [[nodiscard]] KCLXX_EXPORT const std::error_category& checkpoint_category() noexcept;
@@ -96,7 +96,7 @@ enum class checkpoint_condition {
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT checkpoint_error : public std::system_error {
  public:
-  /// Precondition: `code` is one of those; an empty code is no error.
+  /// Precondition: `code` is an errc or an error of checkpoint_category, and not empty.
   explicit checkpoint_error(std::error_code code) : std::system_error(code) {}
 
   /// The daemon's own name for the error; empty when it did not come from the daemon.
@@ -107,9 +107,10 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 /// errc::fenced.
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
-/// timer or a checkpoint handler. The library treats it as a lost lease: the session continues,
-/// `reason` is logged, and no callback but lease_lost follows (docs/protocol.md, P65 to P68).
-/// Thread safety: immutable; copies may be used on any thread.
+/// timer or a checkpoint handler. The library treats it as a lost lease: `reason` is
+/// logged, no callback but lease_lost follows, and the session continues. In shard_ended the
+/// session ends, unless the daemon has reported that the lease is lost (docs/protocol.md, P65 to
+/// P68). Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:
   /// `reason`: who refused what, for instance "totals of shardId-000000000003: epoch 7, not 6".

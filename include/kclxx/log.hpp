@@ -59,7 +59,7 @@ struct log_options {
 /// Thread safety: copies may be called at the same time; lines are not mixed.
 class KCLXX_EXPORT log_writer {
  public:
-  /// Reads the environment; a wrong value in it is ignored here, while `run` reports it. No file is
+  /// Reads the environment. Ignores wrong values in it; `run` reports them. No file is
   /// opened yet. `descriptor`: what is written to as stderr.
   /// Errors: std::bad_alloc.
   /// Lifetime: the descriptor stays the caller's; it must be open while a copy is in use.

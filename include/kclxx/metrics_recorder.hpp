@@ -27,7 +27,7 @@ struct metric_family {
   std::string_view name;
   std::string_view help;
   metric_type type;
-  /// The name and the unit in the CloudWatch line; empty: not there.
+  /// The name and the unit in the CloudWatch line; empty if it does not have the metric.
   std::string_view cloudwatch_name{};
   std::string_view cloudwatch_unit{};
   /// The label that it has besides application, stream and shard; empty: none.
@@ -57,7 +57,7 @@ enum class metric : std::size_t {
   in_flight_records,
   in_flight_bytes,
   oldest_in_flight,
-  stuck_callbacks,
+  stuck_handlers,
   build_info,
 };
 
@@ -74,8 +74,8 @@ enum class metric : std::size_t {
 /// Turns the events of one session into changes of its metrics, to store them elsewhere:
 ///
 /// 1. Derive from it; add, set and observe change a series in the other library.
-/// 2. Derive from `observer`. Its on_event has one recorder for each event_source::shard, made at
-///    lease_gained, and calls record().
+/// 2. Derive from `observer`. In on_event keep one recorder for each event_source::shard, made at
+///    lease_gained, and call its record().
 /// 3. metric::build_info is 1 and never set: show it when a recorder is made.
 ///
 /// Thread safety: none; events of one session come one at a time.

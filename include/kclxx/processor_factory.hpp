@@ -27,8 +27,8 @@ concept processes_with_checkpointer =
 template <class Function>
 concept processes_batch = std::is_invocable_v<Function&, record_batch>;
 
-/// The processor of a program that is one function. It shares it with those of other shards, since
-/// the function may be move-only.
+/// The processor of a program that is one function. The processors of all shards share the
+/// function, since it may be move-only.
 /// Thread safety: as the function.
 template <class Function>
 class function_processor final : public record_processor {

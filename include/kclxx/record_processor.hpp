@@ -17,8 +17,12 @@ namespace kclxx {
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
 /// do not end the session: the exception is logged, and only lease_lost is called after it, or
-/// nothing if the constructor or initialize threw it. Do not throw these errors for other reasons.
-/// Thread safety: callbacks run on one thread, one at a time; with `run` on the one that called it.
+/// nothing if the constructor or initialize threw it. In shard_ended they end it with
+/// exit_status::shard_end_failed, unless the daemon has reported that the lease is lost. Do not
+/// throw these errors for other reasons.
+/// Thread safety: callbacks run on one thread, one at a time. With `run` it is the thread that
+/// called it; under kclxx-share each shard has a thread of its own.
+/// The callbacks other than process_records do nothing by default.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:
@@ -39,12 +43,12 @@ class KCLXX_EXPORT record_processor {
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
   /// checkpoint_mode::manual it first waits until all delivered records are checkpointed or
-  /// pending. In this callback checkpoint() finishes the shard at once; one at the last position
-  /// may.
+  /// pending. In this callback checkpoint() without a target finishes the shard at once. A
+  /// checkpoint of the last record may finish it, too.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When
-  /// this returns, what is complete is checkpointed, and the answer is awaited.
+  /// this returns, the library checkpoints what is complete, and waits for the answer.
   virtual void shutdown_requested(const checkpointer& checkpointer);
 
  protected:

@@ -18,8 +18,8 @@ class observer;
 enum class checkpoint_mode {
   /// The library: the records of every batch that process_records returned from are complete.
   automatic,
-  /// The processor, with checkpointer::checkpoint or async_checkpoint: for records that are
-  /// complete only after process_records has returned.
+  /// The processor, with checkpointer::checkpoint or async_checkpoint: for records whose
+  /// processing ends only after process_records has returned.
   manual,
 };
 
@@ -46,8 +46,8 @@ struct retry_options {
 /// Thread safety: a value.
 struct metrics_options {
   /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
-  /// collector of node_exporter. It is removed when the lease ends and at exit status 0, and kept
-  /// otherwise. The directory must exist. Empty: no file.
+  /// collector of node_exporter. It is removed when the lease ends or the exit status is 0; after a
+  /// failure it stays. The directory must exist. Empty: no file.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// False: the file stays at the end of the lease and at exit status 0, too.
@@ -82,8 +82,8 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone, and the processor's destructor
-  /// after the end of the dialogue (at least half a second). It is not the daemon's
+  /// How long a callback may continue after the daemon is gone. The processor's destructor has the
+  /// same time after the end of the dialogue, and at least half a second. It is not the daemon's
   /// shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 

@@ -50,7 +50,7 @@ class KCLXX_EXPORT sequence_position {
   /// Errors: std::bad_alloc, beyond 77 digits only.
   [[nodiscard]] static std::optional<sequence_position> from_string(std::string_view text);
 
-  // Copies of a long number share its text, and count.
+  // Copies of a long number share its text and its reference count.
   sequence_position(const sequence_position& other) noexcept
       : number_(other.number_),
         sub_(other.sub_),

@@ -80,23 +80,22 @@ class KCLXX_EXPORT shard_context {
   /// The same for a time from now.
   bool sleep_for(clock::duration time) const { return sleep_until(now() + time); }
 
-  /// Calls `function` once after `delay`, or every `period`, on the callbacks' thread, between
-  /// callbacks, also while the shard is idle. Periods that elapse during a callback cause one call
-  /// after it. Timers end before lease_lost is called, and with the session; a timer that is
-  /// started later never runs.
-  /// An exception is treated like one from a callback. A delay below zero counts as zero.
-  /// Errors: std::logic_error without a service, or for a period below 1 ms.
-  /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
-  /// Blocking: no.
+  /// `after` calls the function once, when `delay` has passed; `every` calls it in each `period`.
+  /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
+  /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
+  /// with the session; a timer that is started later never runs. An exception is treated like one
+  /// from a callback. A delay below zero counts as zero. Errors: std::logic_error without a
+  /// service, or for a period below 1 ms. Lifetime: the function is destroyed after its last call,
+  /// or when the timer is cancelled. Blocking: no.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
-  /// Ends a timer; one that has ended is ignored. On the callbacks' thread: the function does not
-  /// run again. On another thread: the function may be running now.
-  /// Blocking: no.
+  /// Ends a timer. Does nothing if it has ended already. On the callbacks' thread: the function
+  /// does not run again. On another thread: the function may be running now. Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or
-  /// to the log if there is none; without a service to stderr. Control characters are escaped.
+  /// to the log if there is none. Control characters are escaped. Without a service the text alone
+  /// goes to stderr, at once and as it is.
   /// Blocking: no; a thread of the session writes it. Lines beyond 10,000 that wait are dropped,
   /// and their number is logged.
   void log(log_level level, const std::string& text,

@@ -39,7 +39,7 @@ class KCLXX_EXPORT thread_pool {
   virtual void post(std::function<void()> function) = 0;
 };
 
-/// What a `checkpointer` and a `shard_context` are handles of: checkpoints, the clock, waiting,
+/// The interface behind `checkpointer` and `shard_context`: checkpoints, the clock, waiting,
 /// timers, threads, the log and the events of one shard. `run` and the test kit implement it.
 /// Derive from `shard_service_wrapper` to write a decorator: a processor that gives an inner one
 /// other checkpoints, for instance those of a part of a batch.

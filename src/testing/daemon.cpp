@@ -26,24 +26,25 @@ daemon& daemon::initialize(std::string_view shard_id, const sequence_position& s
 }
 
 daemon& daemon::deliver(const std::vector<std::string>& payloads,
-                        std::optional<milliseconds> behind_latest) {
+                        std::optional<milliseconds> millis_behind_latest) {
   simulation_->deliver("deliver", [&](delivered_records& to) {
-    return to.add_payloads(payloads, simulation_->arrival(), behind_latest);
+    return to.add_payloads(payloads, simulation_->arrival(), millis_behind_latest);
   });
   return *this;
 }
 
 daemon& daemon::deliver_records(const std::vector<record::fields>& records,
-                                std::optional<milliseconds> behind_latest) {
-  simulation_->deliver("deliver_records",
-                       [&](delivered_records& to) { return to.add(records, behind_latest); });
+                                std::optional<milliseconds> millis_behind_latest) {
+  simulation_->deliver("deliver_records", [&](delivered_records& to) {
+    return to.add(records, millis_behind_latest);
+  });
   return *this;
 }
 
 daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
-                                  std::optional<milliseconds> behind_latest) {
+                                  std::optional<milliseconds> millis_behind_latest) {
   simulation_->deliver("deliver_aggregate", [&](delivered_records& to) {
-    return to.add_aggregate(payloads, simulation_->arrival(), behind_latest);
+    return to.add_aggregate(payloads, simulation_->arrival(), millis_behind_latest);
   });
   return *this;
 }

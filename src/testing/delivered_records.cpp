@@ -60,7 +60,7 @@ void delivered_records::start_after(const sequence_position& position) {
 }
 
 delivered_records::batch delivered_records::add(std::span<const record::fields> records,
-                                                std::optional<milliseconds> behind_latest) {
+                                                std::optional<milliseconds> millis_behind_latest) {
   std::vector<sequence_position> positions;
   auto highest = highest_;
   for (const record::fields& fields : records) {
@@ -86,24 +86,24 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
                                          std::optional<std::string>(fields.partition_key),
                                          fields.approximate_arrival_timestamp});
   }
-  result.line = daemon_model::process_records_line(views, count(behind_latest));
+  result.line = daemon_model::process_records_line(views, count(millis_behind_latest));
   return result;
 }
 
 delivered_records::batch delivered_records::add_payloads(
     std::span<const std::string> payloads, milliseconds arrival,
-    std::optional<milliseconds> behind_latest) {
+    std::optional<milliseconds> millis_behind_latest) {
   std::vector<record::fields> records;
   for (const std::string& data : payloads) {
     records.push_back(
         {.data = data, .partition_key = "key", .approximate_arrival_timestamp = arrival});
   }
-  return add(records, behind_latest);
+  return add(records, millis_behind_latest);
 }
 
 delivered_records::batch delivered_records::add_aggregate(
     std::span<const std::string> payloads, milliseconds arrival,
-    std::optional<milliseconds> behind_latest) {
+    std::optional<milliseconds> millis_behind_latest) {
   const std::string number = one_above(highest_);
   std::vector<record::fields> records;
   for (const std::string& data : payloads) {
@@ -113,7 +113,7 @@ delivered_records::batch delivered_records::add_aggregate(
                        .sub_sequence_number = records.size(),
                        .approximate_arrival_timestamp = arrival});
   }
-  return add(records, behind_latest);
+  return add(records, millis_behind_latest);
 }
 
 std::vector<delivered_records::batch> delivered_records::after(

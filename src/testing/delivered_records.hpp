@@ -27,13 +27,14 @@ class delivered_records {
 
   /// Adds a batch. An empty sequence number is given one above the highest so far.
   /// Errors: std::invalid_argument.
-  batch add(std::span<const record::fields> records, std::optional<milliseconds> behind_latest);
+  batch add(std::span<const record::fields> records,
+            std::optional<milliseconds> millis_behind_latest);
   /// With the parts of records that a test seldom cares for filled in.
   batch add_payloads(std::span<const std::string> payloads, milliseconds arrival,
-                     std::optional<milliseconds> behind_latest);
+                     std::optional<milliseconds> millis_behind_latest);
   /// The same as user records of one aggregated record.
   batch add_aggregate(std::span<const std::string> payloads, milliseconds arrival,
-                      std::optional<milliseconds> behind_latest);
+                      std::optional<milliseconds> millis_behind_latest);
 
   /// The shard is read from here on: numbers continue above it.
   void start_after(const sequence_position& position);

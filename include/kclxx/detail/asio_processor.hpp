@@ -30,7 +30,7 @@ namespace kclxx::asio::detail {
 /// 3. After a failure the inner processor waits as the policy demands, and calls start() again.
 /// 4. When a stop is requested, the coroutines are cancelled. The destructor waits for them.
 ///
-/// Thread safety: its functions are called on the callbacks' thread, as every record_processor's.
+/// Thread safety: the callbacks are called on the callbacks' thread, as every record_processor's.
 /// Lifetime: the shard_context must outlive it, and an executor of the program's own must run until
 /// it is destroyed.
 template <class Handler>
@@ -120,8 +120,8 @@ class processor final : public record_processor {
   std::optional<stored_handler> handler_;
   // Shared with the stop callback and with the coroutines themselves.
   std::shared_ptr<coroutines> running_ = std::make_shared<coroutines>();
-  // It may call start() as soon as it is made, so what that uses is made before it. And ends after
-  // it: see the destructor.
+  // It may call start() as soon as it is made. So the members that start() uses are declared before
+  // it, and outlive it: see the destructor.
   std::unique_ptr<record_processor> inner_;
   std::optional<std::stop_callback<cancel_function>> cancel_;
 };

@@ -8,8 +8,8 @@
 
 namespace kclxx {
 
-/// The processor factory of a program that processes a batch at once: the handler gets the records
-/// of one processRecords call, never none, and after a failure a part of them.
+/// The processor factory of a program that processes a batch at once: the handler gets all
+/// records of one processRecords call, at least one; after a failure it gets some of them.
 ///
 /// They are complete when the handler returns. When it throws batch_failure, those before its
 /// position are complete; the record there has failed one attempt, and the handler is called again

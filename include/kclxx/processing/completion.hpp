@@ -30,7 +30,7 @@ class KCLXX_EXPORT completion {
   /// For the library.
   explicit completion(std::unique_ptr<detail::taken_record> taken) noexcept;
   completion(completion&&) noexcept;
-  /// What this had before counts as failed, unless it was reported.
+  /// A record that this object held, and that was not reported, counts as failed.
   completion& operator=(completion&& other) noexcept;
   ~completion();
 
@@ -59,8 +59,8 @@ class KCLXX_EXPORT completion {
 };
 
 /// What starts to process one record, and reports the end with the completion:
-/// `(completion)`, `(completion, const shard_context&)`, or what makes one of these. What it throws
-/// counts as fail(), even if the completion was moved from.
+/// `(completion)`, `(completion, const shard_context&)`, or `(const shard_context&)` that returns
+/// one of these. What it throws counts as fail(), even if the completion was moved from.
 using async_record_handler = basic_handler<completion>;
 
 }  // namespace kclxx

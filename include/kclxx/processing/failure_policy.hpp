@@ -80,8 +80,8 @@ struct flood_breaker {
 /// shard starts (exit_status::callback_failed).
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
-  /// Attempts per record, with the first. 5 means 1.5 to 3 s of waits: enough for a connection to
-  /// be made again, and short enough for the daemon's limits. 0: unlimited.
+  /// Attempts per record, the first included. 5 means 1.5 to 3 s of waits: enough for a connection
+  /// to be made again, and short enough for the daemon's limits. 0: unlimited.
   int attempts = 5;
   /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
   /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at

@@ -39,8 +39,9 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
 ///       });
 ///
-/// A handler returns nothing; it throws when the subject is not processed. A generic lambda must
-/// name the type of its parameter, unless it takes a record. A handle: copies share the function.
+/// A handler returns nothing; it throws when the subject is not processed. In a
+/// generic lambda `auto` means a record; for another subject write its type. A handle: copies share
+/// the function.
 ///
 /// Thread safety: the form of processing and the number of shards in the process decide from how
 /// many threads the function is called.
@@ -56,7 +57,7 @@ class basic_handler {
   template <class Function>
   requires(
       !std::is_same_v<std::decay_t<Function>, basic_handler> &&
-      // The first that is asked: a generic lambda's body is compiled for each subject asked.
+      // Checked first: each check compiles the body of a generic lambda.
       (std::is_same_v<Subject, const record&> || std::is_same_v<Subject, record_batch> ||
        !detail::handles<std::decay_t<Function>,
                         const record&>)&&(detail::handles<std::decay_t<Function>, Subject> ||
@@ -76,7 +77,7 @@ class basic_handler {
   }
 
   /// The function for one shard.
-  /// Errors: what the function throws that makes one.
+  /// Errors: what the function throws that makes the handler.
   /// Thread safety: const, but it calls the user's function: as safe as that is.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }
 

@@ -42,8 +42,9 @@ struct parallel_options {
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
-  /// The window is all records from the oldest incomplete one to the newest. Limits in records, and
-  /// in bytes of their batches' data. While it is full the daemon waits. After a crash at most the
+  /// The window is all records from the oldest incomplete one to the newest. It is
+  /// limited to this many records, and to this many bytes of data in their batches, which stay in
+  /// memory as a whole. While it is full the daemon waits. After a crash at most the
   /// window, and what was completed since the last checkpoint, is delivered again. A record that is
   /// larger than the window has it to itself.
   std::size_t window_records = 10'000;

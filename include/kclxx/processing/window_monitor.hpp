@@ -41,7 +41,7 @@ struct window_state {
   std::uint64_t bytes = 0;
   /// Size of the window, in records: what a crash delivers again, besides records completed since
   /// the last checkpoint.
-  std::size_t window_records = 0;
+  std::size_t window_size = 0;
   /// std::nullopt when all records are complete.
   std::optional<oldest_record> oldest{};
 };
@@ -57,11 +57,11 @@ struct window_state {
 /// Lifetime: it may outlive the session, and keeps no shard alive.
 class KCLXX_EXPORT window_monitor {
  public:
-  /// Of no shard, until it is in the options of `parallel`.
+  /// A monitor of no shard, until it is in the options of `parallel`.
   /// Errors: std::bad_alloc.
   window_monitor();
 
-  /// Of each shard that is processed now.
+  /// The state of each shard that is processed now.
   /// Blocking: no; it takes each shard's lock as long as copying the state takes.
   [[nodiscard]] std::vector<window_state> states() const;
 

@@ -43,7 +43,7 @@ struct checkpoint_attempt {
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
 /// std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
-/// after the dialogue is over. Handlers that are due after that are not called.
+/// after the dialogue is over. Handlers that are due after this object's end are not called.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -62,15 +62,15 @@ class daemon {
   /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
   /// highest so far, beginning with 1; partition key "key"; arrival by the virtual clock.
   daemon& deliver(const std::vector<std::string>& payloads,
-                  std::optional<milliseconds> behind_latest = milliseconds(0));
-  /// Every field as given: what is left out is null in the daemon's line, but a sequence number
-  /// is given automatically.
+                  std::optional<milliseconds> millis_behind_latest = milliseconds(0));
+  /// Every field as given. A field that is left out is null in the daemon's line; a sequence
+  /// number that is left out is the next free one.
   /// Errors: std::invalid_argument when one is not a number.
   daemon& deliver_records(const std::vector<record::fields>& records,
-                          std::optional<milliseconds> behind_latest = milliseconds(0));
+                          std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   /// The user records of one aggregated (KPL) record: one sequence number, sub-sequence 0, 1, ...
   daemon& deliver_aggregate(const std::vector<std::string>& payloads,
-                            std::optional<milliseconds> behind_latest = milliseconds(0));
+                            std::optional<milliseconds> millis_behind_latest = milliseconds(0));
   daemon& lose_lease();
   daemon& end_shard();
   daemon& request_shutdown();

@@ -10,7 +10,8 @@ namespace kclxx::driver {
 namespace {
 
 batch_delivered described(const record_batch& batch) {
-  batch_delivered event{.records = batch.size(), .behind_latest = batch.millis_behind_latest()};
+  batch_delivered event{.records = batch.size(),
+                        .millis_behind_latest = batch.millis_behind_latest()};
   for (const record& delivered : batch) event.bytes += delivered.data().size();
   if (!batch.empty()) {
     event.first = batch.front().position();

@@ -64,8 +64,8 @@ constexpr metric_family families[] = {
      "InFlightBytes", "Bytes"},
     {"kclxx_oldest_in_flight_timestamp_seconds",
      "When the oldest record in flight was delivered; 0 when none is.", gauge},
-    {"kclxx_stuck_callbacks", "Handlers that run for longer than their limit now.", gauge,
-     "StuckCallbacks", "Count"},
+    {"kclxx_stuck_handlers", "Handlers that run for longer than their limit now.", gauge,
+     "StuckHandlers", "Count"},
     {"kclxx_build_info", "1, with the version of kclxx as a label.", gauge, "", "", "version"},
 };
 static_assert(std::size(families) == static_cast<std::size_t>(metric::build_info) + 1);
@@ -101,7 +101,7 @@ void metrics_recorder::record(const event_source& source, const shard_event& eve
                  [&](const record_parked&) { add(metric::parked_records, 1); },
                  [&](const record_skipped&) { add(metric::skipped_records, 1); },
                  [&](const handlers_stuck& what) {
-                   set(metric::stuck_callbacks, static_cast<double>(what.handlers));
+                   set(metric::stuck_handlers, static_cast<double>(what.handlers));
                  },
                  [&](const checkpoint_requested&) {},
                  [&](const session_ended&) {},
@@ -114,7 +114,9 @@ void metrics_recorder::note(const event_source& source, const batch_delivered& e
   add(metric::batches, 1);
   add(metric::records, event.records);
   add(metric::record_bytes, event.bytes);
-  if (event.behind_latest) set(metric::behind_latest, seconds(*event.behind_latest));
+  if (event.millis_behind_latest) {
+    set(metric::behind_latest, seconds(*event.millis_behind_latest));
+  }
   set(metric::last_batch, seconds(source.date));
   if (event.last_arrival) set(metric::last_record_arrival, seconds(*event.last_arrival));
   if (!has_window_ && event.records > 0) {

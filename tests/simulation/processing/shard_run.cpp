@@ -149,7 +149,7 @@ void processing_run::note(fault what) const {
   if (has([](plan one) { return one.how == end::skipped; })) count(9);
   const auto windows = options_.monitor.states();
   const bool has_window = windows.size() > killed_;
-  if (has_window && windows.back().window_records >= options_.window_records) count(10);
+  if (has_window && windows.back().window_size >= options_.window_records) count(10);
   if (is_lease_lost_) count(11);
 }
 
@@ -353,7 +353,7 @@ void processing_run::deliver() {
 
 bool processing_run::has_room_for(std::size_t records) const {
   const auto windows = options_.monitor.states();
-  const std::size_t held = windows.size() > killed_ ? windows.back().window_records : 0;
+  const std::size_t held = windows.size() > killed_ ? windows.back().window_size : 0;
   return options_.window_bytes > 1000 && held + records < options_.window_records;
 }
 
@@ -415,8 +415,8 @@ void processing_run::check_empty_window() {
   const auto states = options_.monitor.states();
   if (!is_alive() || states.size() <= killed_) return;
   const window_state& last = states.back();
-  if (last.records > 0 || last.bytes > 0 || last.window_records > 0 || last.oldest) {
-    throw violation("window: " + std::to_string(last.window_records) +
+  if (last.records > 0 || last.bytes > 0 || last.window_size > 0 || last.oldest) {
+    throw violation("window: " + std::to_string(last.window_size) +
                     " records are left when the lease is lost");
   }
 }

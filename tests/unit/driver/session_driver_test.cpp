@@ -610,7 +610,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
                                                    .bytes = 4,
                                                    .first = sequence_position("90"),
                                                    .last = first,
-                                                   .behind_latest = milliseconds(5)}});
+                                                   .millis_behind_latest = milliseconds(5)}});
     child.run_call();
     CHECK(child.take_events() ==
           std::vector<shard_event>{callback_ended{callback_kind::process_records, took_none},

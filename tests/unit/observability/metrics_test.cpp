@@ -55,7 +55,7 @@ TEST_CASE("each event changes the metrics that stand for it", "[observability][m
   using outcome = callback_ended::outcome;
   const figures now = after({
       lease_gained{},
-      batch_delivered{.records = 3, .bytes = 30, .behind_latest = 1500ms},
+      batch_delivered{.records = 3, .bytes = 30, .millis_behind_latest = 1500ms},
       callback_ended{callback_kind::process_records, 20ms},
       batch_delivered{.records = 2, .bytes = 12},
       callback_ended{callback_kind::process_records, 80ms, outcome::threw, "disk full"},
@@ -85,7 +85,7 @@ TEST_CASE("each event changes the metrics that stand for it", "[observability][m
   CHECK(now.counter(metric::retries) == 2);
   CHECK(now.counter(metric::parked_records) == 1);
   CHECK(now.counter(metric::skipped_records) == 1);
-  CHECK(now.gauge(metric::stuck_callbacks) == 2);
+  CHECK(now.gauge(metric::stuck_handlers) == 2);
 }
 
 TEST_CASE("without a window the open batch is in flight", "[observability][metrics]") {
@@ -189,7 +189,7 @@ TEST_CASE("the summary reports what was done since the last one", "[observabilit
   const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
   const figures now =
       after({batch_delivered{.records = 100, .bytes = 100},
-             batch_delivered{.records = 1200, .bytes = 2'400'000, .behind_latest = 300ms},
+             batch_delivered{.records = 1200, .bytes = 2'400'000, .millis_behind_latest = 300ms},
              callback_ended{callback_kind::process_records, 4100us}, checkpoint_answered{at, 6ms},
              checkpoint_answered{at, 6ms, "ThrottlingException"},
              record_retried{.position = at, .delay = 1s}, record_parked{.position = at}});
@@ -204,9 +204,10 @@ TEST_CASE("the summary reports what was done since the last one", "[observabilit
 TEST_CASE("CloudWatch's line declares each metric that it has, with a unit",
           "[observability][metrics]") {
   const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
-  const figures now = after({batch_delivered{.records = 100, .bytes = 100},
-                             batch_delivered{.records = 7, .bytes = 70, .behind_latest = 1500ms},
-                             callback_ended{callback_kind::process_records, 4ms}});
+  const figures now =
+      after({batch_delivered{.records = 100, .bytes = 100},
+             batch_delivered{.records = 7, .bytes = 70, .millis_behind_latest = 1500ms},
+             callback_ended{callback_kind::process_records, 4ms}});
   const auto line = nlohmann::json::parse(cloudwatch_line(before, now, names(), source().date));
   CHECK(line["_aws"]["Timestamp"] == 1'600'000'000'000);
   const auto& declared = line["_aws"]["CloudWatchMetrics"][0];

@@ -146,7 +146,7 @@ TEST_CASE(
   test_daemon daemon(kclxx::parallel(
                          [&](const record& one, const shard_context& shard) {
                            if (one.data() == "bad" && !is_mended) {
-                             if (monitor.states().front().window_records == 20) {
+                             if (monitor.states().front().window_size == 20) {
                                // It fails for an hour more.
                                if (full.shard_id.empty()) full = monitor.states().front();
                                is_mended = shard.now().time_since_epoch() > 1h;
@@ -416,12 +416,12 @@ TEST_CASE("lease lost with a full window: the counters are back at 0", "[process
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
-  CHECK(monitor.states().at(0).window_records == 4);
+  CHECK(monitor.states().at(0).window_size == 4);
   daemon.lose_lease();
   const auto state = monitor.states().at(0);
   CHECK(state.records == 0);
   CHECK(state.bytes == 0);
-  CHECK(state.window_records == 0);
+  CHECK(state.window_size == 0);
   CHECK_FALSE(state.oldest);
   CHECK(daemon.checkpoints().empty());
 }
@@ -437,7 +437,7 @@ TEST_CASE(
                      [&](const record&) {
                        CHECK_FALSE(daemon->stop_requested());
                        if (++calls == 40) {
-                         CHECK(monitor.states().at(0).window_records == 4);
+                         CHECK(monitor.states().at(0).window_size == 4);
                          daemon->end_input();
                        }
                        throw std::runtime_error("no");

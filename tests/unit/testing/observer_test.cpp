@@ -86,7 +86,7 @@ TEST_CASE("an observer sees a shard's life in the order in which it happens",
   CHECK(batch.bytes == 8);
   CHECK(batch.first == sequence_position("1"));
   CHECK(batch.last == last);
-  CHECK(batch.behind_latest == 250ms);
+  CHECK(batch.millis_behind_latest == 250ms);
   CHECK(batch.last_arrival == seen->all.at(0).source.date);
   CHECK(seen->of<kclxx::checkpoint_answered>().at(1).position == sequence_position("SHARD_END"));
   CHECK(seen->of<kclxx::lease_ended>().at(0).why == kclxx::lease_ended::reason::shard_finished);
