@@ -127,6 +127,7 @@ void dispatcher::run_lane() noexcept {
         if (!is_over()) next = work_.take(now, is_async_ ? 0 : accept_backtraces());
         if (next) {
           wake_by(work_.handlers().stuck_at(now), then);
+          if (work_.queue().ready() == 0) look(now, then);  // a window that is not full wants more
         } else {
           --lanes_;
           look(now, then);

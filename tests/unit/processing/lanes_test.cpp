@@ -90,6 +90,45 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
+TEST_CASE("a place that is free is filled while the only key with records is being processed",
+          "[processing][lanes]") {
+  const kclxx::window_monitor monitor;
+  std::atomic<bool> has_begun = false;
+  std::atomic<bool> is_full = false;
+  std::atomic<bool> is_in_time = false;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           const auto number = number_of(one);
+                           // The second ends when the 17th has the place of the first.
+                           const auto has_17th = [&] {
+                             const auto state = monitor.states().front();
+                             return state.watermark == kclxx::sequence_position("1") &&
+                                    state.window_size == 16;
+                           };
+                           if (number == 2) is_full = eventually(has_17th);
+                           if (number == 3)
+                             is_in_time = eventually([&] { return has_begun.load(); });
+                           if (number == 18) has_begun = true;
+                         },
+                         {}, {.lanes = 8, .window_records = 16, .monitor = monitor}),
+                     prompt());
+  shard.initialize("shard-1");
+  std::string line = R"({"action":"processRecords","records":[)";
+  for (int number = 1; number <= 18; ++number) {
+    line += (number > 1 ? "," : "") +
+            (R"({"action":"record","data":"eA==","partitionKey":")" +
+             std::string(number <= 17 ? "x" : "y") + R"(","sequenceNumber":")") +
+            std::to_string(number) + R"("})";
+  }
+  shard.send(line + "]}");
+  answer_until(shard, "processRecords");
+  CHECK(eventually([&] { return has_begun.load(); }));
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(is_full);
+  CHECK(is_in_time);
+}
+
 TEST_CASE("completions are reported from several threads, in any order", "[processing][lanes]") {
   processed_records done;
   std::mutex mutex;
