@@ -53,10 +53,10 @@ std::optional<arrival> record_queue::take() {
 }
 
 void record_queue::complete(arrival which) {
+  window_.complete(which);  // first: the chains must have the record
   if (order_ == order::key) {
     if (const auto next = chains_.pop(which)) set_ready(*next);
   }
-  window_.complete(which);
 }
 
 void record_queue::retry_at(arrival which, time_point due) { retries_.emplace(due, which); }

@@ -91,7 +91,7 @@ TEST_CASE("a record is taken once, also when the watermark has passed one that w
 }
 
 TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
-  queue_with_records queue(order::none, 100, 1000);
+  queue_with_records queue(GENERATE(order::none, order::key), 100, 1000);
   queue.add({"a", "b"});
   queue.take_all();
   queue.complete(1);
@@ -269,14 +269,15 @@ class slow_model {
 
 TEST_CASE("the queue does what a slow model of it does, in random order with failures",
           "[processing]") {
-  const auto seed = GENERATE(range(1U, 41U));
+  const auto seed = GENERATE(range(1U, 13U));
   CAPTURE(seed);
   std::mt19937 random(seed);
   const auto below = [&random](std::size_t limit) {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
   };
   const order in = seed % 2 == 0 ? order::key : order::none;
-  const std::size_t window = 1 + below(200);
+  // Half of the windows fill their ring exactly: a wrong place in it is another record's.
+  const std::size_t window = seed % 4 < 2 ? std::size_t{64} << below(3) : 1 + below(200);
   const std::size_t keys = 1 + below(60);
   record_queue queue(in, window, 1'000'000);
   slow_model model(in);
