@@ -14,12 +14,12 @@ void completion_window::admit(record_batch records, time_point now) {
   if (size() + records.size() > capacity()) grow(size() + records.size());
   std::uint64_t bytes = 0;
   for (const record& one : records) bytes += one.data().size();
-  const arrival first = end_;
-  end_ += records.size();
-  incomplete_ += records.size();
+  const std::size_t count = records.size();
+  spans_.push_back({end_, std::move(records), now});
+  end_ += count;
+  incomplete_ += count;
   bytes_ += bytes;
   incomplete_bytes_ += bytes;
-  spans_.push_back({first, std::move(records), now});
 }
 
 void completion_window::grow(std::size_t records) {

@@ -16,8 +16,9 @@ constexpr std::chrono::hours longest_interval{24 * 365 * 10};
 handlers_in_progress::ticket handlers_in_progress::add(arrival which, int number, time_point now,
                                                        int thread) {
   if (free_.empty()) {
-    free_.push_back(all_.size());
+    free_.reserve(all_.size() + 1);  // for remove(), which must not allocate
     all_.emplace_back();
+    free_.push_back(all_.size() - 1);
   }
   const ticket one{free_.back(), next_serial_++};
   free_.pop_back();
@@ -46,7 +47,7 @@ handlers_in_progress::attempt handlers_in_progress::remove(const ticket& one) no
   const attempt was = found;
   forget_reports(found);
   found.serial = 0;
-  free_.push_back(one.place);  // there was room before
+  free_.push_back(one.place);
   return was;
 }
 
