@@ -38,7 +38,8 @@ TESTS = {"session": {"session_test": FIRST_FAILURE, "simulation": SIMULATION, "d
          "processing": {"processing_test": FIRST_FAILURE, "record_queue_test": FIRST_FAILURE,
                         "processing_simulation": ["--runs", "500", "--seed", "1", "--jobs", "1"],
                         "lanes_test": FIRST_FAILURE, "asio_test": FIRST_FAILURE},
-         "sharing": {"sharing_test": FIRST_FAILURE, "sharing_process_test": ["~[many]", *FIRST_FAILURE]}}
+         "sharing": {"sharing_test": FIRST_FAILURE, "resident_test": FIRST_FAILURE,
+                     "sharing_process_test": ["~[many]", *FIRST_FAILURE]}}
 # Tests that start a program: it gets the mutant, and they get its path in the environment.
 STARTED = {"sharing_process_test": ("test_child", "KCLXX_TEST_CHILD")}
 
