@@ -87,6 +87,9 @@ case $mode in
     must_answer "$work/program/consumer" '1 records'
     ;;
   debs)
+    for program in file dpkg-shlibdeps; do # which CPack needs
+      command -v $program >/dev/null || { echo "$program is not there" && exit 77; }
+    done
     # The Debian packages of this build have all that is installed, each file once. scripts/package makes those
     # for users, and scripts/nightly installs them in a bare system.
     (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/debs") >"$work/log" 2>&1
