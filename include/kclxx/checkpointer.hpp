@@ -86,11 +86,10 @@ class KCLXX_EXPORT checkpointer {
   /// or a later position is persisted, otherwise with the reason why this process will never
   /// persist it. Retryable errors are retried until one of the two is certain.
   ///
-  /// The handler is never called under a lock. It is not called inside async_checkpoint, except for
-  /// a context without a service. A thread of the session runs handlers, one at a time. It may do
-  /// so while a callback runs: lock what both use. A handler should be short, and does not wait for
-  /// a checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
-  /// callback waits.
+  /// Handlers run one at a time on a thread of the session, never under a lock, perhaps while a
+  /// callback runs: lock what both use. Only without a service is the handler called inside
+  /// async_checkpoint. A handler should be short, and does not wait for a checkpoint. In the test
+  /// kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Without a handler, an error
   /// that the daemon reports and a target that is refused are logged.

@@ -21,7 +21,8 @@ struct lease_gained {
   bool operator==(const lease_gained&) const = default;
 };
 
-/// The worker has it no longer. A child that only exits keeps the lease: see session_ended.
+/// The worker no longer has the lease. When only the child exits, the worker keeps it: see
+/// session_ended.
 struct lease_ended {
   /// How the lease ended.
   enum class reason {
@@ -64,7 +65,9 @@ struct callback_ended {
   enum class outcome {
     returned,
     threw,  ///< the session ends with exit_status::callback_failed
-    /// It threw a fenced_error, or a checkpoint_error of a lost lease: the session continues.
+    /// It threw a fenced_error, or a checkpoint_error of a lost lease: the session continues. In
+    /// shard_ended it ends with exit_status::shard_end_failed, unless the daemon has reported the
+    /// loss.
     lease_gone,
   };
   callback_kind callback;

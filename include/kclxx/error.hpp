@@ -110,7 +110,8 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 /// timer or a checkpoint handler. The library treats it as a lost lease: `reason` is
 /// logged, no callback but lease_lost follows, and the session continues. In shard_ended the
 /// session ends, unless the daemon has reported that the lease is lost (docs/protocol.md, P65 to
-/// P68). Thread safety: immutable; copies may be used on any thread.
+/// P68).
+/// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:
   /// `reason`: who refused what, for instance "totals of shardId-000000000003: epoch 7, not 6".

@@ -34,7 +34,7 @@ struct record_retried {
   sequence_position position;
   /// The number of the attempt to come, from 2 on.
   int attempt = 2;
-  /// Until then; an attempt can begin later, when other records are being processed.
+  /// The wait before that attempt. It can begin later, when other records are being processed.
   std::chrono::milliseconds delay;
   std::string error{};  ///< why the last one failed
   bool operator==(const record_retried&) const = default;

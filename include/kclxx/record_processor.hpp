@@ -42,8 +42,8 @@ class KCLXX_EXPORT record_processor {
 
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
-  /// checkpoint_mode::manual it first waits until all delivered records are checkpointed or
-  /// pending. In this callback checkpoint() without a target finishes the shard at once. A
+  /// checkpoint_mode::manual the library first waits until all delivered records are checkpointed
+  /// or pending. In this callback checkpoint() without a target finishes the shard at once. A
   /// checkpoint of the last record may finish it, too.
   virtual void shard_ended(const checkpointer& checkpointer);
 

@@ -14,7 +14,7 @@ namespace kclxx {
 /// for main to return.
 ///
 /// While it runs, and afterwards, file descriptor 1 leads to stderr and 0 to /dev/null: the
-/// dialogue has private descriptors that programs started by a callback do not inherit. It
+/// dialogue has private descriptors that programs started by a callback do not inherit. run()
 /// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
 /// when a child ends. It leaves a signal alone if the program has a handler for it, and all signals
 /// if stdin is a terminal. May be called once in a process; `serve` may be called many times.

@@ -82,9 +82,9 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone. The processor's destructor has the
-  /// same time after the end of the dialogue, and at least half a second. It is not the daemon's
-  /// shutdownGraceMillis.
+  /// How long a callback may continue after the daemon is gone. The processor's destructor may
+  /// take as long, counted from the end of the dialogue, and never less than half a second. It is
+  /// not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// For programs in which shards would disturb each other.

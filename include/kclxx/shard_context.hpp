@@ -84,13 +84,15 @@ class KCLXX_EXPORT shard_context {
   /// Both call it on the callbacks' thread, between callbacks, on an idle shard too. Periods that
   /// elapse during a callback cause one call after it. Timers end before lease_lost is called, and
   /// with the session; a timer that is started later never runs. An exception is treated like one
-  /// from a callback. A delay below zero counts as zero. Errors: std::logic_error without a
-  /// service, or for a period below 1 ms. Lifetime: the function is destroyed after its last call,
-  /// or when the timer is cancelled. Blocking: no.
+  /// from a callback. A delay below zero counts as zero.
+  /// Errors: std::logic_error without a service, or for a period below 1 ms.
+  /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
+  /// Blocking: no.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. Does nothing if it has ended already. On the callbacks' thread: the function
-  /// does not run again. On another thread: the function may be running now. Blocking: no.
+  /// does not run again. On another thread: the function may be running now.
+  /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or

@@ -27,8 +27,8 @@ enum class order {
 enum class when_stuck {
   /// Nothing: the handler may still end.
   report,
-  /// An exception leaves a callback and ends the session. Status: callback_stuck if the handler is
-  /// still running after run_options::grace_time, else callback_failed.
+  /// The session ends: with callback_stuck if the handler still runs after run_options::grace_time,
+  /// otherwise with callback_failed.
   leave,
 };
 
@@ -42,9 +42,9 @@ struct parallel_options {
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
-  /// The window is all records from the oldest incomplete one to the newest. It is
-  /// limited to this many records, and to this many bytes of data in their batches, which stay in
-  /// memory as a whole. While it is full the daemon waits. After a crash at most the
+  /// The window is all records from the oldest incomplete one to the newest. It is limited
+  /// to this many records and bytes of data. A batch stays in memory, and counts, until its last
+  /// record is complete. While the window is full the daemon waits. After a crash at most the
   /// window, and what was completed since the last checkpoint, is delivered again. A record that is
   /// larger than the window has it to itself.
   std::size_t window_records = 10'000;
@@ -56,9 +56,9 @@ struct parallel_options {
   kclxx::when_stuck when_stuck = when_stuck::report;
 
   /// How long shutdown_requested waits for records that are not complete. A session that stops
-  /// because a record failed waits as long for the handlers that run. 15 s: a shutdownGraceMillis
-  /// of 25 s, which `kclxx daemon check` recommends, leaves 10 s for the checkpoint and for other
-  /// shards.
+  /// because a record failed waits as long for the handlers that run. The default
+  /// fits a shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
+  /// checkpoint and for other shards.
   std::chrono::milliseconds drain_timeout{15'000};
 
   /// Reports the progress of the shards, and what holds them up.
