@@ -158,8 +158,8 @@ case $mode in
     ;;
   other_boost)
     # The library with the machine's Boost, the program with 1.74; and the library with 1.74.
-    boost174=${KCLXX_OTHER_BOOST-}
-    [[ -d $boost174 ]] || { echo 'KCLXX_OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
+    boost174=${OTHER_BOOST-}
+    [[ -d $boost174 ]] || { echo 'OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
     cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
     archive=$(find "$prefix" -name libkclxx.a)
     if nm -C "$archive" | grep -E ' [TVWuBDR] .*\bboost::'; then
