@@ -68,8 +68,8 @@ class KCLXX_EXPORT checkpointer {
   /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
   /// Blocking: until the daemon answers. The daemon reads a child only while one of its callbacks
-  /// is open. So a call on another thread between two callbacks waits for the next one, on an idle
-  /// shard for hours: give it a deadline, or use `async_checkpoint`.
+  /// is open. So a call on another thread between two callbacks waits for the next callback, on an
+  /// idle shard for hours: give it a deadline, or use `async_checkpoint`.
   void checkpoint(const checkpoint_target& target = {}) const;
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
   /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
@@ -83,13 +83,14 @@ class KCLXX_EXPORT checkpointer {
   /// run_options::checkpoint_interval.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
-  /// or a later position is persisted, otherwise with the reason why this process will never
-  /// persist it. Retryable errors are retried until one of the two is certain.
+  /// or a later position is persisted, or with the reason why this process will never persist it.
+  /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, never under a lock, perhaps while a
-  /// callback runs: lock what both use. Only without a service is the handler called inside
-  /// async_checkpoint. A handler should be short, and does not wait for a checkpoint. In the test
-  /// kit handlers run on the test's thread, between callbacks and while a callback waits.
+  /// callback runs: lock what both use. Only the checkpointer of a context that
+  /// was made without a service calls it inside async_checkpoint. A handler should be short, and
+  /// does not wait for a checkpoint. In the test kit handlers run on the test's thread, between
+  /// callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Without a handler, an error
   /// that the daemon reports and a target that is refused are logged.

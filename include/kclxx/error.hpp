@@ -79,7 +79,7 @@ enum class checkpoint_condition {
 /// there, otherwise a value for this name that is valid within this process.
 ///
 /// Names are kept to 127 bytes. After 256 unlisted names all further ones share one value, whose
-/// name is "(other)"; so does an empty name.
+/// name is "(other)". An empty name has that value, too.
 /// Thread safety: may be called from any thread.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
     std::string_view daemon_name) noexcept;

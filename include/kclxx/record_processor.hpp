@@ -16,13 +16,12 @@ namespace kclxx {
 /// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
-/// do not end the session: the exception is logged, and only lease_lost is called after it, or
-/// nothing if the constructor or initialize threw it. In shard_ended they end it with
-/// exit_status::shard_end_failed, unless the daemon has reported that the lease is lost. Do not
-/// throw these errors for other reasons.
-/// Thread safety: callbacks run on one thread, one at a time. With `run` it is the thread that
-/// called it; under kclxx-share each shard has a thread of its own.
-/// The callbacks other than process_records do nothing by default.
+/// do not end the session: the exception is logged, and of the callbacks only lease_lost
+/// follows, or none if the constructor or initialize threw. In shard_ended such an exception does
+/// end the session, with exit_status::shard_end_failed, unless the daemon has reported that the
+/// lease is lost. Do not throw these errors for other reasons. Thread safety: callbacks run on one
+/// thread, one at a time. With `run` it is the thread that called it; under kclxx-share each shard
+/// has a thread of its own. The callbacks other than process_records do nothing by default.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:

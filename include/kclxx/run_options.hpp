@@ -82,8 +82,9 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone. The processor's destructor may
-  /// take as long, counted from the end of the dialogue, and never less than half a second. It is
+  /// How long a callback may continue after the daemon is gone. The processor's destructor has
+  /// the same limit, counted from the end of the dialogue; a limit below half a second counts as
+  /// half a second. It is
   /// not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 

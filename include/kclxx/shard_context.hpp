@@ -73,7 +73,7 @@ class KCLXX_EXPORT shard_context {
     return fields_.service->date();
   }
   /// Sleeps. Returns true at the deadline, and false as soon as a stop is requested.
-  /// Blocking: until then; in the test kit the virtual clock moves instead.
+  /// Blocking: as long as it sleeps. In the test kit the virtual clock moves instead.
   bool sleep_until(clock::time_point deadline) const {
     return fields_.service->sleep_until(deadline);
   }
@@ -96,10 +96,9 @@ class KCLXX_EXPORT shard_context {
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or
-  /// to the log if there is none. Control characters are escaped. Without a service the text alone
-  /// goes to stderr, at once and as it is.
-  /// Blocking: no; a thread of the session writes it. Lines beyond 10,000 that wait are dropped,
-  /// and their number is logged.
+  /// to the log_writer if that is empty. Control characters are escaped. Without a service the text
+  /// alone goes to stderr, at once and as it is. Blocking: no; a thread of the session writes it.
+  /// Lines beyond 10,000 that wait are dropped, and their number is logged.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);
