@@ -11,7 +11,8 @@ namespace kclxx {
 /// The user's program: one object per shard, made by a processor_factory.
 ///
 /// The order of calls: initialize; process_records any number of times; then shutdown_requested at
-/// most once; then lease_lost or shard_ended, or neither. The destructor runs last.
+/// most once; then lease_lost or shard_ended, or neither. The destructor runs last. The callbacks
+/// other than process_records do nothing by default.
 ///
 /// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
@@ -19,9 +20,9 @@ namespace kclxx {
 /// do not end the session: the exception is logged, and of the callbacks only lease_lost
 /// follows, or none if the constructor or initialize threw. In shard_ended such an exception does
 /// end the session, with exit_status::shard_end_failed, unless the daemon has reported that the
-/// lease is lost. Do not throw these errors for other reasons. Thread safety: callbacks run on one
-/// thread, one at a time. With `run` it is the thread that called it; under kclxx-share each shard
-/// has a thread of its own. The callbacks other than process_records do nothing by default.
+/// lease is lost. Do not throw these errors for other reasons.
+/// Thread safety: callbacks run on one thread, one at a time. With `run` it is the thread that
+/// called it; under kclxx-share each shard has a thread of its own.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:
