@@ -39,6 +39,7 @@ void give_back(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t page) {
 /// What the program has written to: its variables, the heap, and the stack below this call.
 [[gnu::noinline]] void give_back_memory() {
   const std::uintptr_t page = ::getauxval(AT_PAGESZ);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives the address as a number
   const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
   const std::uintptr_t count = ::getauxval(AT_PHNUM);
   const auto heap_end = reinterpret_cast<std::uintptr_t>(::sbrk(0));
