@@ -21,25 +21,21 @@ class pending_failure {
 
   /// Returns false when it is not the first.
   bool set(std::exception_ptr why, kind what) noexcept {
-    if (is_set_) return false;
-    is_set_ = true;
+    if (kind_) return false;
     why_ = std::move(why);
     kind_ = what;
     return true;
   }
   /// Stays true when it has been thrown.
-  [[nodiscard]] bool is_set() const noexcept { return is_set_; }
+  [[nodiscard]] bool is_set() const noexcept { return kind_.has_value(); }
   /// Has a value until it is taken.
-  [[nodiscard]] std::optional<kind> pending() const noexcept {
-    return why_ ? std::optional(kind_) : std::nullopt;
-  }
+  [[nodiscard]] std::optional<kind> pending() const noexcept { return why_ ? kind_ : std::nullopt; }
   /// For the thread that throws it, which then has the only reference. Precondition: pending().
   [[nodiscard]] std::exception_ptr take() noexcept { return std::exchange(why_, nullptr); }
 
  private:
-  bool is_set_ = false;
-  std::exception_ptr why_;
-  kind kind_ = kind::at_once;
+  std::optional<kind> kind_;
+  std::exception_ptr why_;  // until it is taken
 };
 
 }  // namespace kclxx::processing

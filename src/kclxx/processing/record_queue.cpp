@@ -37,7 +37,7 @@ void record_queue::set_ready(arrival which) {
 
 std::optional<arrival> record_queue::take() {
   if (ready_ == 0) return std::nullopt;
-  // Further back the ring has the bits of newer records.
+  // Before the watermark the ring has the bits of newer records.
   first_ready_ = std::max(first_ready_, window_.watermark());
   for (;;) {
     std::uint64_t& word = ready_bits_[first_ready_ / 64 % ready_bits_.size()];
@@ -53,7 +53,7 @@ std::optional<arrival> record_queue::take() {
 }
 
 void record_queue::complete(arrival which) {
-  window_.complete(which);  // first: the chains must have the record
+  window_.complete(which);  // first: it throws when that is a fault
   if (order_ == order::key) {
     if (const auto next = chains_.pop(which)) set_ready(*next);
   }
