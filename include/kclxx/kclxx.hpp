@@ -3,7 +3,7 @@
 // kclxx/asio.hpp (handlers that are coroutines), kclxx/metrics_recorder.hpp and
 // kclxx/prometheus.hpp (metrics in another library), kclxx/testing/daemon.hpp (the test kit).
 //
-// What holds for each function and type whose comment says nothing else:
+// This applies to each function and type, unless its comment states something else:
 // Errors: std::bad_alloc alone; none if it is noexcept.
 // Thread safety: distinct objects are independent, and so is const access to the same one.
 // Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resident with sessions, launchers and a daemon that are played. Each case runs in a forked
-// copy, which an alarm ends should it wait for ever: descriptors 1 and 2 belong to the process.
+// copy, which an alarm ends if it waits indefinitely: descriptors 1 and 2 belong to the process.
 #include "sharing/resident.hpp"
 
 #include <algorithm>
@@ -198,7 +198,7 @@ session_maker each(const played_session& does) {
   };
 }
 
-/// Until it is told.
+/// wait() returns once come() was called.
 class moment {
  public:
   void wait() { has_come_.wait(false); }
