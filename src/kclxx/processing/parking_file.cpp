@@ -33,14 +33,19 @@ using std::filesystem::path;
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
-  explicit locked_file(const path& where)
-      : path_(where), fd_(::open(where.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
-    if (fd_.get() < 0) raise("cannot open", path_);
-    while (::flock(fd_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) raise("cannot lock", path_);
-    }
+  explicit locked_file(const path& where) : path_(where) {
     struct stat about {};
-    if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
+    struct stat named {};
+    do {
+      fd_ = io::descriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+      if (fd_.get() < 0) raise("cannot open", path_);
+      while (::flock(fd_.get(), LOCK_EX) != 0) {
+        if (errno != EINTR) raise("cannot lock", path_);
+      }
+      if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
+      // Who waited for the lock may have a file that was moved away or deleted meanwhile.
+    } while (::stat(path_.c_str(), &named) != 0 || named.st_ino != about.st_ino ||
+             named.st_dev != about.st_dev);
     size_ = about.st_size;
   }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
@@ -21,6 +23,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 #include "unit/processing/failing_disk.hpp"
@@ -60,6 +63,16 @@ struct lot_of_one_shard {
   parking_file lot{directory.path()};
   const shard_context shard = shard_named("s");
 };
+
+/// Whether somebody waits for a lock of this file.
+bool is_waited_for(ino_t inode) {
+  std::istringstream locks(read_file("/proc/locks"));
+  const std::string file = ":" + std::to_string(inode) + " ";
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("->") != std::string::npos && line.find(file) != std::string::npos) return true;
+  }
+  return false;
+}
 
 void fail(const record& one) {
   if (one.data().starts_with("bad")) throw std::runtime_error("no");
@@ -287,6 +300,25 @@ TEST_CASE("a signal while the file is locked by another process is no failure",
   const failing_disk disk("flock", EINTR);
   lot.park();
   CHECK(failing_disk::has_failed());
+  CHECK(lot.line_count() == 1);
+}
+
+TEST_CASE("a record that waited for the lock of a file that was moved away is in the new file",
+          "[processing][parking]") {
+  lot_of_one_shard lot;
+  lot.park();
+  const auto moved = lot.directory.path() / "again.jsonl";
+  const int reader = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(reader, LOCK_EX) == 0);
+  struct stat about {};
+  REQUIRE(::fstat(reader, &about) == 0);
+  std::thread parks([&] { lot.park(); });
+  const bool waits = eventually([&] { return is_waited_for(about.st_ino); });
+  std::filesystem::rename(lot.file(), moved);
+  ::close(reader);
+  parks.join();
+  CHECK(waits);
+  CHECK(lines_of(moved).size() == 1);
   CHECK(lot.line_count() == 1);
 }
 
