@@ -37,7 +37,7 @@ void dispatcher::change(Body body) {
     is_unstuck = was_stuck && work_.handlers().stuck() == 0;
   }
   carry_out(then);
-  if (is_unstuck) service_->observe(handlers_stuck{});
+  if (is_unstuck) observe_stuck({}, [&] { return work_.handlers().stuck() == 0; });
 }
 
 void dispatcher::carry_out(const follow_up& then) {
@@ -97,7 +97,10 @@ void dispatcher::complete(const ticket& one, time_point now, follow_up& then) {
 
 void dispatcher::look(time_point now, follow_up& then) {
   if (!wake_ups_.is_waiting()) return;
-  if (requests_.is_due(work_.window(), now) || has_reached(waits_for_)) wake_ups_.notify(then);
+  if (has_reached(waits_for_)) return wake_ups_.notify(then);
+  const auto due = requests_.due(work_.window());
+  if (due && *due <= now) return wake_ups_.notify(then);
+  wake_by(due, then);
 }
 
 void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then) {
@@ -374,6 +377,7 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
     const auto now = service_->now();
     auto until = time_point::max();
     bool has_arrived = false;
+    bool is_checkpoint_due = false;
     {
       const std::lock_guard lock(mutex_);
       work_.queue().make_due_ready(now);
@@ -381,13 +385,17 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
       has_arrived = has_reached(what);
       until = next_wake().value_or(until);
       if (deadline) until = std::min(until, *deadline);
+      if (const auto due = requests_.due(work_.window())) {
+        is_checkpoint_due = *due <= now;
+        if (!is_checkpoint_due) until = std::min(until, *due);
+      }
       waits_for_ = what;
       wake_ups_.end_wait();
       if (!has_arrived) wake_ups_.begin_wait(until);  // no lane looks at it afterwards
     }
     if (what != goal::no_handler) throw_failure(with);
     if (has_arrived) return true;
-    request_checkpoint(with);
+    if (is_checkpoint_due) request_checkpoint(with);
     report_stuck();
     if (stop_.stop_requested() || (deadline && now >= *deadline)) return false;
     service_->wait_until_notified(until);
@@ -470,13 +478,12 @@ bool dispatcher::report_stuck(const ticket& one, bool asks_thread) {
   handlers_stuck& event = report->event;
   if (asks_thread) event.where = backtrace_of(report->thread);
   const bool has_answered = !event.where.empty() || is_async_;
-  {
-    const std::lock_guard lock(mutex_);
-    // Else that was the backtrace of what followed.
-    if (work_.handlers().find(one) == nullptr) return has_answered;
-  }
-  service_->log(log_level::warning, report->text(is_async_));
-  service_->observe(std::move(event));
+  const std::string text = report->text(is_async_);
+  // Else that was the backtrace of what followed.
+  const bool is_current =
+      observe_stuck(std::move(event), [&] { return work_.handlers().find(one) != nullptr; });
+  if (!is_current) return has_answered;
+  service_->log(log_level::warning, text);
   if (options_.when_stuck != when_stuck::leave) return has_answered;
   change([&](time_point, follow_up& then) {
     set_failure(std::make_exception_ptr(std::runtime_error(
@@ -488,6 +495,17 @@ bool dispatcher::report_stuck(const ticket& one, bool asks_thread) {
 
 // --- What is seen ---
 
+template <class Condition>
+bool dispatcher::observe_stuck(handlers_stuck event, Condition is_true) {
+  const std::lock_guard in_order(observing_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_true()) return false;
+  }
+  service_->observe(std::move(event));
+  return true;
+}
+
 std::optional<window_state> dispatcher::state() const {
   const auto now = service_->now();
   const std::lock_guard lock(mutex_);
@@ -498,6 +516,7 @@ std::optional<window_state> dispatcher::state() const {
 void dispatcher::observe_window(bool is_full) {
   if (!service_->is_observed()) return;
   const auto now = service_->now();
+  const std::lock_guard in_order(observing_);
   std::optional<window_changed> event;
   {
     const std::lock_guard lock(mutex_);

@@ -117,6 +117,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void report_stuck();
   /// Returns whether the next thread should be asked where it stands.
   bool report_stuck(const ticket& one, bool asks_thread);
+  /// Unless the condition, with the mutex held, is false. Returns it.
+  template <class Condition>
+  bool observe_stuck(handlers_stuck event, Condition is_true);
   void observe_window(bool is_full);
 
   const parallel_options options_;
@@ -128,6 +131,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   const bool is_async_;
   std::optional<handler> handler_;
 
+  std::mutex observing_;  // locked before mutex_: events leave in the order of what they tell
   mutable std::mutex mutex_;
   work_list work_;
   wake_ups wake_ups_;

@@ -18,11 +18,11 @@ class watermark_requests {
  public:
   using time_point = completion_window::time_point;
 
-  /// Whether a callback that waits should request one.
-  [[nodiscard]] bool is_due(const completion_window& window, time_point now) const noexcept {
-    return now - last_ >= pace && window.watermark() != requested_;
+  /// When a callback that waits should request one; std::nullopt when the watermark has not moved.
+  [[nodiscard]] std::optional<time_point> due(const completion_window& window) const noexcept {
+    return window.watermark() == requested_ ? std::nullopt : std::optional(last_ + pace);
   }
-  /// The position to request now; std::nullopt when the watermark has not moved.
+  /// The position to request now; std::nullopt likewise.
   [[nodiscard]] std::optional<sequence_position> take(const completion_window& window,
                                                       time_point now) {
     if (window.watermark() == requested_) return std::nullopt;

@@ -311,6 +311,35 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
   CHECK(logged(shard, "failed: the table is gone"));
 }
 
+TEST_CASE("while a callback waits, what is complete is checkpointed within a second",
+          "[processing][lanes]") {
+  std::atomic<std::uint64_t> may_end = 0;  // up to this record
+  std::atomic<bool> has_waited_in_vain = false;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           const auto number = number_of(one);
+                           if (!eventually([&] { return may_end >= number; }))
+                             has_waited_in_vain = true;
+                         },
+                         {}, {.lanes = 3, .order = kclxx::order::none, .drain_timeout = 2min}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(3, 1, 3));
+  shard.expect_status("processRecords");
+  shard.send(R"({"action":"shutdownRequested"})");
+  for (const int number : {1, 2}) {  // of the second none but this checkpoint tells
+    ++may_end;
+    const std::string line = shard.next_line();
+    CHECK(line.find(R"("sequenceNumber":")" + std::to_string(number) + '"') != std::string::npos);
+    shard.send(line);
+  }
+  ++may_end;
+  answer_until(shard, "shutdownRequested");
+  CHECK_FALSE(has_waited_in_vain);
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
 // A name of its own in the backtrace; the symbol is exported (see tests/unit/CMakeLists.txt).
 extern "C" [[gnu::noinline]] void handler_that_waits(int descriptor, std::atomic<bool>& ended) {
   char byte = 0;
