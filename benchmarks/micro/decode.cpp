@@ -10,7 +10,7 @@
 
 #include <kclxx/record.hpp>
 
-#include "batch_line.hpp"
+#include "driver/batch_line.hpp"
 #include "floor.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/decoder.hpp"
@@ -24,6 +24,16 @@ std::size_t records_of(const benchmark::State& state) {
 }
 std::size_t bytes_of(const benchmark::State& state) {
   return static_cast<std::size_t>(state.range(0));
+}
+
+std::string batch_line(const benchmark::State& state) {
+  std::string line(::bench::batch_line(records_of(state), bytes_of(state)).text());
+  line.pop_back();  // the newline
+  return line;
+}
+// With white space, which the daemon does not write: for the general reader.
+std::string spaced_batch_line(const benchmark::State& state) {
+  return batch_line(state).insert(1, 1, ' ');
 }
 
 void decode_line(benchmark::State& state, const std::string& line) {
@@ -44,17 +54,11 @@ void decode_line(benchmark::State& state, const std::string& line) {
   count_bytes(state, line.size());
 }
 
-void decode(benchmark::State& state) {
-  decode_line(state, batch_line(records_of(state), bytes_of(state)));
-}
-void decode_spaced(benchmark::State& state) {
-  decode_line(state, spaced_batch_line(records_of(state), bytes_of(state)));
-}
-void floor_of_decode(benchmark::State& state) {
-  copy_and_search(state, batch_line(records_of(state), bytes_of(state)));
-}
+void decode(benchmark::State& state) { decode_line(state, batch_line(state)); }
+void decode_spaced(benchmark::State& state) { decode_line(state, spaced_batch_line(state)); }
+void floor_of_decode(benchmark::State& state) { copy_and_search(state, batch_line(state)); }
 void floor_of_decode_spaced(benchmark::State& state) {
-  copy_and_search(state, spaced_batch_line(records_of(state), bytes_of(state)));
+  copy_and_search(state, spaced_batch_line(state));
 }
 
 template <protocol::base64_result (*decoder)(char*, std::size_t) noexcept>
