@@ -2,49 +2,33 @@
 #include "tool/generate/generate_command.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "daemon_model/lines.hpp"
-#include "tool/generate/generated_records.hpp"
 #include "tool/generate/generated_shards.hpp"
+#include "tool/generate/generated_transcripts.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/random_numbers.hpp"
-#include "tool/transcript/header.hpp"
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
-#include "tool/transcript/writer.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
-using namespace std::chrono_literals;
-using transcript::entry_kind;
-
 struct generate_options {
   std::string directory;
   stream_shape stream;
-  record_shape record;
-  std::uint64_t batch = 1000;
+  dialogue_shape dialogue;
   std::string size = "1024";
   std::string payloads;  // a file's name
   std::string end = "shutdown";
   std::uint64_t seed = 1;
 };
-
-// The same for every run, so that the same seed gives the same bytes.
-constexpr std::chrono::sys_days first_day = std::chrono::year(2026) / 1 / 1;
-constexpr auto epoch_length = std::chrono::hours(1);  // between two reshardings
-constexpr auto batch_interval = 1s;                   // as the daemon's idleTimeBetweenReads
 
 constexpr std::uint64_t max_size = 10'485'760;  // what Kinesis allows
 
@@ -93,133 +77,23 @@ void use_payloads(const std::string& name, record_shape& shape) {
       std::max_element(shape.payloads.begin(), shape.payloads.end(), by_size)->size();
 }
 
-// An aggregate is never split between batches.
-std::uint64_t whole_batch(const generate_options& options) {
-  const std::uint64_t whole = options.record.aggregate;
-  return (options.batch + whole - 1) / whole * whole;
-}
-
 // A longer line could be written but not be read again.
-void check_line_length(const generate_options& options) {
-  constexpr std::uint64_t other_fields = 256;  // at most, of one record
-  const std::uint64_t records = std::min(whole_batch(options), options.stream.records);
-  const std::uint64_t record = (options.record.largest + 2) / 3 * 4 + other_fields;
-  if (records * record <= transcript::reader::default_max_line) return;
+void check_line_length(const dialogue_shape& shape, std::uint64_t all_records) {
+  const std::uint64_t records = std::min(shape.whole_batch(), all_records);
+  if (shape.longest_line(records) <= transcript::reader::default_max_line) return;
   throw command_error(exit_status::usage,
                       "--batch and --size: a batch of " + std::to_string(records) +
                           " records can be a line of more than 1 GiB, which nothing reads");
 }
 
-std::string file_of(const generate_options& options, const generated_shard& shard) {
-  return options.directory + "/" + shard.id() + ".jsonl";
-}
-
-/// Writes the file of one shard.
-class shard_writer {
- public:
-  shard_writer(const generate_options& options, const generated_shard& shard)
-      : options_(options),
-        shard_(shard),
-        started_(first_day + epoch_length * shard.born_in),
-        file_(file_of(options, shard)),
-        writer_(file_) {}
-
-  /// Leaves no file when it cannot be written.
-  void write(generated_records& records) {
-    try {
-      write_all(records);
-    } catch (...) {
-      file_.remove();
-      throw;
-    }
-  }
-
- private:
-  void write_all(generated_records& records) {
-    writer_.write(transcript::header{shard_.id(), transcript::format_time(started_), {}});
-    write_line(daemon_model::initialize_line(shard_.id(), sequence_position("TRIM_HORIZON", 0)));
-    const std::uint64_t batch = whole_batch(options_);
-    const std::uint64_t batches = (shard_.records + batch - 1) / batch;
-    for (std::uint64_t i = 0; i < batches; ++i) {
-      throw_if_cancelled();
-      at_ += batch_interval;
-      write_batch(records, std::min(batch, shard_.records - i * batch), batches - 1 - i);
-    }
-    write_ending();
-  }
-
-  // The reader catches up by a second with each batch.
-  void write_batch(generated_records& records, std::uint64_t count, std::uint64_t batches_left) {
-    using std::chrono::milliseconds;
-    const auto behind = milliseconds(batch_interval) * batches_left;
-    const auto now = std::chrono::floor<milliseconds>(started_.time_since_epoch() + at_);
-    line_.clear();
-    daemon_model::append_process_records(
-        line_, records.next(count, now - behind - milliseconds(batch_interval)), behind.count());
-    write_line(line_);
-  }
-
-  void write_ending() {
-    at_ += batch_interval;
-    if (shard_.is_closed || options_.end == "shard-end") {
-      write_line(daemon_model::action_line(protocol::action_kind::shard_ended));
-    } else if (options_.end == "shutdown") {
-      write_line(daemon_model::action_line(protocol::action_kind::shutdown_requested));
-      write_line(daemon_model::action_line(protocol::action_kind::lease_lost));
-    } else if (options_.end == "lease-lost") {
-      write_line(daemon_model::action_line(protocol::action_kind::lease_lost));
-    }
-    transcript::entry end;
-    end.at = at_;
-    end.kind = entry_kind::end_of_input;
-    writer_.write(end);
-  }
-
-  void write_line(std::string_view line) {
-    transcript::entry one;
-    one.at = at_;
-    one.line = line;
-    writer_.write(one);
-  }
-
-  const generate_options& options_;
-  const generated_shard& shard_;
-  std::chrono::system_clock::time_point started_;
-  output_file file_;
-  transcript::writer writer_;
-  std::chrono::microseconds at_{0};
-  std::string line_;  // kept for its memory
-};
-
-// Before an hour of writing.
-void check_names(const generate_options& options, const std::vector<generated_shard>& shards) {
-  for (const generated_shard& shard : shards) {
-    const std::string name = file_of(options, shard);
-    std::error_code unknown;
-    if (std::filesystem::exists(std::filesystem::symlink_status(name, unknown))) {
-      cannot_set_up(name + " cannot be made: " + std::strerror(EEXIST));
-    }
-  }
-}
-
-void write_files(const generate_options& options, const std::vector<generated_shard>& shards,
-                 const record_texts& texts, replay::random_numbers& random) {
-  std::vector<std::string> made;
-  try {
-    for (const generated_shard& shard : shards) {
-      generated_records records(shard, texts, replay::random_numbers(random.next()));
-      shard_writer(options, shard).write(records);
-      made.push_back(file_of(options, shard));
-    }
-  } catch (...) {
-    std::error_code ignored;
-    for (const std::string& name : made) std::filesystem::remove(name, ignored);
-    throw;
-  }
+dialogue_end end_of(const std::string& name) {
+  if (name == "lease-lost") return dialogue_end::lease_lost;
+  if (name == "shard-end") return dialogue_end::shard_end;
+  return name == "none" ? dialogue_end::none : dialogue_end::shutdown;
 }
 
 void generate(const generate_options& options) {
-  check_line_length(options);
+  check_line_length(options.dialogue, options.stream.records);
   install_signal_handlers(ignored_signals::stay_ignored);
   replay::random_numbers random(options.seed);
   std::vector<generated_shard> shards;
@@ -228,16 +102,7 @@ void generate(const generate_options& options) {
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, std::string("--keys: ") + error.what());
   }
-  const record_texts texts(options.record, random);
-  const bool is_new = make_directory(options.directory);
-  check_names(options, shards);
-  try {
-    write_files(options, shards, texts, random);
-  } catch (...) {
-    std::error_code ignored;
-    if (is_new) std::filesystem::remove(options.directory, ignored);
-    throw;
-  }
+  write_transcripts(options.directory, options.dialogue, shards, random);
 }
 
 /// Adds an option for a whole number from `least` to `most`.
@@ -257,7 +122,7 @@ void add_options(CLI::App& command, generate_options& to) {
       ->type_name("DIR");
   add_number(command, "--shards", to.stream.shards, 1, 10'000, "Shards at the beginning");
   add_number(command, "--records", to.stream.records, 0, most_records, "Records in total");
-  add_number(command, "--batch", to.batch, 1, 10'000, "Records in one processRecords");
+  add_number(command, "--batch", to.dialogue.batch, 1, 10'000, "Records in one processRecords");
   auto* const size =
       command
           .add_option("--size", to.size,
@@ -270,7 +135,7 @@ void add_options(CLI::App& command, generate_options& to) {
       ->type_name("FILE")
       ->excludes(size);
   add_number(command, "--keys", to.stream.keys, 1, 10'000'000, "Distinct partition keys");
-  add_number(command, "--aggregate", to.record.aggregate, 1, 10'000,
+  add_number(command, "--aggregate", to.dialogue.record.aggregate, 1, 10'000,
              "User records with the same sequence number");
   add_number(command, "--reshard", to.stream.reshardings, 0, 10'000,
              "How often a shard is split, or two are merged");
@@ -297,9 +162,11 @@ void add_generate_command(CLI::App& app, invocation& run) {
   auto options = std::make_shared<generate_options>();
   add_options(command, *options);
   command.callback([options] {
-    read_size(options->size, options->record);
-    if (!options->payloads.empty()) use_payloads(options->payloads, options->record);
-    options->record.keys = options->stream.keys;
+    record_shape& record = options->dialogue.record;
+    read_size(options->size, record);
+    if (!options->payloads.empty()) use_payloads(options->payloads, record);
+    record.keys = options->stream.keys;
+    options->dialogue.end = end_of(options->end);
     generate(*options);
   });
 }

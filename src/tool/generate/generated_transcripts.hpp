@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tool/generate/generated_records.hpp"
+#include "tool/generate/generated_shards.hpp"
+#include "tool/replay/random_numbers.hpp"
+
+namespace kclxx::tool {
+
+/// How the dialogue of a shard that is still open ends, before the end of input.
+enum class dialogue_end { shutdown, lease_lost, shard_end, none };
+
+struct dialogue_shape {
+  record_shape record;
+  std::uint64_t batch = 1000;  ///< records in one processRecords
+  dialogue_end end = dialogue_end::shutdown;
+
+  /// `batch`, or more: an aggregate is never split between batches.
+  [[nodiscard]] std::uint64_t whole_batch() const noexcept;
+  /// At most, of a batch with so many records: characters of the daemon's line.
+  [[nodiscard]] std::uint64_t longest_line(std::uint64_t records) const noexcept;
+};
+
+/// Writes the transcript of each shard to a new file in the directory, which it makes if it is not
+/// there. When one cannot be written it leaves none, and no directory of its own.
+/// Errors: std::system_error, also when a file is already there; cancelled.
+void write_transcripts(const std::string& directory, const dialogue_shape& shape,
+                       const std::vector<generated_shard>& shards, replay::random_numbers& random);
+
+}  // namespace kclxx::tool
