@@ -7,7 +7,9 @@
 
 namespace kclxx::replay {
 
-namespace dm = daemon_model;
+using daemon_model::child_checkpoint;
+using daemon_model::child_message;
+using daemon_model::child_status;
 
 namespace {
 
@@ -18,14 +20,14 @@ std::string text_of(const Value& value) {
   return out.str();
 }
 
-bool is_compared(const dm::child_message& line) {
-  return std::holds_alternative<dm::child_status>(line) ||
-         std::holds_alternative<dm::child_checkpoint>(line);
+bool is_compared(const child_message& line) {
+  return std::holds_alternative<child_status>(line) ||
+         std::holds_alternative<child_checkpoint>(line);
 }
 
 /// A checkpoint without a sub-sequence number means 0 to the daemon.
-dm::child_message normal(dm::child_message line) {
-  if (auto* asked = std::get_if<dm::child_checkpoint>(&line)) {
+child_message normal(child_message line) {
+  if (auto* asked = std::get_if<child_checkpoint>(&line)) {
     if (asked->sequence_number && !asked->sub_sequence_number) asked->sub_sequence_number = 0;
     if (!asked->sequence_number) asked->sub_sequence_number.reset();
   }
@@ -37,7 +39,7 @@ dm::child_message normal(dm::child_message line) {
 recording::recording(expectation expected, const std::optional<sequence_position>& start)
     : expected_(expected),
       lease_(start.value_or(sequence_position("TRIM_HORIZON"))),
-      checkpointer_(dm::kcl_version::v3, lease_) {}
+      checkpointer_(daemon_model::kcl_version::v3, lease_) {}
 
 void recording::begin(protocol::action_kind what, const std::optional<sequence_position>& largest) {
   answers_.clear();
@@ -47,7 +49,7 @@ void recording::begin(protocol::action_kind what, const std::optional<sequence_p
 
 void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (expected_ != expectation::answers) return;
-  dm::child_message content = normal(dm::parse_child_message(line));
+  child_message content = normal(daemon_model::parse_child_message(line));
   if (is_compared(content)) messages_.push_back({std::move(content), line_number});
 }
 
@@ -58,8 +60,8 @@ void recording::on_answer(const transcript::line_summary& from) {
   answers_.push_back(std::move(given));
 }
 
-std::optional<std::string> recording::take_failure(const dm::child_checkpoint& asked) {
-  const dm::child_message wanted = normal(asked);
+std::optional<std::string> recording::take_failure(const child_checkpoint& asked) {
+  const child_message wanted = normal(asked);
   const auto found = std::find_if(answers_.begin(), answers_.end(), [&](const answer& given) {
     return normal(given.asked) == wanted;
   });
@@ -74,11 +76,11 @@ bool recording::has_lost_lease() const noexcept {
                      [](const answer& given) { return given.error == "ShutdownException"; });
 }
 
-void recording::compare(const dm::child_message& said, std::string_view line,
+void recording::compare(const child_message& said, std::string_view line,
                         diagnostics& differences) {
   if (expected_ != expectation::answers || !is_compared(said)) return;
-  const dm::child_message got = normal(said);
-  const bool is_status = std::holds_alternative<dm::child_status>(got);
+  const child_message got = normal(said);
+  const bool is_status = std::holds_alternative<child_status>(got);
   // An action ends with its status; where that is missing, the recording ended before it.
   if (messages_.empty()) return;
   const message& wanted = messages_.front();
@@ -92,11 +94,11 @@ void recording::compare(const dm::child_message& said, std::string_view line,
   // The two continue together after the status: one that checkpoints more often, or less, differs
   // there and not from there on.
   if (!is_status) {
-    if (std::holds_alternative<dm::child_checkpoint>(wanted.content)) messages_.pop_front();
+    if (std::holds_alternative<child_checkpoint>(wanted.content)) messages_.pop_front();
     return;
   }
   while (!messages_.empty()) {
-    const bool was_status = std::holds_alternative<dm::child_status>(messages_.front().content);
+    const bool was_status = std::holds_alternative<child_status>(messages_.front().content);
     messages_.pop_front();
     if (was_status) break;
   }
