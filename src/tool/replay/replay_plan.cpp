@@ -1,52 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transcript's side: which line goes out next, and the faults.
 #include "tool/replay/replay_plan.hpp"
 
+#include <algorithm>
 #include <utility>
 
-#include "daemon_model/lines.hpp"
-#include "tool/replay/rest_of_batch.hpp"
+#include "base/overloaded.hpp"
+#include "tool/text.hpp"
 
 namespace kclxx::replay {
 
-namespace dm = daemon_model;
+using daemon_model::child_checkpoint;
+using daemon_model::child_message;
+using daemon_model::child_status;
+using daemon_model::daemon_events;
+using daemon_model::parse_child_message;
 using protocol::action_kind;
 using transcript::line_kind;
 
 namespace {
 
-constexpr const char* unknown_action = "kclxxUnknownAction";
-
-// An unknown action is called as processRecords is: with a checkpointer, and as often as one likes.
-action_kind kind_of(line_kind what) {
-  switch (what) {
-    case line_kind::initialize:
-      return action_kind::initialize;
-    case line_kind::lease_lost:
-      return action_kind::lease_lost;
-    case line_kind::shard_ended:
-      return action_kind::shard_ended;
-    case line_kind::shutdown_requested:
-      return action_kind::shutdown_requested;
-    case line_kind::process_records:
-    case line_kind::checkpoint_answer:
-    case line_kind::unknown_action:
-      return action_kind::process_records;
-  }
-  return action_kind::process_records;
+bool is_message(const child_message& line) {
+  return !std::holds_alternative<daemon_model::blank>(line) &&
+         !std::holds_alternative<daemon_model::ignored_line>(line);
 }
 
 }  // namespace
 
-replay_plan::replay_plan(const options& how) : how_(how), faults_(how.inject) {}
+replay_plan::replay_plan(const options& how)
+    : how_(how),
+      faults_(how.inject),
+      script_(how_, faults_),
+      measured_(verdict_.result(), how.keeps_timeline) {}
 
 replay_plan::replay_plan(const options& how, legacy from)
     : how_(how),
       faults_(std::move(from.faults)),
+      script_(how_, faults_, std::move(from.persisted)),
       verdict_(std::move(from.so_far)),
-      resumes_after_(std::move(from.persisted)),
-      is_before_rest_(true),
-      began_(from.began) {
+      measured_(verdict_.result(), how.keeps_timeline, from.began) {
   faults_.begin_successor();
   ++verdict_.result().counts.successors;
 }
@@ -57,7 +48,8 @@ bool replay_plan::has_successor() const noexcept {
 
 std::optional<legacy> replay_plan::take_legacy() {
   if (phase_ != phase::over || !has_successor()) return std::nullopt;
-  return legacy{std::move(verdict_.result()), std::move(faults_), lease_->checkpoint(), *began_};
+  return legacy{std::move(verdict_.result()), std::move(faults_), lease_->checkpoint(),
+                *measured_.began()};
 }
 
 replay_plan::want replay_plan::wants() const noexcept {
@@ -72,7 +64,7 @@ replay_plan::want replay_plan::wants() const noexcept {
       return want::nothing;
   }
   if (is_sending_) return held_ || !is_open() ? want::sent : want::child;
-  if (!is_looked_ahead()) return want::entry;
+  if (!script_.is_looked_ahead()) return want::entry;
   return is_paused_ ? want::pause : want::child;
 }
 
@@ -81,79 +73,14 @@ replay_plan::time replay_plan::deadline() const noexcept {
 }
 
 void replay_plan::on_entry(const transcript::summarized_entry& next, time now, effects& out) {
-  using transcript::entry_kind;
-  const transcript::entry& entry = next.content;
-  switch (entry.kind) {
-    case entry_kind::daemon_line:
-      take_daemon_line(next, now, out);
-      break;
-    case entry_kind::child_line:
-      if (recorded_) recorded_->on_child_line(entry.line, entry.line_number);
-      break;
-    case entry_kind::exit:
-    case entry_kind::killed:
-      recorded_exit_ = entry;
-      recorded_exit_->line = {};
-      break;
-    case entry_kind::end_of_input:  // comes after the last status
-    case entry_kind::end_of_output:
-      break;
+  if (auto damage = script_.read(next)) {
+    return on_damage(next.content.line_number, *std::move(damage), now, out);
   }
-}
-
-void replay_plan::take_daemon_line(const transcript::summarized_entry& from, time now,
-                                   effects& out) {
-  const transcript::entry& entry = from.content;
-  if (const auto* error = std::get_if<protocol::decode_error>(&from.summary)) {
-    const std::string field = error->field.empty() ? "" : error->field + " ";
-    return on_damage(entry.line_number, "the daemon's line: " + field + error->what, now, out);
-  }
-  const auto& content = std::get<transcript::line_summary>(from.summary);
-  if (content.kind == line_kind::checkpoint_answer) {
-    if (recorded_) recorded_->on_answer(content);
-    return;
-  }
-  action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
-  next.content = content;
-  next.size = entry.line.size() + 1;
-  if (is_before_rest_ && !leave_out_persisted(entry.line, next)) return;
-  if (how_.recorded_pace && !entry.at) {
-    return on_damage(entry.line_number, "the line has no time, so there is no recorded pace", now,
-                     out);
-  }
-  ahead_ = std::move(next);
   proceed(now, out);
 }
 
-// As the daemon does for a successor: initialize has the position, and a batch begins after it.
-bool replay_plan::leave_out_persisted(std::string_view line, action& next) {
-  if (next.content.kind == line_kind::initialize && !consumer_) {
-    next.content.position = resumes_after_;
-    next.own = dm::initialize_line(next.content.shard_id.value_or(""), resumes_after_);
-    next.size = next.own->size() + 1;
-    return true;
-  }
-  const bool is_batch = next.content.kind == line_kind::process_records;
-  const bool is_persisted = !next.content.position || *next.content.position <= *resumes_after_;
-  if ((is_batch && is_persisted) || next.content.kind == line_kind::unknown_action) {
-    if (is_batch) faults_.skip(next.content.records, true);
-    if (recorded_) recorded_->begin(next.what, next.content.position);
-    return false;
-  }
-  is_before_rest_ = false;
-  if (!is_batch) return true;
-  if (auto rest = rest_of_batch(line, *resumes_after_)) {
-    faults_.skip(next.content.records - rest->records, false);
-    next.content.records = rest->records;
-    next.content.data_bytes = rest->data_bytes;
-    next.own = std::move(rest->line);
-    next.size = next.own->size() + 1;
-  }
-  return true;
-}
-
 void replay_plan::on_end_of_transcript(time now, effects& out) {
-  transcript_ended_ = true;
+  script_.end();
   proceed(now, out);
 }
 
@@ -169,65 +96,40 @@ void replay_plan::on_time(time now, effects& out) {
 
 // Does what can be done now: the line that waited, or the next action.
 void replay_plan::proceed(time now, effects& out) {
-  if (phase_ != phase::playing || is_sending_ || !is_looked_ahead()) return;
+  if (phase_ != phase::playing || is_sending_ || !script_.is_looked_ahead()) return;
   take_held_line(now, out);
   if (phase_ != phase::playing || is_open()) return;
-  if (how_.recorded_pace && ahead_ && began_) {
-    deadline_ = *began_ + (*ahead_->at - first_at_);
+  if (how_.recorded_pace && script_.ahead() && measured_.began()) {
+    deadline_ = *measured_.began() + (*script_.ahead()->at - first_at_);
     is_paused_ = now < deadline_;
     if (is_paused_) return;
   }
-  if (auto next = next_action()) {
+  if (auto next = script_.next()) {
     start(std::move(*next), now, out);
   } else {
     end_dialogue(now, out);
   }
 }
 
-// That of the transcript, or what the faults put before it.
-std::optional<replay_plan::action> replay_plan::next_action() {
-  if (current_.is_last) return std::nullopt;
-  if (faults_.is_lease_lost()) return injected(action_kind::lease_lost, "leaseLost", true);
-  if (ahead_ && ahead_->content.kind == line_kind::process_records) {
-    if (faults_.shutdown_replaces_it(ahead_->content.records)) {
-      return injected(action_kind::shutdown_requested, "shutdownRequested", true);
-    }
-    if (faults_.unknown_action_comes_first()) {
-      return injected(action_kind::process_records, unknown_action, false);
-    }
-  }
-  return std::exchange(ahead_, std::nullopt);
-}
-
-replay_plan::action replay_plan::injected(action_kind what, std::string name, bool is_last) const {
-  action made{what, name, current_.line_number};
-  made.own = R"({"action":")" + name + R"("})";
-  made.size = made.own->size() + 1;
-  made.is_last = is_last;
-  return made;
-}
-
-void replay_plan::begin_shard(const action& first, time now) {
+void replay_plan::begin_shard(const script::action& first) {
   const std::string id = first.content.shard_id.value_or("");
   verdict_.result().shard = id;
-  if (!began_) began_ = now;
   first_at_ = first.at.value_or(std::chrono::microseconds(0));
   lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
   lease_->set_fault([this](const sequence_position&) {
     auto failure = faults_.checkpoint_failure();
     return failure ? failure : recorded_failure_;
   });
-  consumer_.emplace(dm::kcl_version::v3, *lease_);
-  recorded_.emplace(how_.expected, first.content.position);
+  consumer_.emplace(daemon_model::kcl_version::v3, *lease_);
   faults_.begin_shard(id);
 }
 
-void replay_plan::start(action next, time now, effects& out) {
+void replay_plan::start(script::action next, time now, effects& out) {
   if (!consumer_ && next.what != action_kind::initialize) {
     verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
     return end_dialogue(now, out);
   }
-  if (!consumer_) begin_shard(next, now);
+  if (!consumer_) begin_shard(next);
   if (!consumer_->can_call(next.what)) {
     verdict_.damage(next.line_number, "a daemon sends no " + next.name + " here");
     return end_dialogue(now, out);
@@ -239,21 +141,15 @@ void replay_plan::start(action next, time now, effects& out) {
   current_ = std::move(next);
   verdict_.begin_action(current_.line_number);
   is_sending_ = true;
-  started_at_ = now;
   deadline_ = now + how_.timeout;
-  verdict_.result().counts.line_bytes += current_.size;
+  measured_.begin(current_, faults_.records(), now);
   if (current_.own) {
     out.emplace_back(write_line{*current_.own});
   } else {
-    recorded_->begin(current_.what, current_.content.position);
     out.emplace_back(write_entry{});
   }
-  if (how_.keeps_timeline && current_.content.position &&
-      current_.what == action_kind::process_records) {
-    verdict_.result().timeline.deliver(*current_.content.position, faults_.records());
-  }
   const bool has_records = current_.content.kind == line_kind::process_records;
-  dm::daemon_events happened;
+  daemon_events happened;
   consumer_->call(current_.what, current_.name,
                   has_records ? current_.content.position : std::nullopt, happened);
   handle(happened, {}, now, out);
@@ -261,7 +157,7 @@ void replay_plan::start(action next, time now, effects& out) {
 
 void replay_plan::end_dialogue(time now, effects& out) {
   if (consumer_) {
-    dm::daemon_events happened;
+    daemon_events happened;
     consumer_->close(happened);
     handle(happened, {}, now, out);
   } else {
@@ -290,6 +186,190 @@ void replay_plan::meet_faults_after_line(time now, effects& out) {
       verdict_.on_deliberate_end();
       end_dialogue(now, out);
       break;
+  }
+}
+
+void replay_plan::on_sent(time now, effects& out) {
+  if (phase_ != phase::playing || !std::exchange(is_sending_, false)) return;
+  measured_.on_sent(now);
+  meet_faults_after_line(now, out);
+  proceed(now, out);
+}
+
+void replay_plan::on_input_broken(time now, effects& out) {
+  if (phase_ != phase::playing) return;
+  input_broke_ = true;
+  on_sent(now, out);
+}
+
+void replay_plan::on_child_line(std::string_view line, time now, effects& out) {
+  if (phase_ == phase::closing) {
+    on_lost_line(std::string(line));
+  } else if (phase_ == phase::playing) {
+    // The daemon answers when its own line is written, and we when we know what was recorded.
+    // What it skips does not hold it up.
+    if (!script_.is_looked_ahead() && is_message(parse_child_message(line))) {
+      held_ = held_line{std::string(line), now};
+      return;
+    }
+    take_child_line(line, now, out);
+    proceed(now, out);
+  }
+}
+
+void replay_plan::on_early_output(std::string_view text) {
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
+       text.remove_prefix(end + 1)) {
+    const std::string_view line = text.substr(0, end);
+    if (!std::holds_alternative<child_status>(parse_child_message(line))) continue;
+    verdict_.breach("the daemon takes this status, which was there before " + current_.name +
+                        " was sent, for the answer to it",
+                    line);
+  }
+}
+
+void replay_plan::take_held_line(time now, effects& out) {
+  if (!held_) return;
+  const held_line line = *std::exchange(held_, std::nullopt);
+  take_child_line(line.text, std::min(line.at, now), out);
+}
+
+void replay_plan::take_child_line(std::string_view line, time now, effects& out) {
+  recorded_failure_.reset();
+  if (is_open()) {
+    const child_message message = parse_child_message(line);
+    if (const auto* asked = std::get_if<child_checkpoint>(&message)) {
+      measured_.on_asked();
+      if (faults_.kills_before_checkpoint()) {
+        was_killed_ = true;
+        verdict_.on_deliberate_end();
+        return kill(now, out);
+      }
+      if (how_.answers == answers_from::recorded && !current_.own) {
+        recorded_failure_ = script_.recorded().take_failure(*asked);
+      }
+    }
+    if (!current_.own) script_.recorded().compare(message, line, verdict_.result().differences);
+  }
+  daemon_events happened;
+  consumer_->on_line(line, happened);
+  handle(happened, line, now, out);
+}
+
+void replay_plan::handle(const daemon_events& all, std::string_view line, time now, effects& out) {
+  for (const daemon_model::daemon_event& event : all) {
+    std::visit(
+        overloaded{
+            [&](const daemon_model::answered& a) { on_answered(a, line, out); },
+            [&](const daemon_model::skipped& a) {
+              verdict_.breach("the daemon skips this line: " + a.why, a.line);
+            },
+            [&](const daemon_model::returned&) { on_returned(now, line, out); },
+            [&](const daemon_model::failed& a) {
+              if (verdict_.has_output_ended()) {
+                verdict_.fail(a.why);
+              } else {
+                verdict_.breach(a.why, line);
+              }
+            },
+            [&](const daemon_model::shard_end_not_checkpointed&) {
+              verdict_.breach(
+                  "the end of the shard is not checkpointed: its child shards are never read",
+                  line);
+            },
+            [&](const daemon_model::close_input&) { close(now, out); },
+            [&](const daemon_model::lost_line& a) { on_lost_line(a.line); },
+            [&](const daemon_model::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
+        },
+        event);
+  }
+  // What a fault or a breach cut off is not the transcript's mistake.
+  const auto& ahead = script_.ahead();
+  if (phase_ == phase::closing && ahead && !verdict_.is_end_explained() && !current_.is_last) {
+    verdict_.damage(ahead->line_number,
+                    "a daemon sends no " + ahead->name + " after " + current_.name);
+  }
+}
+
+void replay_plan::on_answered(const daemon_model::answered& answer, std::string_view line,
+                              effects& out) {
+  measured_.on_answered(answer.error.has_value(), lease_->checkpoint());
+  if (answer.error && !answer.attempted) {
+    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error,
+                    line);
+  }
+  out.emplace_back(write_line{answer.line});
+}
+
+void replay_plan::on_returned(time now, std::string_view line, effects& out) {
+  measured_.on_returned(current_, now);
+  if (how_.answers == answers_from::recorded && !current_.own &&
+      script_.recorded().has_lost_lease()) {
+    lease_->lose();
+  }
+  if (!input_broke_) return;
+  verdict_.on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
+  end_dialogue(now, out);
+}
+
+void replay_plan::on_lost_line(const std::string& line) {
+  const child_message message = parse_child_message(line);
+  const bool is_checkpoint = std::holds_alternative<child_checkpoint>(message);
+  if (is_checkpoint) measured_.on_asked();
+  if (is_message(message)) verdict_.on_lost_line(line);
+}
+
+void replay_plan::on_end_of_output(time now, effects& out) {
+  if (phase_ == phase::closing) {
+    phase_ = phase::waiting_for_exit;
+    deadline_ = now + how_.timeout;
+  } else if (phase_ == phase::playing && !verdict_.has_output_ended()) {
+    verdict_.on_end_of_output();
+    if (!consumer_) return;
+    daemon_events happened;
+    consumer_->on_end_of_output(happened);
+    handle(happened, {}, now, out);
+    proceed(now, out);
+  }
+}
+
+void replay_plan::on_timeout(time now, effects& out) {
+  const std::string limit = " within " + tool::to_text(how_.timeout);
+  switch (phase_) {
+    case phase::playing:
+      verdict_.fail(is_open() ? "no status for " + current_.name + limit
+                              : current_.name + " was answered, but not read" + limit);
+      break;
+    case phase::closing:
+      verdict_.fail("the child did not close its output" + limit + " of the end of its input");
+      break;
+    case phase::waiting_for_exit:
+      verdict_.fail("the child did not leave" + limit + " of the end of its output");
+      break;
+    case phase::over:
+      return;
+  }
+  kill(now, out);
+}
+
+void replay_plan::kill(time now, effects& out) {
+  verdict_.on_kill();
+  phase_ = phase::waiting_for_exit;
+  deadline_ = now + how_.timeout;
+  out.emplace_back(kill_child{});
+}
+
+void replay_plan::on_exit(int status, int signal) {
+  phase_ = phase::over;
+  verdict_.on_exit(status, signal);
+  summary& result = verdict_.result();
+  if (has_successor()) return;
+  for (std::string& note : faults_.unmet()) result.notes.push_back(std::move(note));
+  if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
+  result.resume = lease_->checkpoint();
+  script_.recorded().compare_final(*result.resume, current_.line_number, result.differences);
+  if (how_.expected == expectation::answers && script_.recorded_exit()) {
+    verdict_.compare_exit(status, signal, *script_.recorded_exit());
   }
 }
 

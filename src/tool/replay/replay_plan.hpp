@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +14,11 @@
 #include "daemon_model/lease.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/replay/fault_schedule.hpp"
+#include "tool/replay/measurement.hpp"
 #include "tool/replay/options.hpp"
-#include "tool/replay/recording.hpp"
+#include "tool/replay/script.hpp"
 #include "tool/replay/summary.hpp"
 #include "tool/replay/verdict.hpp"
-#include "tool/transcript/entry.hpp"
 #include "tool/transcript/line_summary.hpp"
 
 namespace kclxx::replay {
@@ -48,8 +47,6 @@ struct legacy {
 ///
 /// 1. wants() returns what comes next. 2. One of the on_ functions is called. 3. Its effects are
 /// carried out, in order.
-/// The transcript is read one action ahead: what the daemon answered, and what the child wrote
-/// when it was recorded, follows an action's line.
 ///
 /// Pure: no descriptor, thread or clock. Thread safety: none.
 class replay_plan {
@@ -99,61 +96,35 @@ class replay_plan {
   [[nodiscard]] std::optional<legacy> take_legacy();
 
  private:
-  /// One action of the daemon.
-  struct action {
-    protocol::action_kind what;
-    std::string name;
-    std::size_t line_number = 0;
-    std::optional<std::chrono::microseconds> at{};
-    transcript::line_summary content{};
-    std::size_t size = 0;              // of the line, with its newline
-    std::optional<std::string> own{};  // the line, when it is none of the transcript
-    bool is_last = false;              // the end of input comes next, whatever the transcript has
-  };
-
-  // The transcript's side: replay_plan.cpp
-  void take_daemon_line(const transcript::summarized_entry& next, time now, effects& out);
-  /// False when all of it was persisted before.
-  [[nodiscard]] bool leave_out_persisted(std::string_view line, action& next);
   void proceed(time now, effects& out);
-  [[nodiscard]] std::optional<action> next_action();
-  [[nodiscard]] action injected(protocol::action_kind what, std::string name, bool is_last) const;
-  void start(action next, time now, effects& out);
-  void begin_shard(const action& first, time now);
+  void start(script::action next, time now, effects& out);
+  void begin_shard(const script::action& first);
   void end_dialogue(time now, effects& out);
   void close(time now, effects& out);
   void meet_faults_after_line(time now, effects& out);
-
-  // The child's side: replay_plan_child.cpp
   void take_held_line(time now, effects& out);
   void take_child_line(std::string_view line, time now, effects& out);
   void handle(const daemon_model::daemon_events& all, std::string_view line, time now,
               effects& out);
   void on_answered(const daemon_model::answered& answer, std::string_view line, effects& out);
   void on_returned(time now, std::string_view line, effects& out);
-  void add_span(time now);
   void on_lost_line(const std::string& line);
   void kill(time now, effects& out);
-  [[nodiscard]] bool is_looked_ahead() const noexcept { return ahead_ || transcript_ended_; }
   [[nodiscard]] bool has_successor() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
 
   options how_;
   fault_schedule faults_;
+  script script_;
   verdict verdict_;
+  measurement measured_;
   std::optional<daemon_model::lease> lease_;
   std::optional<daemon_model::shard_consumer> consumer_;
-  std::optional<recording> recorded_;
   std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
-  std::optional<transcript::entry> recorded_exit_;
-  std::optional<sequence_position> resumes_after_;  // of a successor
-  bool is_before_rest_ = false;                     // nothing that was not persisted has come
-  bool was_killed_ = false;                         // by a fault
+  bool was_killed_ = false;                      // by a fault
 
   enum class phase { playing, closing, waiting_for_exit, over } phase_ = phase::playing;
-  std::optional<action> ahead_;  // read, not yet started
-  action current_{protocol::action_kind::initialize, {}};
-  bool transcript_ended_ = false;
+  script::action current_{protocol::action_kind::initialize, {}};
   bool is_sending_ = false;
   bool input_broke_ = false;
   bool is_paused_ = false;
@@ -165,10 +136,7 @@ class replay_plan {
   std::optional<held_line> held_;
 
   time deadline_{};
-  std::optional<time> began_;
-  std::chrono::microseconds first_at_{};
-  time started_at_{};
-  time sent_at_{};
+  std::chrono::microseconds first_at_{};  // of the shard's first action
 };
 
 }  // namespace kclxx::replay
