@@ -32,8 +32,9 @@ std::optional<value_problem> no_number(const value_context& it, bool zero_counts
 }  // namespace
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() >= 0 && text.front() <= ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() >= 0 && text.back() <= ' ') text.remove_suffix(1);
+  const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
+  while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_trimmed(text.back())) text.remove_suffix(1);
   return text;
 }
 
