@@ -65,7 +65,8 @@ int install() noexcept {
     ours.sa_handler = answer;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     ::sigfillset(&ours.sa_mask);
-    if (::sigaction(signal, &ours, nullptr) == 0) return signal;
+    // An emulator may accept a handler for a signal that it cannot send.
+    if (::sigaction(signal, &ours, nullptr) == 0 && ::raise(signal) == 0) return signal;
   }
   return 0;
 }
