@@ -136,7 +136,7 @@ TEST_CASE("the memory of large vectors goes back to the system at once", "[drive
   memory->records.reserve(4 * batch_memory::large / sizeof(kclxx::record) + 1);
   void* const begin = memory->records.data();
   std::memset(begin, 0, 4 * batch_memory::large);
-  const auto above = std::make_unique<int>(1);  // pins it
+  const std::vector<char> above(64 << 10);  // pins it; a small one could come from below
   REQUIRE(is_resident(begin, 4 * batch_memory::large));
   SECTION("when it is given back") { memory.reset(); }
   SECTION("when it was kept, and is released") {
