@@ -89,9 +89,13 @@ TEST_CASE("what is wrong with a line names the field and shows the line's beginn
           std::string::npos);
   }
   SECTION("and before it was read ahead") {
-    const std::string line =
-        batch_line(100, "},{\"sequenceNumber\":\"2\",\"data\":\"" + std::string(200, 'A') +
-                            "\"},{\"sequenceNumber\":7}]}");
+    const auto data_of = [](std::size_t length) {
+      return "{\"data\":\"" + std::string(length, 'A') +
+             R"(","partitionKey":"k","sequenceNumber":"1",)"
+             R"("approximateArrivalTimestamp":1,"subSequenceNumber":0},)";
+    };
+    const std::string line = R"({"action":"processRecords","records":[)" + data_of(100) +
+                             data_of(200) + R"({"sequenceNumber":7}]})";
     auto memory = memory_with(line);
     CHECK_FALSE(decoder.read_ahead({memory->line.data(), 119}, *memory));
     CHECK(decoder.read_ahead({memory->line.data(), 300}, *memory));
