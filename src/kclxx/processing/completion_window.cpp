@@ -31,7 +31,7 @@ void completion_window::grow(std::size_t records) {
   }
 }
 
-std::size_t completion_window::complete(arrival which) {
+void completion_window::complete(arrival which) {
   std::uint64_t& word = word_of(which);
   const std::uint64_t bit = std::uint64_t{1} << which % 64;
   detail::require_invariant(which >= watermark_ && which < end_ && (word & bit) == 0,
@@ -40,9 +40,7 @@ std::size_t completion_window::complete(arrival which) {
   highest_end_ = std::max(highest_end_, which + 1);
   --incomplete_;
   incomplete_bytes_ -= at(which).data().size();
-  const arrival before = watermark_;
   if (which == watermark_) advance();
-  return watermark_ - before;
 }
 
 /// To the first bit that is not set, a word at a time; what is passed is free for new records.
@@ -73,7 +71,6 @@ void completion_window::clear() {
   watermark_ = highest_end_ = end_;
   incomplete_ = 0;
   incomplete_bytes_ = bytes_ = 0;
-  std::fill(bits_.begin(), bits_.end(), 0);
   spans_.clear();
 }
 

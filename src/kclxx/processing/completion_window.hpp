@@ -27,10 +27,9 @@ class completion_window {
 
   /// Adds records at the new end, all of which arrived now.
   void admit(record_batch records, time_point now);
-  /// Precondition: it is in the window and not complete. Returns how many records the watermark
-  /// has passed.
-  std::size_t complete(arrival which);
-  /// Drops what is not complete. The watermark's position stays.
+  /// Precondition: it is in the window and not complete.
+  void complete(arrival which);
+  /// Drops what is not complete. The watermark's position stays. Nothing is admitted any more.
   void clear();
 
   /// All records before this one are complete.
@@ -44,8 +43,8 @@ class completion_window {
   [[nodiscard]] std::size_t incomplete() const noexcept { return incomplete_; }
   /// The records that are not complete, in bytes of data.
   [[nodiscard]] std::uint64_t incomplete_bytes() const noexcept { return incomplete_bytes_; }
-  /// What it keeps in memory, in bytes of data: a batch leaves it when all its records are
-  /// complete.
+  /// What it keeps in memory, in bytes of data: a batch leaves it when its records and all earlier
+  /// ones are complete.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
   /// Precondition of these two: it is in the window.

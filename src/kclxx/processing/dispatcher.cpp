@@ -62,15 +62,9 @@ void dispatcher::start_timer(time_point when) {
 // --- With the mutex held ---
 
 bool dispatcher::has_reached(goal what) {
-  switch (what) {
-    case goal::room:
-      return work_.queue().wants_more(*next_);
-    case goal::empty_window:
-      return work_.window().is_empty();
-    case goal::no_handler:
-      return work_.handlers().running() == 0;
-  }
-  return true;
+  if (what == goal::room) return work_.queue().wants_more(*next_);
+  if (what == goal::empty_window) return work_.window().is_empty();
+  return work_.handlers().running() == 0;
 }
 
 std::optional<dispatcher::time_point> dispatcher::next_wake() {
@@ -81,7 +75,7 @@ std::optional<dispatcher::time_point> dispatcher::next_wake() {
 }
 
 void dispatcher::post_lanes() {
-  if (is_over() || !pool_) return;
+  if (is_over()) return;  // a lane would end at once
   for (std::size_t more = work_.lanes_wanted(lanes_); more > 0; --more, ++lanes_) {
     pool_->post([self = weak_from_this()] {
       if (const auto alive = self.lock()) alive->run_lane();

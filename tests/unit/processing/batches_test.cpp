@@ -216,6 +216,23 @@ TEST_CASE("the first, the last and the only record of a batch can fail, for each
   for (const auto& one : lot->all) CHECK(one.attempts == 2);
 }
 
+TEST_CASE("the flood breaker counts the records of batches that succeed",
+          "[processing][batches][flood]") {
+  silent_handler handler;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(std::ref(handler), {.attempts = 1,
+                                                   .exhausted = exhausted::park,
+                                                   .lot = lot,
+                                                   .flood = {.window = 10, .ratio = 0.2}}),
+                       prompt());
+  with.initialize();
+  for (int i = 0; i < 5; ++i) {  // 2 in 10
+    with.deliver({"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"});
+  }
+  CHECK_FALSE(with.exit_status());
+  CHECK(lot->all.size() == 10);
+}
+
 TEST_CASE("when a batch ends the session, what is before the bad record is checkpointed",
           "[processing][batches]") {
   const bool tells = GENERATE(false, true);
