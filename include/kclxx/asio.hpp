@@ -73,7 +73,7 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
 /// work of that executor. On an idle shard it can take hours: the daemon reads a child only while a
 /// callback is open.
-/// Errors: in the error code, which is a checkpoint's; the token decides whether it is thrown.
+/// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 /// Blocking: no.
 template <class CompletionToken>

@@ -52,8 +52,9 @@ class checkpoint_target {
 ///    (waits) once records are processed. That makes them complete.
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
-/// (then every call fails with errc::daemon_gone). A checkpoint of a position that is already
-/// persisted succeeds at once. In initialize and lease_lost the functions that wait fail.
+/// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
+/// a position that is already persisted succeeds at once. In initialize and lease_lost the
+/// functions that wait fail.
 ///
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
@@ -87,13 +88,14 @@ class KCLXX_EXPORT checkpointer {
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, never under a lock, perhaps while a
-  /// callback runs: lock what both use. Only the checkpointer of a context that
-  /// was made without a service calls it inside async_checkpoint. A handler should be short, and
-  /// does not wait for a checkpoint. In the test kit handlers run on the test's thread, between
+  /// callback runs: lock what both use. The checkpointer of a context that was made without a
+  /// service calls the handler inside async_checkpoint; no other does. A handler should be short,
+  /// and must not wait for a checkpoint. In the test kit handlers run on the test's thread, between
   /// callbacks and while a callback waits.
   ///
-  /// An exception from a handler is treated like one from a callback. Without a handler, an error
-  /// that the daemon reports and a target that is refused are logged.
+  /// An exception from a handler is treated like one from a callback. Errors that the daemon
+  /// reports are always logged. Without a handler a target that is refused is logged too, unless
+  /// the lease is lost.
   ///
   /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.

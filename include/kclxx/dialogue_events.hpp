@@ -86,7 +86,7 @@ struct checkpoint_requested {
   bool operator==(const checkpoint_requested&) const = default;
 };
 
-/// The daemon has answered it.
+/// The daemon has answered a checkpoint, or will not answer it any more.
 struct checkpoint_answered {
   sequence_position position;
   /// From the request on, by the shard's clock.
@@ -98,7 +98,7 @@ struct checkpoint_answered {
   bool operator==(const checkpoint_answered&) const = default;
 };
 
-/// The session is over. It is the last event.
+/// The session is over. Events of handlers that were still running may follow.
 struct session_ended {
   /// What the process exits with, or `serve` returns.
   exit_status status;

@@ -78,7 +78,7 @@ enum class checkpoint_condition {
 /// The code for an error that the daemon reported: a checkpoint_errc where the name is listed
 /// there, otherwise a value for this name that is valid within this process.
 ///
-/// Names are kept to 127 bytes. After 256 unlisted names all further ones share one value, whose
+/// Names are cut to 127 bytes. After 256 unlisted names all further ones share one value, whose
 /// name is "(other)". An empty name has that value, too.
 /// Thread safety: may be called from any thread.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
@@ -103,14 +103,13 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
   [[nodiscard]] std::string_view name() const noexcept { return daemon_error_name(code()); }
 };
 
-/// For a store that admits one writer per shard: this processor is no longer the one. Its code is
+/// A store that admits one writer per shard no longer accepts this processor. Its code is
 /// errc::fenced.
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
 /// timer or a checkpoint handler. The library treats it as a lost lease: `reason` is
-/// logged, no callback but lease_lost follows, and the session continues. In shard_ended the
-/// session ends, unless the daemon has reported that the lease is lost (docs/protocol.md, P65 to
-/// P68).
+/// logged, no callback but lease_lost follows, and the session continues. The exceptions are those
+/// of record_processor (docs/protocol.md, P65 to P68).
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:

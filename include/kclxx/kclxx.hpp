@@ -3,9 +3,10 @@
 // kclxx/asio.hpp (handlers that are coroutines), kclxx/metrics_recorder.hpp and
 // kclxx/prometheus.hpp (metrics in another library), kclxx/testing/daemon.hpp (the test kit).
 //
-// This applies to each function and type, unless its comment states something else:
+// This applies to each function and type of kclxx, unless its comment states something else:
 // Errors: std::bad_alloc alone; none if it is noexcept.
-// Thread safety: distinct objects are independent, and so is const access to the same one.
+// Thread safety: distinct objects are independent. Const functions of one object may be called from
+// several threads at the same time.
 // Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.
 #pragma once
 

@@ -44,7 +44,8 @@ enum class log_form {
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
   log_form form = log_form::automatic;
-  /// Appended to, in text or JSON; opened for each line, so that it can be rotated. Empty: stderr.
+  /// A file that lines of text or JSON are appended to. It is opened for each line, so it can be
+  /// rotated. With log_form::journal it is used only if journald cannot be reached. Empty: stderr.
   std::string file{};
 };
 

@@ -73,10 +73,10 @@ enum class metric : std::size_t {
 
 /// Turns the events of one session into changes of its metrics, to store them elsewhere:
 ///
-/// 1. Derive from it; add, set and observe change a series in the other library.
+/// 1. Derive from it, and override add, set and observe to change a series in the other library.
 /// 2. Derive from `observer`. In on_event keep one recorder for each event_source::shard, made at
 ///    lease_gained, and call its record().
-/// 3. metric::build_info is 1 and never set: show it when a recorder is made.
+/// 3. When you make a recorder, export metric::build_info with the value 1: record() never sets it.
 ///
 /// Thread safety: none; events of one session come one at a time.
 class KCLXX_EXPORT metrics_recorder {

@@ -13,10 +13,10 @@
 
 namespace kclxx {
 
-/// A handler was called for a record (or for records together, at the first one's position), and
-/// ended.
+/// A handler was called for a record, or for a part of a batch, and ended. `position` is that of
+/// the first or only record.
 struct record_attempted {
-  /// What the handler did; a completion reports it.
+  /// The result. That of an async_record_handler is what its completion reported.
   enum class outcome { succeeded, failed };
   sequence_position position;
   /// From 1 on.
@@ -34,7 +34,8 @@ struct record_retried {
   sequence_position position;
   /// The number of the attempt to come, from 2 on.
   int attempt = 2;
-  /// The wait before that attempt. It can begin later, when other records are being processed.
+  /// The wait before that attempt. The attempt can begin later, when other records
+  /// are being processed.
   std::chrono::milliseconds delay;
   std::string error{};  ///< why the last one failed
   bool operator==(const record_retried&) const = default;

@@ -67,7 +67,7 @@ class function_processor final : public record_processor {
 ///
 /// Thread safety: a function that serves several shards at the same time (see `serve`) must be safe
 /// to call from several threads.
-/// Lifetime: the function outlives the processors that `run` or `serve` has it make.
+/// Lifetime: the function outlives every processor that it made.
 class processor_factory {
  public:
   /// Errors: std::bad_alloc, and what moving or copying the function throws.
@@ -93,7 +93,8 @@ class processor_factory {
   /// it; a function that calls a factory does not.
   [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
-  /// A new processor. Null when the function returns null, which ends a session.
+  /// A new processor. Null when the function returns null; the session then ends with
+  /// exit_status::callback_failed.
   /// Errors: what the function throws.
   /// Lifetime: the context must outlive the processor, which may keep a reference to it.
   /// Blocking: as long as the function takes.

@@ -16,7 +16,7 @@ class observer;
 
 /// Who decides which records may be checkpointed.
 enum class checkpoint_mode {
-  /// The library: the records of every batch that process_records returned from are complete.
+  /// The library: a batch's records are complete when process_records has returned.
   automatic,
   /// The processor, with checkpointer::checkpoint or async_checkpoint: for records whose
   /// processing ends only after process_records has returned.
@@ -65,10 +65,11 @@ struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
-  /// Each costs the daemon a write to its lease table. They are sent only while a callback is open,
-  /// so what is complete before an idle time stays unpersisted until the daemon's next call;
-  /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes it call regularly.
-  /// 0: with every batch.
+  /// It does not apply in shutdown_requested, in shard_ended, after a failed callback, or to
+  /// retries. Each costs the daemon a write to its lease table. They are sent only while a callback
+  /// is open, so what is complete before an idle time stays unpersisted until the daemon's next
+  /// call; callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes it call
+  /// regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// Retries in shutdown_requested end this long after the daemon's message arrived. The time that
@@ -84,8 +85,7 @@ struct run_options {
   // How the session ends.
   /// How long a callback may continue after the daemon is gone. The processor's destructor has
   /// the same limit, counted from the end of the dialogue; a limit below half a second counts as
-  /// half a second. It is
-  /// not the daemon's shutdownGraceMillis.
+  /// half a second. grace_time is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// For programs in which shards would disturb each other.
@@ -96,12 +96,12 @@ struct run_options {
   log_options logging{};
   /// Called with each message of at least logging.level. Empty: a log_writer. A session calls it on
   /// a thread of its own, one message at a time, in order; several sessions (see `serve`) call it
-  /// at the same time. It should not throw: the message then goes to the log_writer.
+  /// at the same time. If it throws, the message goes to the log_writer.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.
   metrics_options metrics{};
-  /// Receive what happens. Without one, and without metrics, nothing is measured.
+  /// Get the session's events. Without one, and without metrics, nothing is measured.
   std::vector<std::shared_ptr<observer>> observers{};
 };
 

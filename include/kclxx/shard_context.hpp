@@ -95,11 +95,11 @@ class KCLXX_EXPORT shard_context {
   /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
-  /// Writes a line with the shard's id, and the position that it is about, to run_options::log, or
-  /// to the log_writer if that is empty. Control characters are escaped. Without a service the text
-  /// alone goes to stderr, at once and as it is.
-  /// Blocking: no; a thread of the session writes it.
-  /// Lines beyond 10,000 that wait are dropped, and their number is logged.
+  /// Writes `text`, with the shard's id and `position`, to run_options::log, or to the log_writer
+  /// if that is empty. Control characters are escaped. Without a service the text alone goes to
+  /// stderr, at once and as it is.
+  /// Blocking: no; a thread of the session writes it. While 10,000 lines wait, further ones are
+  /// dropped, and their number is logged.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

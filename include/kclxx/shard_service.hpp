@@ -88,8 +88,8 @@ class KCLXX_EXPORT shard_service {
   virtual void cancel_timer(timer_id timer) = 0;
 
   /// Waits until notify() is called, the deadline passes or a stop is requested. It may
-  /// return early: check the condition again. A call of notify() before the wait ends it at once,
-  /// and counts once.
+  /// return early: check the condition again. If notify() was called since the last wait, it
+  /// returns at once; several such calls count as one.
   /// Thread safety: one thread waits at a time, that of the callbacks.
   /// Blocking: yes.
   virtual void wait_until_notified(clock::time_point deadline) = 0;
@@ -98,7 +98,8 @@ class KCLXX_EXPORT shard_service {
 
   /// Starts threads. In the test kit, which has one thread, the functions run on it: while a
   /// callback waits, and between callbacks.
-  /// Errors: std::system_error when a thread cannot be started; those before it have ended then.
+  /// Errors: std::system_error when a thread cannot be started; those already started are ended
+  /// first.
   [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
 
   /// See shard_context::log.

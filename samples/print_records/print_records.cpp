@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints each record. Printing is safe: stdout leads to the daemon's log, not into the protocol.
+// Prints each record. Printing is safe: kclxx redirects stdout to stderr.
 #include <iostream>
 
 #include <kclxx/kclxx.hpp>
@@ -14,7 +14,7 @@ class print_records : public kclxx::record_processor {
     for (const kclxx::record& record : batch) {
       std::cout << record.partition_key().value_or("-") << ": " << record.data() << "\n";
     }
-  }  // once this returns, the batch is complete; kclxx checkpoints at most every five seconds
+  }  // once this returns, the batch is complete; kclxx checkpoints at most once every five seconds
 };
 
 int main() { return kclxx::run<print_records>(); }

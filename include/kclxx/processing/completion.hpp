@@ -44,8 +44,9 @@ class KCLXX_EXPORT completion {
   /// The record is processed. Without effect on an empty one.
   /// Blocking: no.
   void complete() noexcept;
-  /// It is not; failure_policy decides what happens, on a thread of the library's. The default is
-  /// the exception that is currently handled. Without effect on an empty one.
+  /// The record is not processed; failure_policy decides what happens, on a thread of the
+  /// library's. By default `why` is the exception that is being handled. Without effect on an empty
+  /// one.
   /// Blocking: no.
   void fail(std::exception_ptr why = std::current_exception()) noexcept;
   /// The same, with a std::runtime_error of this text.

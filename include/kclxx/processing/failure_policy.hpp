@@ -89,7 +89,7 @@ struct failure_policy {
   /// records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
-  /// A failed record that reached the stream longer ago is not tried again. Unset: age does not
+  /// A failed record that has been in the stream for longer is not tried again. Unset: age does not
   /// matter, since after an outage every record is old. It does not apply to a record without an
   /// arrival time.
   std::optional<std::chrono::seconds> max_age{};

@@ -43,10 +43,10 @@ struct parallel_options {
   kclxx::order order = order::key;
 
   /// The window is all records from the oldest incomplete one to the newest. It is limited
-  /// to this many records and bytes of data. A batch stays in memory, and counts, until its last
-  /// record is complete. While the window is full the daemon waits. After a crash at most the
-  /// window, and what was completed since the last checkpoint, is delivered again. A record that is
-  /// larger than the window has it to itself.
+  /// to this many records and bytes of data. A batch stays in memory, and its bytes count, until
+  /// its records and all earlier ones are complete. While the window is full the daemon waits.
+  /// After a crash at most the window, and what was completed since the last checkpoint, is
+  /// delivered again. A record that is larger than the window has it to itself.
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 

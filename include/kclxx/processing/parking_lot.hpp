@@ -65,8 +65,8 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
   /// Blocking: until the disk has the record, and while another process writes to the file.
   void park(const shard_context& shard, const failed_record& failed) override;
 
-  /// The file of this shard, whether or not it exists. What is neither a letter, a digit, `-`, `_`
-  /// nor `.` in a name is `_` in the file's.
+  /// The file of this shard, whether or not it exists. In its name every character but letters,
+  /// digits, `-`, `_` and `.` is replaced by `_`.
   [[nodiscard]] std::filesystem::path file_of(const shard_context& shard) const;
 
  private:

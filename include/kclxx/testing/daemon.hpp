@@ -27,19 +27,21 @@ struct checkpoint_attempt {
   bool operator==(const checkpoint_attempt&) const = default;
 };
 
-/// A MultiLangDaemon with one shard, for tests of a record_processor, on one thread, in virtual
-/// time. It uses the code of production, except for threads and pipes.
+/// A MultiLangDaemon with one shard, for tests of a record_processor, in virtual time, on the
+/// test's thread (a std::stop_callback may run on another). It uses the code of production, except
+/// for threads and pipes.
 ///
 /// 1. Make one with what `run` would get.
 /// 2. Play the daemon with the functions below. Each returns once the dialogue is quiet: callbacks
-///    have run, checkpoints are answered, and the clock has moved over the retries that a callback
-///    or the end of an action waited for.
+///    have run, checkpoints are answered, and the clock has advanced past the retries that a
+///    callback or the end of an action waited for.
 /// 3. Ask what happened.
 ///
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
 /// that nothing can end; std::invalid_argument for an argument that no daemon could send. An
 /// exception of a callback does not reach the caller: exit_status(), log() and thrown() have it,
-/// and the next call throws, since the child has left.
+/// and the next call throws, since the child has left. One for a lost lease is in log() alone, and
+/// the child continues, except in shard_ended.
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
 /// std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
@@ -88,7 +90,7 @@ class daemon {
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
   /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
-  /// Faults that were set and not met are gone.
+  /// Faults that were set and not yet used are gone.
   daemon& resume();
 
   // Faults; these may be set inside a callback, too.
@@ -98,11 +100,11 @@ class daemon {
   /// ShutdownException.
   daemon& lose_lease_silently();
   /// Another worker takes the lease, and this daemon has not noticed, as after a pause of its host.
-  /// The other one's daemon comes back: a new processor is initialized at persisted(), and the
+  /// Returns the other worker's daemon: a new processor is initialized at persisted(), and the
   /// records after that are delivered. May be called inside a callback.
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
-  /// a delivery begins with the records that only the other one has delivered. Each
+  /// before a delivery, a daemon delivers the records that only the other one has delivered. Each
   /// runs only inside its own functions. Timers that came due meanwhile fire in its next one.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
@@ -119,7 +121,8 @@ class daemon {
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
   /// Set once the child has exited; a killed child has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
-  /// What a callback, a timer, a checkpoint handler or the factory threw last; null when none did.
+  /// What a callback, a timer, a checkpoint handler or the factory threw last, except for a lost
+  /// lease; null when none did.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
