@@ -127,7 +127,6 @@ void dispatcher::run_lane() noexcept {
           if (work_.queue().ready() == 0) look(now, then);  // a window that is not full wants more
         } else {
           --lanes_;
-          look(now, then);
           clear_if_unused();
         }
       }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -184,6 +185,7 @@ TEST_CASE("what a handler throws is the failure, although its completion is drop
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   REQUIRE(daemon.thrown());
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no connection");
+  CHECK_FALSE(logged(daemon, "reported it as complete"));
 }
 
 TEST_CASE("a handler that throws after it has reported the record as complete is logged",
@@ -521,6 +523,40 @@ TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]"
     daemon.advance(0ms).advance(10ms);
   }
   CHECK(timers->most <= 2);
+}
+
+namespace {
+
+/// Has no memory for a warning.
+struct exhausted_log final : kclxx::shard_service_wrapper {
+  using shard_service_wrapper::shard_service_wrapper;
+  void log(kclxx::log_level level, const std::string& text,
+           const std::optional<sequence_position>& position) override {
+    if (level == kclxx::log_level::warning) throw std::bad_alloc();
+    shard_service_wrapper::log(level, text, position);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a lane throws itself ends the session", "[processing][completion]") {
+  std::optional<kclxx::shard_context> context;
+  const auto inner = kclxx::parallel([](completion one) {
+    one.complete();
+    throw std::runtime_error("late");  // which the lane logs
+  });
+  test_daemon daemon({[&](const kclxx::shard_context& shard) {
+                        auto fields = shard.to_fields();
+                        fields.service = std::make_shared<exhausted_log>(fields.service);
+                        context.emplace(fields);
+                        return inner(*context);
+                      },
+                      kclxx::checkpoint_mode::manual},
+                     prompt());
+  daemon.initialize().deliver({"1"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  REQUIRE(daemon.thrown());
+  CHECK_THROWS_AS(std::rethrow_exception(daemon.thrown()), std::bad_alloc);
 }
 
 TEST_CASE("a wait for completions that only the test could report is refused",

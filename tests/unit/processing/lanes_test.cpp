@@ -340,6 +340,42 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
+TEST_CASE("a second failure, too, ends the wait for the handlers that run", "[processing][lanes]") {
+  std::optional<served_shard> session;
+  session.emplace(kclxx::parallel(
+                      [&](const record& one) {
+                        if (number_of(one) == 2) {
+                          eventually([&] { return logged(*session, "failed after 1 attempt"); });
+                        }
+                        throw std::runtime_error("record " + std::to_string(number_of(one)));
+                      },
+                      {.attempts = 1}, {.lanes = 2, .window_records = 2, .drain_timeout = 2min}),
+                  prompt());
+  session->initialize("shard-1");
+  session->send(keyed_records(3, 1, 3));
+  CHECK(session->status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(*session, "failed: record 1"));
+}
+
+TEST_CASE("after a lost lease the window is emptied as soon as the last handler has returned",
+          "[processing][lanes]") {
+  const kclxx::window_monitor monitor;
+  std::promise<void> may_end;
+  served_shard shard(kclxx::parallel([&](const record&) { may_end.get_future().wait(); }, {},
+                                     {.monitor = monitor}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  shard.expect_status("processRecords");
+  shard.send(R"({"action":"leaseLost"})");
+  shard.expect_status("leaseLost");
+  CHECK(monitor.states().at(0).records == 1);
+  may_end.set_value();
+  CHECK(eventually([&] { return monitor.states().at(0).records == 0; }));
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
 // A name of its own in the backtrace; the symbol is exported (see tests/unit/CMakeLists.txt).
 extern "C" [[gnu::noinline]] void handler_that_waits(int descriptor, std::atomic<bool>& ended) {
   char byte = 0;

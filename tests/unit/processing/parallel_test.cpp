@@ -568,6 +568,38 @@ TEST_CASE("a checkpoint of the watermark costs at most one line for each interva
   CHECK(daemon.attempts().size() == 1);
 }
 
+TEST_CASE("the flood breaker counts the records that lanes process", "[processing][parallel]") {
+  const auto lot = std::make_shared<memory_lot>();
+  test_daemon daemon(kclxx::parallel(
+                         [](const record& one) {
+                           if (one.data() == "bad") throw std::runtime_error("no");
+                         },
+                         {.attempts = 1,
+                          .exhausted = exhausted::park,
+                          .lot = lot,
+                          .flood = {.window = 10, .ratio = 0.2}},
+                         {.lanes = 1}),
+                     prompt());
+  daemon.initialize();
+  for (int i = 0; i < 5; ++i) {  // 2 in 10
+    daemon.deliver({"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"});
+  }
+  CHECK_FALSE(daemon.exit_status());
+  CHECK(lot->all.size() == 10);
+}
+
+TEST_CASE("what failure_policy::retryable throws ends the session", "[processing][parallel]") {
+  test_daemon daemon(
+      kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
+                      {.retryable = [](const std::exception&) -> bool {
+                        throw std::runtime_error("not a question that can be answered");
+                      }}),
+      prompt());
+  daemon.initialize().deliver({"1"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(thrown_text(daemon) == "not a question that can be answered");
+}
+
 TEST_CASE("options that cannot work are refused when the shard starts", "[processing][parallel]") {
   const auto refusal = [](const kclxx::parallel_options& options) {
     test_daemon daemon(kclxx::parallel([](const record&) {}, {}, options));
@@ -580,19 +612,38 @@ TEST_CASE("options that cannot work are refused when the shard starts", "[proces
   CHECK(refusal({.drain_timeout = -1ms}) == "parallel_options: drain_timeout is negative");
 }
 
+namespace {
+
+struct counting final : kclxx::observer {
+  void on_record_attempted(const kclxx::event_source&,
+                           const kclxx::record_attempted& event) override {
+    attempts.push_back(event);
+  }
+  void on_window_changed(const kclxx::event_source&, const kclxx::window_changed& event) override {
+    windows.push_back(event);
+  }
+  std::vector<kclxx::record_attempted> attempts{};
+  std::vector<kclxx::window_changed> windows{};
+};
+
+}  // namespace
+
+TEST_CASE("a window that neither fills nor empties is an event once a second at most",
+          "[processing][parallel]") {
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  test_daemon daemon(kclxx::parallel([](const record&) {}), options);
+  daemon.initialize();
+  for (int i = 0; i < 10; ++i) daemon.deliver({"1"});
+  REQUIRE(seen->windows.size() == 2);
+  CHECK(seen->windows[0].records == 1);
+  CHECK(seen->windows[1].records == 0);
+  daemon.advance(1s).deliver({"1"});
+  CHECK(seen->windows.size() == 4);
+}
+
 TEST_CASE("observers see each attempt, and the window fill and empty", "[processing][parallel]") {
-  struct counting : kclxx::observer {
-    void on_record_attempted(const kclxx::event_source&,
-                             const kclxx::record_attempted& event) override {
-      attempts.push_back(event);
-    }
-    void on_window_changed(const kclxx::event_source&,
-                           const kclxx::window_changed& event) override {
-      windows.push_back(event);
-    }
-    std::vector<kclxx::record_attempted> attempts;
-    std::vector<kclxx::window_changed> windows;
-  };
   const auto seen = std::make_shared<counting>();
   auto options = prompt();
   options.observers = {seen};
