@@ -195,12 +195,11 @@ void dispatcher::start(const work& one) {
 
 /// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
 void dispatcher::decide(const work& one, std::exception_ptr thrown) {
-  std::optional<failed_attempts> attempts;
+  failed_attempts attempts;
   {
     const std::lock_guard lock(mutex_);
     attempts = work_.begin_decision(one.with);
   }
-  if (!attempts) return;
   if (is_async_ && service_->is_observed()) {
     service_->observe(attempt_event(*one.what, one.attempt, one.ended - one.began, thrown));
   }
@@ -209,7 +208,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
   if (!is_late) {
     try {
-      decision = failures_.on_failure(*one.what, *attempts, thrown);
+      decision = failures_.on_failure(*one.what, attempts, thrown);
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -217,11 +216,10 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
   change([&](time_point now, follow_up& then) {
     if (is_late) {
       work_.remove(one.with);
-      look(now, then);
     } else if (decision.what == kind::complete) {
       complete(one.with, now, then);
     } else if (decision.what == kind::retry) {
-      work_.retry(one.with, std::move(*attempts), now + decision.delay);
+      work_.retry(one.with, std::move(attempts), now + decision.delay);
       wake_by(now + decision.delay, then);
     } else {
       work_.remove(one.with);
@@ -276,17 +274,11 @@ void dispatcher::touch(const ticket& one) {
 /// Without an open callback a timer does what has to be done meanwhile.
 template <class Body>
 void dispatcher::callback(Body body) {
-  const auto set_open = [this](bool is_open) {
+  {
     const std::lock_guard lock(mutex_);
-    wake_ups_.set_open(is_open);
-  };
-  set_open(true);
-  try {
-    body();
-  } catch (...) {
-    set_open(false);
-    throw;
+    wake_ups_.set_open(true);
   }
+  body();
   change([&](time_point now, follow_up& then) {
     wake_ups_.set_open(false);
     wake_by(next_wake(), then);
@@ -296,8 +288,6 @@ void dispatcher::callback(Body body) {
 
 void dispatcher::process(const record_batch& batch, const checkpointer& with) {
   callback([&] {
-    throw_failure(with);
-    request_checkpoint(with);
     if (!pool_ && !batch.empty()) {
       auto pool = service_->make_thread_pool(is_async_ ? 1 : options_.lanes);
       const std::lock_guard lock(mutex_);
@@ -307,7 +297,6 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
-        if (has_ended_ || stop_.stop_requested()) return;
         offset += work_.queue().admit(batch, offset, now);
         post_lanes();
         next_ = offset < batch.size() ? &batch[offset] : nullptr;

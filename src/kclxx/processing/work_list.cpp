@@ -95,11 +95,10 @@ bool work_list::fail_thrown(const work& one, std::exception_ptr thrown, time_poi
   return true;
 }
 
-std::optional<failed_attempts> work_list::begin_decision(const ticket& one) {
-  auto* const attempt = handlers_.find(one);
-  if (attempt == nullptr) return std::nullopt;
-  attempt->has_ended = true;
-  const auto found = attempts_.find(attempt->which);
+failed_attempts work_list::begin_decision(const ticket& one) {
+  auto& attempt = *handlers_.find(one);
+  attempt.has_ended = true;
+  const auto found = attempts_.find(attempt.which);
   return found == attempts_.end() ? failed_attempts{} : found->second;
 }
 

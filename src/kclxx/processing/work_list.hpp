@@ -73,9 +73,9 @@ class work_list {
   /// what was thrown takes the place of that; as complete, then this returns false.
   bool fail_thrown(const work& one, std::exception_ptr thrown, time_point now);
 
-  /// The decision on a failure begins; these are the record's attempts before it. std::nullopt when
-  /// it was removed.
-  [[nodiscard]] std::optional<failed_attempts> begin_decision(const ticket& one);
+  /// The decision on a failure begins; these are the record's attempts before it. Precondition: it
+  /// was not removed.
+  [[nodiscard]] failed_attempts begin_decision(const ticket& one);
 
   /// std::nullopt when it was removed.
   [[nodiscard]] std::optional<stuck_report> report(const ticket& one, time_point now);

@@ -568,17 +568,22 @@ TEST_CASE("a checkpoint of the watermark costs at most one line for each interva
   CHECK(daemon.attempts().size() == 1);
 }
 
-TEST_CASE("the flood breaker counts the records that lanes process", "[processing][parallel]") {
+TEST_CASE("the flood breaker counts the records that succeed", "[processing][parallel]") {
+  const auto process = [](const record& one) {
+    if (one.data() == "bad") throw std::runtime_error("no");
+  };
   const auto lot = std::make_shared<memory_lot>();
-  test_daemon daemon(kclxx::parallel(
-                         [](const record& one) {
-                           if (one.data() == "bad") throw std::runtime_error("no");
-                         },
-                         {.attempts = 1,
-                          .exhausted = exhausted::park,
-                          .lot = lot,
-                          .flood = {.window = 10, .ratio = 0.2}},
-                         {.lanes = 1}),
+  const kclxx::failure_policy policy{.attempts = 1,
+                                     .exhausted = exhausted::park,
+                                     .lot = lot,
+                                     .flood = {.window = 10, .ratio = 0.2}};
+  const kclxx::parallel_options one_lane{.lanes = 1};
+  const auto complete = [&](kclxx::completion one) {
+    process(one.record());
+    one.complete();
+  };
+  test_daemon daemon(GENERATE(true, false) ? kclxx::parallel(process, policy, one_lane)
+                                           : kclxx::parallel(complete, policy, one_lane),
                      prompt());
   daemon.initialize();
   for (int i = 0; i < 5; ++i) {  // 2 in 10
@@ -641,6 +646,41 @@ TEST_CASE("a window that neither fills nor empties is an event once a second at 
   CHECK(seen->windows[1].records == 0);
   daemon.advance(1s).deliver({"1"});
   CHECK(seen->windows.size() == 4);
+}
+
+TEST_CASE("a full window is an event at once", "[processing][parallel]") {
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  test_daemon daemon(kclxx::parallel([](const record&) {}, {}, {.lanes = 1, .window_records = 2}),
+                     options);
+  daemon.initialize().deliver({"1"}).deliver({"1", "2", "3"});
+  REQUIRE(seen->windows.size() > 2);
+  CHECK(seen->windows[2].records == 2);
+}
+
+TEST_CASE("no handler counts as stuck when the stuck one has failed for good",
+          "[processing][parallel]") {
+  struct stuck final : kclxx::observer {
+    void on_handlers_stuck(const kclxx::event_source&,
+                           const kclxx::handlers_stuck& event) override {
+      counts.push_back(event.handlers);
+    }
+    std::vector<std::size_t> counts{};
+  };
+  const auto seen = std::make_shared<stuck>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::optional<kclxx::completion> held;
+  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.emplace(std::move(one)); },
+                                     {.attempts = 1}),
+                     options);
+  daemon.initialize().deliver({"1"}).advance(60s);
+  CHECK(seen->counts == std::vector<std::size_t>{1});
+  held->fail("no");
+  daemon.advance(0ms);
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(seen->counts == std::vector<std::size_t>{1, 0});
 }
 
 TEST_CASE("observers see each attempt, and the window fill and empty", "[processing][parallel]") {
