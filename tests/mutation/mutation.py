@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -132,6 +133,11 @@ def run(words, limit, **options):
                         os.kill(one, signal.SIGKILL)
 
 
+def cpu_time_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def new_folder():
     """Tests keep their files there, and play another user, who has to get in."""
     folder = tempfile.TemporaryDirectory(prefix="kclxx-mutant-")
@@ -145,7 +151,7 @@ class Layer:
         self.compilers = {source: compile_command(source) for source in sources(name)}
         self.links = {test: link_command(linked(test)) for test in self.tests}
         self.folder = new_folder()
-        self.originals, self.limits = {}, {}
+        self.originals, self.limits, self.cpu_limits = {}, {}, {}
 
     def compile(self, source, text, folder):
         """The object; None when it does not compile. The file has the same name, for the same symbols."""
@@ -155,28 +161,32 @@ class Layer:
 
     def measure(self):
         """The tests pass unchanged, in this form too; and how long they take."""
-        self.limits = {test: 600 for test in self.tests}
+        self.limits = self.cpu_limits = {test: 600 for test in self.tests}
         for source in self.compilers:
             folder = Path(self.folder.name) / source.stem
             folder.mkdir()
             self.originals[source] = self.compile(source, source.read_text(), folder)
             if self.originals[source] is None:
                 raise Failed(f"{source.name} does not compile unchanged")
+        limits, cpu_limits = {}, {}
         for test in self.tests:
-            start = time.monotonic()
+            start, cpu_start = time.monotonic(), cpu_time_of_children()
             if (verdict := self.verdict_of(test, {}, Path(self.folder.name))) is not None:
                 raise Failed(f"{test} fails without a mutant: {verdict}")
-            # A mutant may be slow for no fault of its own, on a busy machine.
-            self.limits[test] = 30 + 10 * (time.monotonic() - start)
+            # A mutant may be slow for no fault of its own, on a busy machine. One that spins is known by its CPU time.
+            limits[test] = 30 + 10 * (time.monotonic() - start)
+            cpu_limits[test] = 5 + int(5 * (cpu_time_of_children() - cpu_start))
+        self.limits, self.cpu_limits = limits, cpu_limits
 
     def verdict_of(self, test, mutated, folder):
         program = folder / linked(test)
         objects = {**self.originals, **mutated}
         if run(with_objects(self.links[test], objects, program), 300, cwd=BUILD) != 0:
             return "does not compile"
-        words, environment = [str(program), *self.tests[test]], {**os.environ, "TMPDIR": str(folder)}
+        started = BUILD / "tests/process" / test if test in STARTED else program
+        words = ["prlimit", f"--cpu={self.cpu_limits[test]}", str(started), *self.tests[test]]
+        environment = {**os.environ, "TMPDIR": str(folder)}
         if test in STARTED:
-            words[0] = str(BUILD / "tests/process" / test)
             environment[STARTED[test][1]] = str(program)
         status = run(words, self.limits[test], cwd=BUILD, env=environment)
         program.unlink()
