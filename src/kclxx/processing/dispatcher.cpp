@@ -83,18 +83,16 @@ void dispatcher::post_lanes() {
   }
 }
 
-void dispatcher::complete(const ticket& one, time_point now, follow_up& then) {
+void dispatcher::complete(const ticket& one, follow_up& then) {
   work_.complete(one);
   if (is_async_) post_lanes();  // else the lane that calls this continues
-  look(now, then);
+  look(then);
 }
 
-void dispatcher::look(time_point now, follow_up& then) {
+void dispatcher::look(follow_up& then) {
   if (!wake_ups_.is_waiting()) return;
   if (has_reached(waits_for_)) return wake_ups_.notify(then);
-  const auto due = requests_.due(work_.window());
-  if (due && *due <= now) return wake_ups_.notify(then);
-  wake_by(due, then);
+  wake_by(requests_.due(work_.window()), then);
 }
 
 void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then) {
@@ -104,7 +102,7 @@ void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then)
 void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_point now,
                              follow_up& then) {
   if (failure_.set(std::move(why), kind)) wake_by(now, then);
-  look(now, then);
+  look(then);
 }
 
 void dispatcher::clear_if_unused() {
@@ -124,7 +122,7 @@ void dispatcher::run_lane() noexcept {
         if (!is_over()) next = work_.take(now, is_async_ ? 0 : accept_backtraces());
         if (next) {
           wake_by(work_.handlers().stuck_at(now), then);
-          if (work_.queue().ready() == 0) look(now, then);  // a window that is not full wants more
+          if (work_.queue().ready() == 0) look(then);  // a window that is not full wants more
         } else {
           --lanes_;
           clear_if_unused();
@@ -167,7 +165,7 @@ void dispatcher::call(const work& one) {
   }
   if (thrown) return decide(one, std::move(thrown));
   failures_.on_success();
-  change([&](time_point now, follow_up& then) { complete(one.with, now, then); });
+  change([&](time_point, follow_up& then) { complete(one.with, then); });
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
@@ -217,7 +215,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
     if (is_late) {
       work_.remove(one.with);
     } else if (decision.what == kind::complete) {
-      complete(one.with, now, then);
+      complete(one.with, then);
     } else if (decision.what == kind::retry) {
       work_.retry(one.with, std::move(attempts), now + decision.delay);
       wake_by(now + decision.delay, then);
@@ -251,7 +249,7 @@ void dispatcher::complete(const ticket& one) {
       observed = attempt_event(work_.window().at(attempt.which), attempt.number,
                                now - attempt.began, nullptr);
     }
-    complete(one, now, then);
+    complete(one, then);
   });
   if (is_in_time) failures_.on_success();
   if (observed) service_->observe(std::move(*observed));
@@ -261,7 +259,7 @@ void dispatcher::fail(const ticket& one, std::exception_ptr why) {
   report(one, [&](const auto&, time_point now, follow_up& then) {
     work_.fail(one, std::move(why), now);
     post_lanes();
-    look(now, then);
+    look(then);
   });
 }
 

@@ -87,9 +87,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool has_reached(goal what);
   [[nodiscard]] std::optional<time_point> next_wake();
   void post_lanes();
-  void complete(const ticket& one, time_point now, follow_up& then);
+  void complete(const ticket& one, follow_up& then);
   /// Wakes a callback that waits for what is there now.
-  void look(time_point now, follow_up& then);
+  void look(follow_up& then);
   void wake_by(const std::optional<time_point>& when, follow_up& then);
   void set_failure(std::exception_ptr why, failure_kind kind, time_point now, follow_up& then);
   void clear_if_unused();
