@@ -166,6 +166,18 @@ TEST_CASE("while records are ready, a window with little room in bytes wants no 
   CHECK(queue.wants_more(batch.get()[2]));
 }
 
+TEST_CASE(
+    "while records are ready, a window with less than an eighth of its records free wants "
+    "no more",
+    "[processing]") {
+  queue_with_records queue(order::none, 16, 1000);
+  queue.add(std::vector<std::string>(15, "a"));
+  const owned_batch next(of_keys({"a"}), 16);
+  CHECK_FALSE(queue.wants_more(next.get()[0]));
+  queue.complete(*queue.take());
+  CHECK(queue.wants_more(next.get()[0]));
+}
+
 TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {
   record_queue queue(order::none, 10, 5);
   const owned_batch batch({{"a", "12"}, {"b", "1234567890"}, {"c", "12"}}, 1);
