@@ -56,7 +56,8 @@ int flock(int fd, int operation) { return int(call("flock", SYS_flock, fd, opera
 int fdatasync(int fd) { return int(call("fdatasync", SYS_fdatasync, fd)); }
 int fsync(int fd) { return int(call("fsync", SYS_fsync, fd)); }
 int access(const char* path, int mode) noexcept {
-  return int(call("access", SYS_access, path, mode));
+  constexpr int at_fdcwd = -100;  // <fcntl.h> also has a struct flock, which flock() would hide
+  return int(call("access", SYS_faccessat, at_fdcwd, path, mode));
 }
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)
