@@ -113,11 +113,12 @@ TEST_CASE("a socket that is another's is not used, and not removed by the reside
 }
 
 TEST_CASE("only the user's own processes meet", "[sharing]") {
-  if (::geteuid() != 0) {
-    WARN("needs root, to play another user");
+  constexpr uid_t other = 65534;
+  if (::geteuid() != 0 || ::seteuid(other) != 0) {
+    WARN("needs root, and another user to play");
     return;
   }
-  constexpr uid_t other = 65534;
+  REQUIRE(::seteuid(0) == 0);
   const machine host;
   SECTION("the folder of another user is refused") {
     fs::create_directory(host.folder());
