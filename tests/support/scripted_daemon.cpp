@@ -270,6 +270,10 @@ std::size_t scripted_daemon::resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmRSS:");
 }
 
+std::size_t scripted_daemon::most_resident_kib() const {
+  return status_value("/proc/" + std::to_string(pid_), "VmHWM:");
+}
+
 std::size_t scripted_daemon::own_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "RssAnon:");
 }

@@ -90,6 +90,7 @@ class scripted_daemon {
   [[nodiscard]] std::size_t resident_kib() const;
   /// Of it what no file backs.
   [[nodiscard]] std::size_t own_kib() const;
+  [[nodiscard]] std::size_t most_resident_kib() const;
   [[nodiscard]] std::size_t wake_ups() const { return wake_ups_of(pid_); }
 
  private:
