@@ -266,6 +266,14 @@ TEST_CASE("a shutdown as a fault takes the place of the batch, and then the inpu
   CHECK(d.plan.result().notes.empty());
 }
 
+TEST_CASE("a child whose output ends before its first action is not waited for", "[replay][plan]") {
+  dialogue d;
+  d.end_of_output();
+  d.daemon(initialize);
+  d.end_of_output();
+  CHECK(d.plan.wants() == replay_plan::want::child_exit);
+}
+
 TEST_CASE("an unknown action comes before a batch, and needs its status", "[replay][plan]") {
   options how;
   how.inject.unknown_action = 1;
