@@ -415,23 +415,20 @@ void dispatcher::request_checkpoint(const checkpointer& with) {
 
 void dispatcher::on_timer(time_point which) {
   const auto now = service_->now();
-  std::optional<failure_kind> failure;
+  bool has_failed = false;
   {
     const std::lock_guard lock(mutex_);
     if (!wake_ups_.timer_fired(which)) return;
-    failure = failure_.pending();
-    if (!failure) {
+    has_failed = failure_.pending().has_value();
+    if (!has_failed) {
       work_.queue().make_due_ready(now);
       post_lanes();
     }
   }
-  // The daemon reads only while a callback is open: to wait for handlers would be of no use.
-  if (failure) {
-    if (failure != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
-    rethrow_failure();
-  }
+  // The daemon reads only while a callback is open: to wait for handlers, or to request a
+  // checkpoint, would be of no use.
+  if (has_failed) rethrow_failure();
   report_stuck();
-  observe_window(false);
   change([&](time_point, follow_up& then) { wake_by(next_wake(), then); });
 }
 

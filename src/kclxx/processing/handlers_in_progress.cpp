@@ -90,7 +90,7 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::next_due()
   std::optional<time_point> first;
   for (const attempt& one : all_) {
     const auto when = due(one);
-    if (when && (!first || *when < *first)) first = when;
+    if (when) first = std::min(first.value_or(*when), *when);
   }
   return first;
 }

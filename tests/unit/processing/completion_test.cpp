@@ -525,6 +525,33 @@ TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]"
   CHECK(timers->most <= 2);
 }
 
+TEST_CASE("nobody is notified while no callback waits", "[processing][completion]") {
+  struct counted_notifications final : kclxx::shard_service_wrapper {
+    using shard_service_wrapper::shard_service_wrapper;
+    void notify() override {
+      ++count;
+      shard_service_wrapper::notify();
+    }
+    int count = 0;
+  };
+  std::vector<completion> held;
+  std::optional<kclxx::shard_context> context;
+  std::shared_ptr<counted_notifications> notifications;
+  const auto inner = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); });
+  test_daemon daemon({[&](const kclxx::shard_context& shard) {
+                        auto fields = shard.to_fields();
+                        notifications = std::make_shared<counted_notifications>(fields.service);
+                        fields.service = notifications;
+                        context.emplace(fields);
+                        return inner(*context);
+                      },
+                      kclxx::checkpoint_mode::manual},
+                     prompt());
+  daemon.initialize().deliver({"1"});
+  held.at(0).complete();
+  CHECK(notifications->count == 0);
+}
+
 namespace {
 
 /// Has no memory for a warning.

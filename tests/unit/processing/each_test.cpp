@@ -102,7 +102,65 @@ TEST_CASE("a long batch is checkpointed on the way", "[processing][each]") {
   CHECK(with->persisted() == sequence_position("100"));
 }
 
+TEST_CASE("a checkpoint is requested once a second during a batch", "[processing][each]") {
+  std::optional<testing::daemon> with;
+  with.emplace(each([&](const record&) { with->advance(1s); }), prompt());
+  with->initialize().deliver(strings(5, "slow"));
+  CHECK(with->checkpoints().size() == 5);
+}
+
+TEST_CASE("the clock is read a few times during a batch of quick records", "[processing][each]") {
+  struct counted_clock final : shard_service_wrapper {
+    using shard_service_wrapper::shard_service_wrapper;
+    [[nodiscard]] clock::time_point now() const override {
+      ++reads;
+      return shard_service_wrapper::now();
+    }
+    mutable int reads = 0;
+  };
+  std::optional<shard_context> context;
+  std::shared_ptr<counted_clock> clock;
+  const auto inner = each([](const record&) {});
+  testing::daemon with({[&](const shard_context& shard) {
+                          auto fields = shard.to_fields();
+                          clock = std::make_shared<counted_clock>(fields.service);
+                          fields.service = clock;
+                          context.emplace(fields);
+                          return inner(*context);
+                        },
+                        checkpoint_mode::manual},
+                       prompt());
+  with.initialize().deliver(strings(1000, "quick"));
+  CHECK(clock->reads < 30);
+}
+
 // --- Retries ---
+
+TEST_CASE("each record of a batch has its own attempts", "[processing][each]") {
+  flaky handler{.failures = 1};
+  const auto lot = make_lot();
+  testing::daemon with(
+      each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+  with.initialize().deliver({"bad1", "bad2", "bad3"});
+  CHECK(handler.done == strings{"bad1", "bad2", "bad3"});
+  CHECK(lot->all.empty());
+}
+
+TEST_CASE("a record that is as old as max_age, and not older, is tried again",
+          "[processing][each]") {
+  int calls = 0;
+  const auto lot = make_lot();
+  std::optional<testing::daemon> with;
+  const auto fail = [&](const record&) {
+    if (++calls == 1) with->advance(60s);
+    throw std::runtime_error("no");
+  };
+  with.emplace(
+      each(fail, {.attempts = 0, .max_age = 60s, .exhausted = exhausted::park, .lot = lot}),
+      prompt());
+  with->initialize().deliver({"a"});
+  CHECK(calls == 2);
+}
 
 TEST_CASE("a record that fails is tried again, and what was before it is not",
           "[processing][each]") {

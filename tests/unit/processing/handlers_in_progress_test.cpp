@@ -17,6 +17,7 @@ TEST_CASE("a handler is reported after the limit, then after twice the time", "[
   handlers_in_progress handlers(60s);
   CHECK(handlers.next_due() == std::nullopt);
   const auto one = handlers.add(7, 1, start, 0);
+  CHECK(handlers.stuck_at(start) == start + 60s);
   CHECK(handlers.next_due() == start + 60s);
   CHECK(handlers.take_due(start + 59s).empty());
   CHECK(handlers.take_due(start + 60s).size() == 1);

@@ -340,6 +340,36 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
+TEST_CASE("a place that is free is filled when a lane takes the last record that was ready",
+          "[processing][lanes]") {
+  const kclxx::window_monitor monitor;
+  std::atomic<bool> has_17th = false;
+  std::atomic<int> in_vain = 0;
+  const auto is_admitted = [&] {
+    if (has_17th) return true;
+    const auto state = monitor.states().front();
+    if (state.watermark && state.window_size == 16) has_17th = true;
+    return has_17th.load();
+  };
+  const auto handler = [&](const record& one) {
+    if (number_of(one) == 1) return;  // its lane takes the 16th
+    if (!eventually(is_admitted)) ++in_vain;
+  };
+  served_shard shard(
+      kclxx::parallel(
+          handler, {},
+          {.lanes = 15, .order = kclxx::order::none, .window_records = 16, .monitor = monitor}),
+      prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(17, 1, 17));
+  answer_until(shard, "processRecords");
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  CHECK(in_vain == 0);
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
 TEST_CASE("a second failure, too, ends the wait for the handlers that run", "[processing][lanes]") {
   std::optional<served_shard> session;
   session.emplace(kclxx::parallel(

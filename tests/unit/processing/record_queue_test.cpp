@@ -178,6 +178,19 @@ TEST_CASE(
   CHECK(queue.wants_more(next.get()[0]));
 }
 
+TEST_CASE("an eighth of the records is rounded up, and of the bytes it is exact", "[processing]") {
+  queue_with_records of_17(order::none, 17, 1000);
+  of_17.add(std::vector<std::string>(15, "a"));
+  const owned_batch next(of_keys({"a"}), 17);
+  CHECK_FALSE(of_17.wants_more(next.get()[0]));
+  of_17.complete(*of_17.take());
+  CHECK(of_17.wants_more(next.get()[0]));
+  record_queue of_16_bytes(order::none, 100, 16);
+  const owned_batch batch({{"a", "12345678901234"}, {"b", "1"}}, 1);
+  CHECK(of_16_bytes.admit(batch.get().slice(0, 1), 0, now) == 1);
+  CHECK(of_16_bytes.wants_more(batch.get()[1]));
+}
+
 TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {
   record_queue queue(order::none, 10, 5);
   const owned_batch batch({{"a", "12"}, {"b", "1234567890"}, {"c", "12"}}, 1);
