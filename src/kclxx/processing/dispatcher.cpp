@@ -321,11 +321,11 @@ void dispatcher::drain(const checkpointer& with) {
     request_checkpoint(with);
     if (is_empty || stop_.stop_requested()) return;
     const auto rest = state();
-    if (!rest->oldest) return;
+    if (!rest.oldest) return;
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
                                           std::to_string(options_.drain_timeout.count()) +
-                                          " ms: " + std::to_string(rest->records) + ", from " +
-                                          to_string(rest->oldest->position) +
+                                          " ms: " + std::to_string(rest.records) + ", from " +
+                                          to_string(rest.oldest->position) +
                                           " on; they will be delivered again");
   });
 }
@@ -346,7 +346,6 @@ void dispatcher::join() {
   pool.reset();
   handler_.reset();
   const std::lock_guard lock(mutex_);
-  is_joined_ = true;
   lanes_ = 0;  // those that were posted and did not begin are dropped
   clear_if_unused();
 }
@@ -483,10 +482,9 @@ bool dispatcher::observe_stuck(handlers_stuck event, Condition is_true) {
   return true;
 }
 
-std::optional<window_state> dispatcher::state() const {
+window_state dispatcher::state() const {
   const auto now = service_->now();
   const std::lock_guard lock(mutex_);
-  if (is_joined_) return std::nullopt;
   return work_.state(shard_id_, now);
 }
 

@@ -65,8 +65,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void fail(const ticket& one, std::exception_ptr why);
   void touch(const ticket& one);
 
-  /// std::nullopt when the processing has ended.
-  [[nodiscard]] std::optional<window_state> state() const;
+  /// Without records once the processing has ended.
+  [[nodiscard]] window_state state() const;
 
  private:
   using follow_up = wake_ups::to_do;
@@ -140,7 +140,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::unique_ptr<thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;
-  bool is_joined_ = false;
   pending_failure failure_;
   watermark_requests requests_;
   window_events window_events_;

@@ -85,9 +85,4 @@ void key_chains::grow(std::size_t records) {
   }
 }
 
-void key_chains::clear() {
-  std::fill(links_.begin(), links_.end(), link{});
-  std::fill(firsts_.begin(), firsts_.end(), none);
-}
-
 }  // namespace kclxx::processing

@@ -28,7 +28,6 @@ class key_chains {
   bool push(arrival which);
   /// Removes the first record of its key. Returns the one that is first now, if there is one.
   std::optional<arrival> pop(arrival which);
-  void clear();
 
  private:
   static constexpr arrival none = ~arrival{0};

@@ -86,8 +86,6 @@ void record_queue::grow() {
 
 void record_queue::clear() {
   window_.clear();
-  chains_.clear();
-  std::fill(ready_bits_.begin(), ready_bits_.end(), 0);
   ready_ = 0;
   retries_ = {};
 }

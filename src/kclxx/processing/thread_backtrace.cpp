@@ -77,9 +77,8 @@ int signal_number() noexcept {
 }
 
 std::string demangled(const char* name) {
-  int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+      abi::__cxa_demangle(name, nullptr, nullptr, nullptr), &std::free);
   if (!text) return name;
   // Without its parameters, which make a line long.
   const std::string_view whole = text.get();

@@ -28,8 +28,7 @@ class window_registry {
     }
     std::vector<window_state> result;
     for (const auto& one : all) {
-      const auto alive = one.lock();
-      if (auto state = alive ? alive->state() : std::nullopt) result.push_back(std::move(*state));
+      if (const auto alive = one.lock()) result.push_back(alive->state());
     }
     return result;
   }

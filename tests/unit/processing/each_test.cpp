@@ -626,6 +626,21 @@ TEST_CASE("a policy that makes no sense ends the session at the start, and the l
   CHECK(logged(with, "initialize failed: failure_policy: " + text));
 }
 
+TEST_CASE("with a flood ratio of 0 the first record that fails for good ends the session",
+          "[processing][flood]") {
+  flaky handler;
+  const auto lot = make_lot();
+  testing::daemon with(each(std::ref(handler), {.attempts = 1,
+                                                .exhausted = exhausted::park,
+                                                .lot = lot,
+                                                .flood = {.window = 10, .ratio = 0}}),
+                       prompt());
+  with.initialize().deliver({"a", "bad"});
+  CHECK(with.persisted() == sequence_position("1"));
+  CHECK(logged(with, "too many of the last 10 records (failure_policy::flood)"));
+  CHECK(lot->all.empty());
+}
+
 TEST_CASE("a policy's patience is the sum of the longest waits, or as long as the record may age",
           "[processing][policy]") {
   CHECK(failure_policy().patience() == 3000ms);

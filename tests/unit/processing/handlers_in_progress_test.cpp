@@ -33,6 +33,13 @@ TEST_CASE("a handler is reported after the limit, then after twice the time", "[
   CHECK(handlers.next_due() == std::nullopt);
 }
 
+TEST_CASE("the shortest limit is a millisecond", "[processing]") {
+  handlers_in_progress handlers(1ms);
+  handlers.add(7, 1, start, 0);
+  CHECK(handlers.stuck_at(start) == start + 1ms);
+  CHECK(handlers.next_due() == start + 1ms);
+}
+
 TEST_CASE("a handler that makes progress is not stuck", "[processing]") {
   handlers_in_progress handlers(60s);
   const auto one = handlers.add(7, 1, start, 0);
@@ -65,6 +72,7 @@ TEST_CASE("the name of an attempt is not used again", "[processing]") {
   CHECK(handlers.find(first) == nullptr);
   CHECK(handlers.find(second)->number == 2);
   CHECK(handlers.size() == 1);
+  handlers.remove(second);
   handlers.clear();
   CHECK(handlers.size() == 0);
   CHECK(handlers.find(second) == nullptr);
