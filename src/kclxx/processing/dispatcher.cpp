@@ -272,11 +272,17 @@ void dispatcher::touch(const ticket& one) {
 /// Without an open callback a timer does what has to be done meanwhile.
 template <class Body>
 void dispatcher::callback(Body body) {
-  {
+  const auto set_open = [this](bool is_open) {
     const std::lock_guard lock(mutex_);
-    wake_ups_.set_open(true);
+    wake_ups_.set_open(is_open);
+  };
+  set_open(true);
+  try {
+    body();
+  } catch (...) {
+    set_open(false);  // lanes would look at the batch that it waited with
+    throw;
   }
-  body();
   change([&](time_point now, follow_up& then) {
     wake_ups_.set_open(false);
     wake_by(next_wake(), then);

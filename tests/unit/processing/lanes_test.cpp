@@ -387,6 +387,33 @@ TEST_CASE("a second failure, too, ends the wait for the handlers that run", "[pr
   CHECK(logged(*session, "failed: record 1"));
 }
 
+TEST_CASE("a handler that returns after its callback has thrown looks at no batch of the callback",
+          "[processing][lanes]") {
+  std::optional<served_shard> session;
+  std::atomic<bool> has_begun = false;
+  std::atomic<bool> has_returned = false;
+  session.emplace(kclxx::parallel(
+                      [&](const record& one) {
+                        if (number_of(one) == 1) {
+                          eventually([&] { return has_begun.load(); });
+                          throw kclxx::fenced_error("epoch 7, not 6");
+                        }
+                        has_begun = true;
+                        eventually([&] { return logged(*session, "ended early"); });
+                        has_returned = true;
+                      },
+                      {}, {.lanes = 2, .window_records = 2}),
+                  prompt());
+  session->initialize("shard-1");
+  session->send(keyed_records(3, 1, 3));  // the callback waits with the third
+  session->expect_status("processRecords");
+  CHECK(eventually([&] { return has_returned.load(); }));
+  session->send(R"({"action":"leaseLost"})");
+  session->expect_status("leaseLost");
+  session->close();
+  CHECK(session->status() == kclxx::exit_status::ok);
+}
+
 TEST_CASE("after a lost lease the window is emptied as soon as the last handler has returned",
           "[processing][lanes]") {
   const kclxx::window_monitor monitor;
