@@ -35,7 +35,6 @@ class locked_file {
  public:
   explicit locked_file(const path& where) : path_(where) {
     struct stat about {};
-    struct stat named {};
     do {
       fd_ = io::descriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
       if (fd_.get() < 0) raise("cannot open", path_);
@@ -44,8 +43,7 @@ class locked_file {
       }
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
       // Who waited for the lock may have a file that was moved away or deleted meanwhile.
-    } while (::stat(path_.c_str(), &named) != 0 || named.st_ino != about.st_ino ||
-             named.st_dev != about.st_dev);
+    } while (!is_named(about));
     size_ = about.st_size;
   }
 
@@ -72,6 +70,14 @@ class locked_file {
   }
 
  private:
+  [[nodiscard]] bool is_named(const struct stat& opened) const {
+    struct stat named {};
+    if (::stat(path_.c_str(), &named) == 0) {
+      return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+    }
+    if (errno != ENOENT) raise("cannot read", path_);
+    return false;
+  }
   void write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(fd_.get(), text.data(), text.size());

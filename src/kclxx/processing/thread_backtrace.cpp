@@ -50,8 +50,8 @@ void answer(int) {
   errno = error;
 }
 
-/// Installs the handler. 0 when the program uses all signals. The handler stays: a signal that
-/// arrives late would otherwise end the process.
+/// Installs the handler. 0 when the program uses all signals, or none can be sent. The handler
+/// stays: a signal that arrives late would otherwise end the process.
 int install() noexcept {
   std::array<void*, 1> first{};
   static_cast<void>(::backtrace(first.data(), 1));  // loads what it needs, which allocates
@@ -65,8 +65,10 @@ int install() noexcept {
     ours.sa_handler = answer;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     ::sigfillset(&ours.sa_mask);
+    if (::sigaction(signal, &ours, nullptr) != 0) continue;
     // An emulator may accept a handler for a signal that it cannot send.
-    if (::sigaction(signal, &ours, nullptr) == 0 && ::raise(signal) == 0) return signal;
+    if (::raise(signal) == 0) return signal;
+    ::sigaction(signal, &present, nullptr);
   }
   return 0;
 }
