@@ -219,6 +219,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
     } else if (decision.what == kind::retry) {
       work_.retry(one.with, std::move(attempts), now + decision.delay);
       wake_by(now + decision.delay, then);
+      look(then);  // it may have been the last handler that ran
     } else {
       work_.remove(one.with);
       set_failure(
@@ -253,6 +254,7 @@ void dispatcher::complete(const ticket& one) {
   });
   if (is_in_time) failures_.on_success();
   if (observed) service_->observe(std::move(*observed));
+  observe_window(false);
 }
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
@@ -420,20 +422,24 @@ void dispatcher::request_checkpoint(const checkpointer& with) {
 
 void dispatcher::on_timer(time_point which) {
   const auto now = service_->now();
-  bool has_failed = false;
+  std::optional<failure_kind> failure;
   {
     const std::lock_guard lock(mutex_);
     if (!wake_ups_.timer_fired(which)) return;
-    has_failed = failure_.pending().has_value();
-    if (!has_failed) {
+    failure = failure_.pending();
+    if (!failure) {
       work_.queue().make_due_ready(now);
       post_lanes();
     }
   }
-  // The daemon reads only while a callback is open: to wait for handlers, or to request a
-  // checkpoint, would be of no use.
-  if (has_failed) rethrow_failure();
+  if (failure) {
+    // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
+    // request is sent if the next batch is there already.
+    if (failure != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
+    rethrow_failure();
+  }
   report_stuck();
+  observe_window(false);
   change([&](time_point, follow_up& then) { wake_by(next_wake(), then); });
 }
 
@@ -461,9 +467,11 @@ bool dispatcher::report_stuck(const ticket& one, bool asks_thread) {
   if (asks_thread) event.where = backtrace_of(report->thread);
   const bool has_answered = !event.where.empty() || is_async_;
   const std::string text = report->text(is_async_);
-  // Else that was the backtrace of what followed.
-  const bool is_current =
-      observe_stuck(std::move(event), [&] { return work_.handlers().find(one) != nullptr; });
+  // Else it has ended or made progress, and that was the backtrace of what followed.
+  const bool is_current = observe_stuck(std::move(event), [&] {
+    const auto* const attempt = work_.handlers().find(one);
+    return attempt != nullptr && attempt->reports > 0;
+  });
   if (!is_current) return has_answered;
   service_->log(log_level::warning, text);
   if (options_.when_stuck != when_stuck::leave) return has_answered;
@@ -483,6 +491,7 @@ bool dispatcher::observe_stuck(handlers_stuck event, Condition is_true) {
   {
     const std::lock_guard lock(mutex_);
     if (!is_true()) return false;
+    event.handlers = work_.handlers().stuck();
   }
   service_->observe(std::move(event));
   return true;

@@ -65,7 +65,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void fail(const ticket& one, std::exception_ptr why);
   void touch(const ticket& one);
 
-  /// Without records once the processing has ended.
+  /// Without records once the processing has ended and the last lane has returned.
   [[nodiscard]] window_state state() const;
 
  private:

@@ -370,17 +370,25 @@ TEST_CASE("a place that is free is filled when a lane takes the last record that
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("a second failure, too, ends the wait for the handlers that run", "[processing][lanes]") {
+TEST_CASE("a second record that fails ends the wait for the handlers that run",
+          "[processing][lanes]") {
+  const bool is_retried = GENERATE(false, true);
+  std::atomic<bool> has_begun = false;
   std::optional<served_shard> session;
-  session.emplace(kclxx::parallel(
-                      [&](const record& one) {
-                        if (number_of(one) == 2) {
-                          eventually([&] { return logged(*session, "failed after 1 attempt"); });
-                        }
-                        throw std::runtime_error("record " + std::to_string(number_of(one)));
-                      },
-                      {.attempts = 1}, {.lanes = 2, .window_records = 2, .drain_timeout = 2min}),
-                  prompt());
+  const auto handler = [&](const record& one) {
+    if (number_of(one) == 1) {
+      eventually([&] { return has_begun.load(); });
+      throw kclxx::permanent_error("record 1");
+    }
+    has_begun = true;
+    eventually([&] { return logged(*session, "a permanent error"); });
+    if (is_retried) throw std::runtime_error("record 2");
+    throw kclxx::permanent_error("record 2");
+  };
+  session.emplace(
+      kclxx::parallel(handler, {.attempts = 0, .initial_backoff = 1h, .max_backoff = 1h},
+                      {.lanes = 2, .window_records = 2, .drain_timeout = 2min}),
+      prompt());
   session->initialize("shard-1");
   session->send(keyed_records(3, 1, 3));
   CHECK(session->status() == kclxx::exit_status::callback_failed);

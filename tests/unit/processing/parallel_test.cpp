@@ -659,6 +659,25 @@ TEST_CASE("a full window is an event at once", "[processing][parallel]") {
   CHECK(seen->windows[2].records == 2);
 }
 
+TEST_CASE("a window that completions empty, or that a handler keeps, is an event",
+          "[processing][parallel]") {
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::vector<kclxx::completion> held;
+  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.push_back(std::move(one)); },
+                                     {}, {.order = order::none}),
+                     options);
+  daemon.initialize().deliver({"1", "2"});
+  CHECK(seen->windows.back().records == 2);
+  held.at(0).complete();
+  daemon.advance(60s);  // the other one is stuck
+  CHECK(seen->windows.back().records == 1);
+  held.at(1).complete();
+  daemon.advance(0ms);
+  CHECK(seen->windows.back().records == 0);
+}
+
 TEST_CASE("no handler counts as stuck when the stuck one has failed for good",
           "[processing][parallel]") {
   struct stuck final : kclxx::observer {
