@@ -244,6 +244,7 @@ bool dispatcher::report(const ticket& one, Body body) {
 }
 
 void dispatcher::complete(const ticket& one) {
+  bool is_emptied = false;
   std::optional<record_attempted> observed;
   const bool is_in_time = report(one, [&](const auto& attempt, time_point now, follow_up& then) {
     if (service_->is_observed()) {
@@ -251,10 +252,11 @@ void dispatcher::complete(const ticket& one) {
                                now - attempt.began, nullptr);
     }
     complete(one, then);
+    is_emptied = work_.window().is_empty();
   });
   if (is_in_time) failures_.on_success();
   if (observed) service_->observe(std::move(*observed));
-  observe_window(false);
+  if (is_emptied) observe_window(false);
 }
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
