@@ -220,15 +220,9 @@ TEST_CASE("the flood breaker counts the records of batches that succeed",
           "[processing][batches][flood]") {
   silent_handler handler;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), {.attempts = 1,
-                                                   .exhausted = exhausted::park,
-                                                   .lot = lot,
-                                                   .flood = {.window = 10, .ratio = 0.2}}),
-                       prompt());
+  testing::daemon with(batches(std::ref(handler), small_flood(lot)), prompt());
   with.initialize();
-  for (int i = 0; i < 5; ++i) {  // 2 in 10
-    with.deliver({"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"});
-  }
+  for (int i = 0; i < 5; ++i) with.deliver(just_no_flood());
   CHECK_FALSE(with.exit_status());
   CHECK(lot->all.size() == 10);
 }

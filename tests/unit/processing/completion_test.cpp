@@ -500,20 +500,10 @@ struct counted_timers final : kclxx::shard_service_wrapper {
 TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]") {
   // Each attempt arms a timer for the report of a stuck handler, and its retry an earlier one.
   std::vector<completion> held;
-  std::optional<kclxx::shard_context> context;
-  std::shared_ptr<counted_timers> timers;
-  const auto inner = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); },
-                                     {.attempts = 0, .initial_backoff = 10ms, .max_backoff = 10ms},
-                                     {.stuck_after = 1h});
-  test_daemon daemon({[&](const kclxx::shard_context& shard) {
-                        auto fields = shard.to_fields();
-                        timers = std::make_shared<counted_timers>(fields.service);
-                        fields.service = timers;
-                        context.emplace(fields);
-                        return inner(*context);
-                      },
-                      kclxx::checkpoint_mode::manual},
-                     prompt());
+  wrapped<counted_timers> processors(kclxx::parallel(
+      [&](completion one) { held.push_back(std::move(one)); },
+      {.attempts = 0, .initial_backoff = 10ms, .max_backoff = 10ms}, {.stuck_after = 1h}));
+  test_daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});
   for (int i = 0; i < 100; ++i) {
     CAPTURE(i, daemon);
@@ -522,7 +512,7 @@ TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]"
     held.clear();
     daemon.advance(0ms).advance(10ms);
   }
-  CHECK(timers->most <= 2);
+  CHECK(processors.service().most <= 2);
 }
 
 TEST_CASE("nobody is notified while no callback waits", "[processing][completion]") {
@@ -535,21 +525,12 @@ TEST_CASE("nobody is notified while no callback waits", "[processing][completion
     int count = 0;
   };
   std::vector<completion> held;
-  std::optional<kclxx::shard_context> context;
-  std::shared_ptr<counted_notifications> notifications;
-  const auto inner = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); });
-  test_daemon daemon({[&](const kclxx::shard_context& shard) {
-                        auto fields = shard.to_fields();
-                        notifications = std::make_shared<counted_notifications>(fields.service);
-                        fields.service = notifications;
-                        context.emplace(fields);
-                        return inner(*context);
-                      },
-                      kclxx::checkpoint_mode::manual},
-                     prompt());
+  wrapped<counted_notifications> processors(
+      kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }));
+  test_daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});
   held.at(0).complete();
-  CHECK(notifications->count == 0);
+  CHECK(processors.service().count == 0);
 }
 
 namespace {
@@ -567,19 +548,11 @@ struct exhausted_log final : kclxx::shard_service_wrapper {
 }  // namespace
 
 TEST_CASE("what a lane throws itself ends the session", "[processing][completion]") {
-  std::optional<kclxx::shard_context> context;
-  const auto inner = kclxx::parallel([](completion one) {
+  wrapped<exhausted_log> processors(kclxx::parallel([](completion one) {
     one.complete();
     throw std::runtime_error("late");  // which the lane logs
-  });
-  test_daemon daemon({[&](const kclxx::shard_context& shard) {
-                        auto fields = shard.to_fields();
-                        fields.service = std::make_shared<exhausted_log>(fields.service);
-                        context.emplace(fields);
-                        return inner(*context);
-                      },
-                      kclxx::checkpoint_mode::manual},
-                     prompt());
+  }));
+  test_daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   REQUIRE(daemon.thrown());

@@ -118,20 +118,10 @@ TEST_CASE("the clock is read a few times during a batch of quick records", "[pro
     }
     mutable int reads = 0;
   };
-  std::optional<shard_context> context;
-  std::shared_ptr<counted_clock> clock;
-  const auto inner = each([](const record&) {});
-  testing::daemon with({[&](const shard_context& shard) {
-                          auto fields = shard.to_fields();
-                          clock = std::make_shared<counted_clock>(fields.service);
-                          fields.service = clock;
-                          context.emplace(fields);
-                          return inner(*context);
-                        },
-                        checkpoint_mode::manual},
-                       prompt());
+  wrapped<counted_clock> processors(each([](const record&) {}));
+  testing::daemon with(processors.factory(), prompt());
   with.initialize().deliver(strings(1000, "quick"));
-  CHECK(clock->reads < 30);
+  CHECK(processors.service().reads < 30);
 }
 
 // --- Retries ---
@@ -519,15 +509,9 @@ TEST_CASE("the flood breaker forgets failures that are older than its window",
           "[processing][flood]") {
   flaky handler;
   const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), {.attempts = 1,
-                                                .exhausted = exhausted::park,
-                                                .lot = lot,
-                                                .flood = {.window = 10, .ratio = 0.2}}),
-                       prompt());
+  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
   with.initialize();
-  for (int i = 0; i < 50; ++i) {  // 2 in 10
-    with.deliver({"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"});
-  }
+  for (int i = 0; i < 50; ++i) with.deliver(just_no_flood());
   CHECK_FALSE(with.exit_status());
   CHECK(lot->all.size() == 100);
   with.deliver({"bad", "1", "bad", "bad"});
@@ -630,11 +614,7 @@ TEST_CASE("with a flood ratio of 0 the first record that fails for good ends the
           "[processing][flood]") {
   flaky handler;
   const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), {.attempts = 1,
-                                                .exhausted = exhausted::park,
-                                                .lot = lot,
-                                                .flood = {.window = 10, .ratio = 0}}),
-                       prompt());
+  testing::daemon with(each(std::ref(handler), small_flood(lot, 0)), prompt());
   with.initialize().deliver({"a", "bad"});
   CHECK(with.persisted() == sequence_position("1"));
   CHECK(logged(with, "too many of the last 10 records (failure_policy::flood)"));

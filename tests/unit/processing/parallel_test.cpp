@@ -573,10 +573,7 @@ TEST_CASE("the flood breaker counts the records that succeed", "[processing][par
     if (one.data() == "bad") throw std::runtime_error("no");
   };
   const auto lot = std::make_shared<memory_lot>();
-  const kclxx::failure_policy policy{.attempts = 1,
-                                     .exhausted = exhausted::park,
-                                     .lot = lot,
-                                     .flood = {.window = 10, .ratio = 0.2}};
+  const auto policy = small_flood(lot);
   const kclxx::parallel_options one_lane{.lanes = 1};
   const auto complete = [&](kclxx::completion one) {
     process(one.record());
@@ -586,9 +583,7 @@ TEST_CASE("the flood breaker counts the records that succeed", "[processing][par
                                            : kclxx::parallel(complete, policy, one_lane),
                      prompt());
   daemon.initialize();
-  for (int i = 0; i < 5; ++i) {  // 2 in 10
-    daemon.deliver({"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"});
-  }
+  for (int i = 0; i < 5; ++i) daemon.deliver(just_no_flood());
   CHECK_FALSE(daemon.exit_status());
   CHECK(lot->all.size() == 10);
 }

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
@@ -68,6 +71,42 @@ struct memory_lot final : parking_lot {
 
   int refusals = 0;
   std::vector<parked> all{};
+};
+
+/// A record is parked when it has failed once. More than 2 of the last 10 that fail are a flood.
+inline failure_policy small_flood(const std::shared_ptr<memory_lot>& lot, double ratio = 0.2) {
+  return {.attempts = 1,
+          .exhausted = exhausted::park,
+          .lot = lot,
+          .flood = {.window = 10, .ratio = ratio}};
+}
+
+/// Of these, 2 in 10 are bad.
+inline strings just_no_flood() { return {"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"}; }
+
+/// Makes processors of one shard whose context has its service in a Wrapper, a
+/// shard_service_wrapper. It outlives them.
+template <class Wrapper>
+class wrapped {
+ public:
+  explicit wrapped(processor_factory inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] processor_factory factory() {
+    return {[this](const shard_context& shard) {
+              auto fields = shard.to_fields();
+              service_ = std::make_shared<Wrapper>(fields.service);
+              fields.service = service_;
+              context_.emplace(fields);
+              return inner_(*context_);
+            },
+            checkpoint_mode::manual};
+  }
+  [[nodiscard]] const Wrapper& service() const { return *service_; }
+
+ private:
+  processor_factory inner_;
+  std::shared_ptr<Wrapper> service_;
+  std::optional<shard_context> context_;
 };
 
 }  // namespace kclxx::test
