@@ -14,8 +14,8 @@ namespace kclxx {
 /// They are complete when the handler returns. When it throws batch_failure, those before its
 /// position are complete; the record there has failed one attempt, and the handler is called again
 /// from it on. After any other exception it is called with halves, without waiting, until the
-/// record that fails is alone. This search does not count as an
-/// attempt. The handler may get good records again during it.
+/// record that fails is alone. This search does not count as an attempt. The handler may get good
+/// records again during it.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

@@ -29,7 +29,8 @@ class completion_window {
   void admit(record_batch records, time_point now);
   /// Precondition: it is in the window and not complete.
   void complete(arrival which);
-  /// Drops what is not complete. The watermark's position stays. Nothing is admitted any more.
+  /// Drops what is not complete. The watermark's position stays. Nothing may be admitted
+  /// afterwards.
   void clear();
 
   /// All records before this one are complete.

@@ -117,7 +117,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void report_stuck();
   /// Returns whether the next thread should be asked where it stands.
   bool report_stuck(const ticket& one, bool asks_thread);
-  /// Unless the condition, with the mutex held, is false. Returns it.
+  /// Sends the event, with the present number of stuck handlers, if the condition holds with the
+  /// mutex held. Returns whether it does.
   template <class Condition>
   bool observe_stuck(handlers_stuck event, Condition is_true);
   void observe_window(bool is_full);
@@ -131,7 +132,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   const bool is_async_;
   std::optional<handler> handler_;
 
-  std::mutex observing_;  // locked before mutex_: events leave in the order of what they tell
+  std::mutex observing_;  // locked before mutex_, so that events leave in order
   mutable std::mutex mutex_;
   work_list work_;
   wake_ups wake_ups_;

@@ -49,7 +49,7 @@ class record_queue {
   /// When the next of them is due.
   [[nodiscard]] std::optional<time_point> next_due() const;
 
-  /// Drops what is not complete. Nothing is admitted any more.
+  /// Drops what is not complete. Nothing may be admitted afterwards.
   void clear();
   [[nodiscard]] const completion_window& window() const noexcept { return window_; }
 
