@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 
 namespace kclxx::bench {
 
@@ -13,25 +11,20 @@ namespace {
 
 // A copy of less is over in a few nanoseconds, and then chance decides.
 constexpr std::size_t least = 4096;
-// What malloc gives lies differently in each run, which shows in a copy.
 constexpr std::align_val_t page{4096};
 
-struct page_deleter {
-  void operator()(char* memory) const { ::operator delete(memory, page); }
-};
-using pages = std::unique_ptr<char, page_deleter>;
-
-pages make_pages(std::size_t size) { return pages(static_cast<char*>(::operator new(size, page))); }
-
 }  // namespace
+
+void page_deleter::operator()(char* memory) const { ::operator delete(memory, page); }
+pages make_pages(std::size_t size) { return pages(static_cast<char*>(::operator new(size, page))); }
 
 void copy_and_search(benchmark::State& state, std::string_view text) {
   const std::size_t size = std::max(text.size(), least);
   const pages from = make_pages(size);
   const pages to = make_pages(size + 1);
-  for (std::size_t i = 0; i < size; ++i) from.get()[i] = text[i % text.size()];
+  for (std::size_t i = 0; i < size; ++i) from[i] = text[i % text.size()];
   std::memset(to.get(), 0, size);  // the kernel's part is not measured
-  to.get()[size] = '\n';
+  to[size] = '\n';
   for (auto _ : state) {
     std::memcpy(to.get(), from.get(), size);
     benchmark::DoNotOptimize(to.get());

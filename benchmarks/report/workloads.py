@@ -107,8 +107,9 @@ WORKLOADS = [
     Workload("S1", "the first shard of a daemon", {"starts": 20, "first_starts": True}, (START,),
              only=("kclxx", "kclxx-shared"), besides=()),
 ] + [
-    # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run.
-    Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (P10, CPU_GB),
+    # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run. D's
+    # line is larger than the cores' own caches, so the floor's time there depends on the other users of the host.
+    Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (PEAK_LINE,) if name == "D" else (P10, CPU_GB),
              only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust", "kclxx-each"),
              besides=() if name == "A" else ("kclxx-each",))
     for name, job in BATCHES.items()
