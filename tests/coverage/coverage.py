@@ -29,7 +29,7 @@ class Layer:
 
     @property
     def commands(self):
-        return [[name] for name in self.unit]
+        return [[f"unit/{name}"] for name in self.unit]
 
 
 LAYERS = {"protocol": Layer(("protocol_test",), 95),
