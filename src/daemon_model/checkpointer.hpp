@@ -17,7 +17,7 @@ namespace kclxx::daemon_model {
 class shard_record_processor_checkpointer {
  public:
   /// `of` outlives this object.
-  shard_record_processor_checkpointer(kcl_version version, lease& of)
+  shard_record_processor_checkpointer(daemon_version version, lease& of)
       : version_(version),
         lease_(of),
         last_(of.checkpoint()),
@@ -48,7 +48,7 @@ class shard_record_processor_checkpointer {
   [[nodiscard]] std::optional<sequence_position> permitted(const child_checkpoint& asked) const;
   outcome advance(const sequence_position& to);
 
-  kcl_version version_;
+  daemon_version version_;
   lease& lease_;
   sequence_position last_;
   sequence_position largest_permitted_;

@@ -11,19 +11,19 @@
 
 #include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
+#include <kclxx/testing/daemon_options.hpp>
 
 #include "protocol/message.hpp"
 
 namespace kclxx::daemon_model {
 
-/// Which daemon. 2.x after 2.0 behaves as 3.x does.
-enum class kcl_version { v1, v2_0, v3 };
+using testing::daemon_version;
 
 /// The name in this daemon's line, which the status must repeat.
-std::string_view action_name(protocol::action_kind what, kcl_version version);
+std::string_view action_name(protocol::action_kind what, daemon_version version);
 
 /// The line of an action that has no fields but a reason: an ending, or shutdownRequested.
-std::string action_line(protocol::action_kind what, kcl_version version = kcl_version::v3);
+std::string action_line(protocol::action_kind what, daemon_version version = daemon_version::v3);
 
 /// std::nullopt: a daemon that does not report where reading begins writes nulls.
 std::string initialize_line(std::string_view shard_id,

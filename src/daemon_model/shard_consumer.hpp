@@ -87,7 +87,7 @@ using daemon_events = std::vector<daemon_event>;
 class shard_consumer {
  public:
   /// `of` outlives this object.
-  shard_consumer(kcl_version version, lease& of)
+  shard_consumer(daemon_version version, lease& of)
       : version_(version), lease_(of), checkpointer_(version, of) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
@@ -135,7 +135,7 @@ class shard_consumer {
   void fail(std::string why, daemon_events& out);
   void close_child(daemon_events& out);
 
-  kcl_version version_;
+  daemon_version version_;
   lease& lease_;
   shard_record_processor_checkpointer checkpointer_;
   std::deque<std::string> unread_;

@@ -13,20 +13,7 @@ namespace kclxx::testing {
 
 namespace {
 
-using daemon_model::kcl_version;
 using protocol::action_kind;
-
-kcl_version model_version(daemon_version version) {
-  switch (version) {
-    case daemon_version::v1:
-      return kcl_version::v1;
-    case daemon_version::v2_0:
-      return kcl_version::v2_0;
-    case daemon_version::v3:
-      break;
-  }
-  return kcl_version::v3;
-}
 
 /// An action that no daemon has so far. Errors: std::invalid_argument when one has.
 std::string unknown_line(std::string_view action) {
@@ -97,7 +84,7 @@ void daemon::simulation::own(daemon_model::lease taken) {
     faults_.pop_front();
     return name;
   });
-  consumer_.emplace(model_version(with_.version), lease_);
+  consumer_.emplace(with_.version, lease_);
 }
 
 void daemon::simulation::verb(const char* name, const std::function<void()>& body) {
@@ -222,7 +209,7 @@ void daemon::simulation::deliver(delivered_records::batch batch) {
 void daemon::simulation::call(const char* name, action_kind what) {
   verb(name, [&] {
     require(name, what);
-    const kcl_version version = model_version(with_.version);
+    const daemon_version version = with_.version;
     send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
          std::nullopt);
   });

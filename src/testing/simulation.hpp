@@ -22,7 +22,7 @@
 
 namespace kclxx::testing {
 
-/// Joins the daemon's model and one child at a time, and runs them until both are quiet.
+/// Joins the daemon model and one child at a time, and runs them until both are quiet.
 class daemon::simulation {
  public:
   simulation(processor_factory make_processor, const run_options& options, daemon_options with);

@@ -61,7 +61,7 @@ call read_call(const std::string& text) {
 
 class child_reader {
  public:
-  explicit child_reader(daemon_model::kcl_version version) : version_(version) {}
+  explicit child_reader(daemon_model::daemon_version version) : version_(version) {}
 
   std::vector<turn> read(const json& pieces) const {
     std::vector<turn> turns(1);
@@ -93,7 +93,7 @@ class child_reader {
     throw std::runtime_error("'" + text + "' is nothing that a child does");
   }
 
-  daemon_model::kcl_version version_;
+  daemon_model::daemon_version version_;
 };
 
 script read_case(const json& from, const child_reader& child) {
@@ -110,13 +110,13 @@ script line_case(const std::string& line) {
   json from{{"name", "the line " + line}};
   from["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
   from["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(from, child_reader(daemon_model::kcl_version::v3));
+  return read_case(from, child_reader(daemon_model::daemon_version::v3));
 }
 
 }  // namespace
 
 std::vector<script> read_cases(const std::filesystem::path& file,
-                               daemon_model::kcl_version version) {
+                               daemon_model::daemon_version version) {
   std::vector<script> result;
   std::string at;
   try {

@@ -12,6 +12,6 @@ namespace kclxx::oracle {
 /// statuses have the names that this daemon wants.
 /// Errors: std::runtime_error with the file, and the case's name.
 std::vector<script> read_cases(const std::filesystem::path& file,
-                               daemon_model::kcl_version version);
+                               daemon_model::daemon_version version);
 
 }  // namespace kclxx::oracle

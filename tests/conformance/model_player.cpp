@@ -18,7 +18,7 @@ namespace {
 /// The model between a script's calls and a script's child.
 class player {
  public:
-  player(const script& from, daemon_model::kcl_version version)
+  player(const script& from, daemon_model::daemon_version version)
       : script_(from),
         version_(version),
         lease_(sequence_position(from.calls.front().sequence_number,
@@ -165,7 +165,7 @@ class player {
   void take(const daemon_model::worker_ended&) { events_.push_back({{"worker_ends", true}}); }
 
   const script& script_;
-  daemon_model::kcl_version version_;
+  daemon_model::daemon_version version_;
   daemon_model::lease lease_;
   daemon_model::shard_consumer consumer_;
   json events_ = json::array();
@@ -180,7 +180,7 @@ class player {
 
 }  // namespace
 
-json play_on_model(const script& from, daemon_model::kcl_version version) {
+json play_on_model(const script& from, daemon_model::daemon_version version) {
   return player(from, version).play();
 }
 

@@ -18,7 +18,7 @@
 
 namespace {
 
-using kclxx::daemon_model::kcl_version;
+using kclxx::daemon_model::daemon_version;
 using namespace kclxx::oracle;
 
 constexpr std::string_view usage =
@@ -39,7 +39,7 @@ Exit status: 0 all agree, 1 some differ (each is printed), 2 it could not be don
 )";
 
 struct options {
-  kcl_version version{};
+  daemon_version version{};
   std::filesystem::path cases{};
   std::uint64_t random = 0;
   std::uint64_t seed = 1;
@@ -87,7 +87,7 @@ options parse(const std::vector<std::string>& arguments) {
   }
   if (version < 1 || version > 3) throw std::runtime_error("--generation wants 1, 2 or 3");
   if (result.java.empty()) throw std::runtime_error("no command of the real classes after --");
-  result.version = version == 1 ? kcl_version::v1 : kcl_version::v3;
+  result.version = version == 1 ? daemon_version::v1 : daemon_version::v3;
   return result;
 }
 

@@ -9,7 +9,7 @@
 
 namespace kclxx::oracle {
 
-using daemon_model::kcl_version;
+using daemon_model::daemon_version;
 using protocol::action_kind;
 
 namespace {
@@ -86,7 +86,7 @@ constexpr std::array base64{"", "YQ==", "YWI=", "YWJj", "+/+/"};
 
 class author {
  public:
-  author(std::uint64_t seed, kcl_version version) : random_(seed), version_(version) {}
+  author(std::uint64_t seed, daemon_version version) : random_(seed), version_(version) {}
 
   script write() {
     script_.name = "random";
@@ -195,7 +195,7 @@ class author {
   }
 
   std::mt19937_64 random_;
-  kcl_version version_;
+  daemon_version version_;
   script script_;
   std::uint64_t next_ = 100;
   std::uint64_t sub_ = 0;
@@ -204,7 +204,7 @@ class author {
 
 }  // namespace
 
-script random_script(std::uint64_t seed, kcl_version version) {
+script random_script(std::uint64_t seed, daemon_version version) {
   return author(seed, version).write();
 }
 

@@ -9,6 +9,6 @@ namespace kclxx::oracle {
 
 /// A dialogue as a daemon would lead it, with a child that is mostly right and now and then wrong
 /// in every way that the model claims to know. The same seed gives the same script.
-script random_script(std::uint64_t seed, daemon_model::kcl_version version);
+script random_script(std::uint64_t seed, daemon_model::daemon_version version);
 
 }  // namespace kclxx::oracle

@@ -72,7 +72,7 @@ lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> with, std::strin
       child_(std::move(with)),
       shard_id_(std::move(shard_id)),
       limit_(limit),
-      consumer_(daemon_model::kcl_version::v3, row) {}
+      consumer_(daemon_model::daemon_version::v3, row) {}
 
 bool lockstep_daemon::has_failed() const {
   return std::any_of(checkpoints.begin(), checkpoints.end(), [](const checkpoint_seen& checkpoint) {

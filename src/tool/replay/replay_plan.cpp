@@ -120,7 +120,7 @@ void replay_plan::begin_shard(const script::action& first) {
     auto failure = faults_.checkpoint_failure();
     return failure ? failure : recorded_failure_;
   });
-  consumer_.emplace(daemon_model::kcl_version::v3, *lease_);
+  consumer_.emplace(daemon_model::daemon_version::v3, *lease_);
   daemon_events nothing_open;
   if (verdict_.has_output_ended()) consumer_->on_end_of_output(nothing_open);
   faults_.begin_shard(id);
