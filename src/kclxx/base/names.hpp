@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include <kclxx/log.hpp>
 #include <kclxx/shard_event.hpp>
 
 namespace kclxx::detail {
@@ -20,6 +21,13 @@ inline constexpr std::array<std::string_view, 5> callback_names{
 
 constexpr std::string_view callback_name(callback_kind kind) noexcept {
   return callback_names[static_cast<std::size_t>(kind)];
+}
+
+/// In log_level's order.
+inline constexpr std::array<std::string_view, 3> level_names{"info", "warning", "error"};
+
+constexpr std::string_view level_name(log_level level) noexcept {
+  return level_names[static_cast<std::size_t>(level)];
 }
 
 }  // namespace kclxx::detail

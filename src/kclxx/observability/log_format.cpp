@@ -8,21 +8,19 @@
 #include <optional>
 #include <utility>
 
+#include "base/names.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::observability {
 
 namespace {
 
-constexpr std::array<const char*, 3> level_names{"info", "warning", "error"};
 // syslog's numbers.
 constexpr std::array<char, 3> priorities{'6', '4', '3'};
 
-std::size_t index(log_level level) { return static_cast<std::size_t>(level); }
-
 std::optional<log_level> level_of(std::string_view name) {
-  for (std::size_t i = 0; i < level_names.size(); ++i) {
-    if (name == level_names.at(i)) return static_cast<log_level>(i);
+  for (std::size_t i = 0; i < detail::level_names.size(); ++i) {
+    if (name == detail::level_names.at(i)) return static_cast<log_level>(i);
   }
   return std::nullopt;
 }
@@ -58,14 +56,14 @@ std::string to_iso_8601(date when) {
 std::string text_line(const log_entry& entry) {
   std::string line = "kclxx";
   if (!entry.shard_id.empty()) line.append(" ").append(entry.shard_id);
-  line.append(" ").append(level_names.at(index(entry.level)));
+  line.append(" ").append(detail::level_name(entry.level));
   return line.append(": ").append(entry.text).append("\n");
 }
 
 std::string json_line(const log_entry& entry, date when) {
   std::string line;
   append_member(line, "time", to_iso_8601(when));
-  append_member(line, "level", level_names.at(index(entry.level)));
+  append_member(line, "level", detail::level_name(entry.level));
   if (!entry.shard_id.empty()) append_member(line, "shard", entry.shard_id);
   if (entry.position) append_member(line, "position", to_string(*entry.position));
   append_member(line, "message", entry.text);
@@ -74,7 +72,8 @@ std::string json_line(const log_entry& entry, date when) {
 
 std::string journal_datagram(const log_entry& entry) {
   // No value has a newline, so the protocol's simple form is enough.
-  std::string fields = "MESSAGE=" + entry.text + "\nPRIORITY=" + priorities.at(index(entry.level)) +
+  std::string fields = "MESSAGE=" + entry.text +
+                       "\nPRIORITY=" + priorities.at(static_cast<std::size_t>(entry.level)) +
                        "\nSYSLOG_IDENTIFIER=kclxx\n";
   if (!entry.shard_id.empty()) fields += "KCLXX_SHARD=" + entry.shard_id + '\n';
   if (entry.position) fields += "KCLXX_POSITION=" + to_string(*entry.position) + '\n';

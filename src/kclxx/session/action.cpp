@@ -2,6 +2,7 @@
 #include "session/action.hpp"
 
 #include <ostream>
+#include <tuple>
 #include <utility>
 
 #include "base/log_text.hpp"
@@ -13,6 +14,14 @@ namespace kclxx::session {
 log_line::log_line(log_level severity, std::string_view message,
                    std::optional<sequence_position> about)
     : level(severity), text(detail::one_line(message)), position(std::move(about)) {}
+
+bool operator==(const call& one, const call& other) {
+  const auto values = [](const call& of) {
+    return std::tuple(of.what, std::string_view(of.shard_id), of.start_position, of.batch.begin(),
+                      of.batch.size());
+  };
+  return values(one) == values(other);
+}
 
 const char* to_string(timer value) noexcept {
   switch (value) {
@@ -43,7 +52,9 @@ std::ostream& operator<<(std::ostream& out, const action& what) {
                  [&](const arm_timer& a) {
                    out << "arm " << to_string(a.which) << " timer " << a.after.count() << " ms";
                  },
-                 [&](const log_line& a) { out << "log: " << a.text; },
+                 [&](const log_line& a) {
+                   out << "log " << detail::level_name(a.level) << ": " << a.text;
+                 },
                  [&](const pause_reading&) { out << "pause reading"; },
                  [&](const resume_reading&) { out << "resume reading"; },
                  [&](const request_stop&) { out << "request stop"; },

@@ -31,11 +31,13 @@ using waiter_id = std::uint64_t;
 /// Write a checkpoint line. SHARD_END means the null checkpoint of a finished shard.
 struct write_checkpoint {
   sequence_position position;
+  bool operator==(const write_checkpoint&) const = default;
 };
 
 /// Write the status line that ends the open action.
 struct write_status {
   std::string action;
+  bool operator==(const write_status&) const = default;
 };
 
 /// Run this callback, then report callback_returned or callback_threw.
@@ -44,12 +46,15 @@ struct call {
   record_batch batch{};                               // process_records
   std::string shard_id{};                             // initialize
   std::optional<sequence_position> start_position{};  // initialize
+  /// Batches are equal if they have the same records in memory.
+  friend bool operator==(const call& one, const call& other);
 };
 
 /// Give the waiter its result.
 struct complete {
   waiter_id waiter;
   std::error_code result;
+  bool operator==(const complete&) const = default;
 };
 
 enum class timer {
@@ -64,6 +69,7 @@ inline constexpr std::size_t timer_count = 4;
 struct arm_timer {
   timer which;
   std::chrono::milliseconds after;
+  bool operator==(const arm_timer&) const = default;
 };
 
 struct log_line {
@@ -75,18 +81,26 @@ struct log_line {
   log_level level;
   std::string text;
   std::optional<sequence_position> position;
+  bool operator==(const log_line&) const = default;
 };
 
 /// Deliver no more messages until resume_reading; the end of input must still be noticed.
-struct pause_reading {};
-struct resume_reading {};
+struct pause_reading {
+  bool operator==(const pause_reading&) const = default;
+};
+struct resume_reading {
+  bool operator==(const resume_reading&) const = default;
+};
 
 /// Fire the shard's stop token.
-struct request_stop {};
+struct request_stop {
+  bool operator==(const request_stop&) const = default;
+};
 
 /// End the process with this status. Comes once, last.
 struct leave {
   exit_status status;
+  bool operator==(const leave&) const = default;
 };
 
 using action = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which callback, status and exit follow which line.
+#include <array>
+
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 
 using kclxx::errc;
+using kclxx::record_batch;
 using kclxx::run_options;
 using kclxx::sequence_position;
+using kclxx::protocol::action_kind;
+using kclxx::protocol::initialize;
+using kclxx::protocol::process_records;
+using kclxx::session::actions;
+using kclxx::session::call;
 using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
@@ -215,7 +223,7 @@ TEST_CASE("records that are answered without a call are logged every minute", "[
   daemon.records("400");
   REQUIRE(daemon.log.size() == 2);
   CHECK(daemon.log.back() ==
-        "log: records up to 300/0 are answered, but not processed: lease gone");
+        "log warning: records up to 300/0 are answered, but not processed: lease gone");
 }
 
 TEST_CASE("a processor that gave its shard up leaves when records still arrive after minutes",
@@ -456,4 +464,28 @@ TEST_CASE("a plain file may hold answers that were not asked for", "[session][P5
   file.no_records();
   CHECK(file.answer() == lines{"pause reading"});
   CHECK(file.returns() == lines{"write status processRecords", "resume reading"});
+}
+
+TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P6]") {
+  kclxx::session::session session{run_options()};
+  actions told;
+  const sequence_position start("100", 7);
+  session.on_message({"initialize", initialize{"shardId-0", start}}, {}, {}, told);
+  CHECK((told == actions{call{action_kind::initialize, {}, "shardId-0", start}}));
+}
+
+TEST_CASE("process_records is called with the records of the line", "[session][P7]") {
+  kclxx::session::session session{run_options()};
+  actions told;
+  session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);
+  session.on_callback_returned({}, told);
+  told.clear();
+  kclxx::record::fields fields;
+  fields.sequence_number = "100";
+  const std::array records{kclxx::record(fields), kclxx::record(fields)};
+  const record_batch batch(records, nullptr);
+  const process_records line{{}, sequence_position("100")};
+  session.on_message({"processRecords", line}, batch, {}, told);
+  CHECK((told == actions{call{action_kind::process_records, batch}}));
+  CHECK_FALSE((told == actions{call{action_kind::process_records, batch.slice(1, 1)}}));
 }

@@ -320,7 +320,7 @@ TEST_CASE("an async_checkpoint without a handler that failed for good is logged 
 }
 
 TEST_CASE("an answer to another position than the one that was sent is a protocol error",
-          "[session][P54]") {
+          "[session][P54][P61]") {
   SECTION("from a daemon") {
     session_dialogue daemon(manual());
     daemon.start_batch("100");

@@ -66,7 +66,8 @@ TEST_CASE("when user code gives its shard up twice, the first reason is kept", "
   daemon.now += 90s;
   daemon.log.clear();
   CHECK(daemon.records("200") == lines{"write status processRecords"});
-  CHECK(daemon.log == lines{"log: records up to 200/0 are answered, but not processed: fenced"});
+  CHECK(daemon.log ==
+        lines{"log warning: records up to 200/0 are answered, but not processed: fenced"});
 }
 
 TEST_CASE("a file that continues instead of an answer ends what waited for it", "[session][P58]") {
@@ -155,7 +156,7 @@ TEST_CASE("a second exception while the first one's checkpoint is persisted is l
   daemon.armed.clear();
   daemon.log.clear();
   CHECK(daemon.throws() == lines{});
-  CHECK(daemon.log == lines{"log: oops"});
+  CHECK(daemon.log == lines{"log error: oops"});
   CHECK(daemon.armed.empty());
   CHECK(daemon.answer() == lines{"leave with 10"});
 }
