@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for each header of the public interface.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/text.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = KCLXX_SOURCE_DIR;
+
+std::vector<fs::path> public_headers() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "include")) {
+    if (entry.path().extension() == ".hpp") found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a public header has at most 150 lines, and comments are 30 to 55 % of them",
+          "[architecture]") {
+  REQUIRE_FALSE(public_headers().empty());
+  for (const fs::path& header : public_headers()) {
+    CAPTURE(header);
+    std::ifstream in(header);
+    std::size_t lines = 0;
+    std::size_t blanks = 0;
+    std::size_t comments = 0;
+    for (std::string line; std::getline(in, line); ++lines) {
+      const auto text = line.find_first_not_of(' ');
+      if (text == std::string::npos) {
+        ++blanks;
+      } else if (line.compare(text, 2, "//") == 0) {
+        ++comments;
+      }
+    }
+    const std::size_t share = 100 * comments / (lines - blanks);
+    CHECK(lines <= 150);
+    CHECK(share >= 30);
+    CHECK(share <= 55);
+  }
+}
+
+TEST_CASE("each public header is compiled alone", "[architecture]") {
+  const std::string list = kclxx::test::read_file(root / "tests/headers/CMakeLists.txt");
+  for (const fs::path& header : public_headers()) {
+    const std::string name = fs::relative(header, root / "include").generic_string();
+    CAPTURE(name);
+    CHECK(list.find(" " + name) != std::string::npos);
+  }
+}
