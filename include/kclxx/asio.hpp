@@ -26,10 +26,11 @@ namespace kclxx::asio {
 ///     boost::asio::awaitable<void> handle(kclxx::record event, const kclxx::shard_context& shard);
 ///     return kclxx::run(kclxx::asio::parallel(handle, policy, {.lanes = 64}));
 ///
-/// The handler is `awaitable<void>(const record&)` or `awaitable<void>(const record&, const
-/// shard_context&)`, the record by value or by reference. Or `(const shard_context&,
-/// any_io_executor) -> Handler`, which is called once for each shard, for instance to open a
-/// connection. The record is complete when the coroutine returns. What it throws is a failure.
+/// The handler has the form `awaitable<void>(const record&)` or `awaitable<void>(const record&,
+/// const shard_context&)`. It takes the record by value or by reference. A function of the form
+/// `(const shard_context&, any_io_executor) -> Handler` is accepted, too: it is called once for
+/// each shard and returns the handler, for instance after it has opened a connection. The record is
+/// complete when the coroutine returns. An exception from the coroutine is a failure of the record.
 ///
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
@@ -37,13 +38,15 @@ namespace kclxx::asio {
 /// Each shard has an io_context and one thread that runs it. An exception of any other function on
 /// that io_context is treated like one from a timer.
 ///
-/// Cancellation: when a stop is requested (shard_context::stop_token), coroutines are cancelled
-/// (with Boost 1.77 or newer: cancellation_type::all, of which coroutines accept terminal by
-/// default). The processor's destructor waits until they have ended.
+/// Cancellation: when a stop is requested (shard_context::stop_token), each coroutine receives
+/// cancellation_type::all. By default a coroutine accepts only `terminal`, which this includes.
+/// Before Boost 1.77 coroutines cannot be cancelled. The processor's destructor waits until all
+/// coroutines have ended.
 ///
 /// Errors: as kclxx::parallel.
-/// Thread safety: the coroutines of one shard need no lock among themselves. Shards of the same
-/// process (see `serve`) share a handler that is not made for each of them.
+/// Thread safety: the coroutines of one shard need no lock among themselves. If a process serves
+/// several shards (see `serve`), they call the same handler at the same time, unless a function
+/// makes a handler for each shard.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory

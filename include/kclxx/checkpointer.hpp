@@ -55,7 +55,6 @@ class checkpoint_target {
 /// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
 /// a position that is already persisted succeeds at once. In initialize and lease_lost the
 /// functions that wait fail.
-///
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
 class KCLXX_EXPORT checkpointer {
@@ -81,7 +80,8 @@ class KCLXX_EXPORT checkpointer {
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
   /// callback returns, or once the callback has run for 5 ms, at most once per
-  /// run_options::checkpoint_interval.
+  /// run_options::checkpoint_interval. In shard_ended it is sent only after the callback has
+  /// returned, so do not wait for the handler there.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, or with the reason why this process will never persist it.
@@ -96,7 +96,6 @@ class KCLXX_EXPORT checkpointer {
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. Without a handler a target that is refused is logged too, unless
   /// the lease is lost.
-  ///
   /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
   /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},

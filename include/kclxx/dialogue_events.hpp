@@ -21,7 +21,7 @@ struct lease_gained {
   bool operator==(const lease_gained&) const = default;
 };
 
-/// The worker no longer has the lease. When only the child exits, the worker keeps it: see
+/// The worker no longer has the lease. This event is not sent when only the child exits: see
 /// session_ended.
 struct lease_ended {
   /// How the lease ended.

@@ -25,8 +25,8 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// The daemon accepts no checkpoint during initialize and lease_lost, and a timer cannot wait for
-  /// one. Wait for records; use async_checkpoint in a timer.
+  /// The daemon accepts no checkpoint during initialize, and a timer cannot wait for a checkpoint.
+  /// Wait for records; use async_checkpoint in a timer. In lease_lost the error is lease_lost.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,
@@ -107,9 +107,9 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 /// errc::fenced.
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
-/// timer or a checkpoint handler. The library treats it as a lost lease: `reason` is
-/// logged, no callback but lease_lost follows, and the session continues. The exceptions are those
-/// of record_processor (docs/protocol.md, P65 to P68).
+/// timer or a checkpoint handler. The library treats it as a lost lease: it logs `reason`, calls no
+/// callback but lease_lost, and continues the session. The comment of record_processor names the
+/// two cases in which the session ends.
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:

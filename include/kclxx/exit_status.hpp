@@ -11,8 +11,8 @@ enum class exit_status : int {
   /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
   /// catch what can be handled.
   callback_failed = 10,
-  /// A line from the daemon is malformed or out of order; the log shows its beginning. Look for
-  /// what else writes to stdin, or for a newer kclxx.
+  /// A line from the daemon is malformed or out of order; the log shows its beginning. Check that
+  /// only the daemon writes to the child's stdin, or install a newer kclxx.
   protocol_error = 11,
   /// The input ended in the middle of an action or a line, or a pipe broke: the daemon died or
   /// halted. Its log has the reason.
@@ -27,7 +27,7 @@ enum class exit_status : int {
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
   /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// With kclxx-share: the process of the shard ended early. Look for a crash, or the OOM killer.
+  /// With kclxx-share: the shared process ended first. Look for a crash, or the OOM killer.
   resident_gone = 17,
 };
 

@@ -33,8 +33,9 @@ enum class log_form {
   text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
   json,       ///< one object in a line: time, level, shard, position, message
   /// The native protocol of journald, with fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=kclxx,
-  /// KCLXX_SHARD, KCLXX_POSITION. A child of the daemon sees the daemon's pipe as its stderr,
-  /// so it must ask for this form by name. Where journald cannot be reached it is text.
+  /// KCLXX_SHARD, KCLXX_POSITION. Under the daemon the child's stderr is a pipe, so
+  /// log_form::automatic does not choose this form there: set it explicitly. If journald cannot be
+  /// reached, the form is text.
   journal,
 };
 
@@ -61,7 +62,7 @@ struct log_options {
 class KCLXX_EXPORT log_writer {
  public:
   /// Reads the environment. Ignores wrong values in it; `run` reports them. No file is
-  /// opened yet. `descriptor`: what is written to as stderr.
+  /// opened yet. `descriptor` is used in place of stderr.
   /// Errors: std::bad_alloc.
   /// Lifetime: the descriptor stays the caller's; it must be open while a copy is in use.
   explicit log_writer(const log_options& options = {}, int descriptor = 2);

@@ -92,8 +92,8 @@ class KCLXX_EXPORT metrics_recorder {
   void record(const event_source& source, const shard_event& event);
 
  protected:
-  /// Adds to a counter; `label_value` when the family has a label. A view of it is valid during the
-  /// call alone.
+  /// Adds to a counter. `label_value` is not empty if the family has a label. It is valid only
+  /// during the call.
   /// Units: bytes for metric::record_bytes, else a number of things.
   virtual void add(metric family, std::uint64_t amount, std::string_view label_value = {}) = 0;
   /// Sets a gauge.

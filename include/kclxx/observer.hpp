@@ -12,13 +12,15 @@ namespace kclxx {
 /// Receives what happens: derive from it, override what matters, and put it into
 /// run_options::observers.
 ///
-/// Nothing that an observer does can harm the dialogue. Under `run` and `serve` events are
-/// delivered within 0.1 s, on a thread of the session, without a lock held. While one blocks, up to
-/// 65,536 events wait; those beyond are dropped, and on_events_dropped receives their number. At
-/// the end of the session the rest is delivered, for at most 0.2 s. In the test kit it is called on
-/// the test's thread, in virtual time.
+/// The dialogue does not wait for observers, and their exceptions do not reach it. Under `run` and
+/// `serve` events are delivered within 0.1 s, on a thread of the session, without a lock held.
+/// While an observer blocks, up to 65,536 events wait. Further events are dropped, and
+/// on_events_dropped receives their number. At the end of the session the waiting events are
+/// delivered, for at most 0.2 s. The test kit calls observers on the test's thread, in virtual
+/// time.
 ///
-/// Errors: the first exception of an observer in a session is logged, further ones are ignored.
+/// Errors: the first exception that any observer throws in a session is logged. Later exceptions of
+/// all observers of that session are ignored.
 /// Thread safety: one session makes one call at a time, in the order of the events. An observer of
 /// several sessions (see `serve`) is called by them at the same time.
 /// Lifetime: the references are valid during the call. Sessions share ownership of the observer.
@@ -48,7 +50,8 @@ class KCLXX_EXPORT observer {
   virtual void on_window_changed(const event_source& source, const window_changed& event);
   virtual void on_handlers_stuck(const event_source& source, const handlers_stuck& event);
 
-  /// The observer was too slow for `count` events since the last call of this.
+  /// `count` events were dropped since the last call of this function, because this observer or
+  /// another one of the session was too slow.
   virtual void on_events_dropped(const event_source& source, std::uint64_t count);
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each record goes through, as values: sent by what is in kclxx/processing.
+// Events about single records, as values. `each`, `batches` and `parallel` (kclxx/processing.hpp)
+// send them.
 // Thread safety: values; distinct objects are independent.
 #pragma once
 
@@ -57,8 +58,8 @@ struct record_skipped {
   bool operator==(const record_skipped&) const = default;
 };
 
-/// The records that are delivered and not complete. Sent when the window fills or empties, and in
-/// between about once a second while it changes. Only `parallel` has a window.
+/// The records that are delivered and not complete. Only `parallel` has a window. It sends this
+/// event when its window becomes full or empty, and otherwise about once a second while it changes.
 struct window_changed {
   std::size_t records = 0;
   /// Of their data, after decoding base64.
@@ -70,9 +71,9 @@ struct window_changed {
   bool operator==(const window_changed&) const = default;
 };
 
-/// Handlers run for longer than parallel_options::stuck_after. Sent when another handler exceeds
-/// it, and with `handlers` = 0 when none does any more. The other fields describe the newest of
-/// them.
+/// A handler runs for longer than parallel_options::stuck_after. Sent with each report of a stuck
+/// handler, which the fields after `handlers` describe: after stuck_after, after twice that time,
+/// and so on. Sent with `handlers` = 0 when no handler is stuck any more.
 struct handlers_stuck {
   std::size_t handlers = 0;
   std::optional<sequence_position> position{};

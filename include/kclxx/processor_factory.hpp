@@ -89,8 +89,9 @@ class processor_factory {
       : processor_factory(std::forward<Function>(function)) {
     mode_ = mode;
   }
-  /// Which mode its processors need; std::nullopt: that of run_options. A copy of a factory keeps
-  /// it; a function that calls a factory does not.
+  /// The mode that the processors need; std::nullopt means run_options::mode. A copy of a factory
+  /// has the same mode. A factory made from a function that calls another factory has no mode: pass
+  /// the other factory's mode() to the constructor above.
   [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
   /// A new processor. Null when the function returns null; the session then ends with

@@ -28,7 +28,7 @@ class record {
     std::optional<std::string_view> data{};           ///< the payload, already decoded from base64
     std::optional<std::string_view> partition_key{};  ///< UTF-8
     std::string_view sequence_number{};               ///< decimal digits
-    std::uint64_t sub_sequence_number = 0;            ///< 0 but for aggregated (KPL) records
+    std::uint64_t sub_sequence_number = 0;            ///< place in an aggregated record, else 0
     std::optional<std::chrono::milliseconds> approximate_arrival_timestamp{};  ///< since 1970, UTC
   };
 

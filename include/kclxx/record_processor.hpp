@@ -13,15 +13,12 @@ namespace kclxx {
 /// The order of calls: initialize; process_records any number of times; then shutdown_requested at
 /// most once; then lease_lost or shard_ended, or neither. The destructor runs last. The callbacks
 /// other than process_records do nothing by default.
-///
 /// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
-/// do not end the session: the exception is logged, and of the callbacks only lease_lost
-/// follows, or none if the constructor or initialize threw. There are two exceptions: in
-/// shard_ended, while neither the lost lease is reported nor the shard's end persisted, the session
-/// ends with exit_status::shard_end_failed; and it ends with exit_status::callback_failed if the
-/// daemon still sends records five minutes later. Do not throw these errors for other reasons.
+/// do not end the session: the library logs the exception and then calls only lease_lost, or
+/// nothing if the constructor or initialize threw. docs/protocol.md names two cases in which the
+/// session ends nevertheless (P67, P68). Do not throw these errors for other reasons.
 /// Thread safety: callbacks run on one thread, one at a time. With `run` it is the thread that
 /// called it; under kclxx-share each shard has a thread of its own.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
@@ -34,9 +31,7 @@ class KCLXX_EXPORT record_processor {
   /// Called first, right after the constructor. Nothing can be checkpointed yet.
   virtual void initialize(const shard_context& context);
 
-  /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon. With
-  /// enhanced fan-out the daemon warns or subscribes again when a call takes longer than 30 to 60
-  /// s.
+  /// Called with the next records. Printing is safe: fd 1 leads to stderr, not to the daemon.
   virtual void process_records(record_batch batch, const checkpointer& checkpointer) = 0;
 
   /// The lease is gone: another worker processes the shard. Nothing can be checkpointed.
@@ -44,9 +39,8 @@ class KCLXX_EXPORT record_processor {
 
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
-  /// checkpoint_mode::manual the library first waits until all delivered records are persisted, or
-  /// requested with async_checkpoint. In this callback checkpoint() without a target finishes the
-  /// shard at once. A checkpoint of the last record may finish it, too.
+  /// checkpoint_mode::manual the library first waits until a checkpoint of the last delivered
+  /// record is persisted or has been requested.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

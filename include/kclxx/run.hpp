@@ -18,13 +18,13 @@ namespace kclxx {
 /// ignores SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, also afterwards, since the daemon decides
 /// when a child ends. It leaves a signal alone if the program has a handler for it, and
 /// changes no signal if stdin is a terminal. May be called once in a process; `serve` may be called
-/// many times.
-///
-/// In a process that kclxx-share has started it serves all shards of the daemon (docs/sharing.md).
+/// many times. In a process that kclxx-share has started, run() serves all shards of the daemon
+/// (docs/sharing.md).
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
-/// Blocking: until the daemon ends the dialogue. Whatever the user's code does, the process exits
-/// at most run_options::grace_time plus one second after the end of the input: if a callback
-/// ignores the stop token for so long, the process ends with std::_Exit.
+/// Blocking: until the daemon ends the dialogue. If a callback ignores the stop token, the process
+/// ends with std::_Exit, at most run_options::grace_time plus one second after the end of the
+/// input. The end of a plain file on stdin does not interrupt a callback. In a process that
+/// kclxx-share has started, the thread of the callback is abandoned, and the process continues.
 [[nodiscard]] KCLXX_EXPORT int run(processor_factory make_processor,
                                    const run_options& options = {});
 

@@ -35,9 +35,9 @@ enum class sharing_mode {
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
-  /// Attempts of one checkpoint() that waits, the first included. With the values above: about
-  /// 11 to 21 s. An async_checkpoint stays pending instead, and is retried as long as the shard is
-  /// read.
+  /// How often one checkpoint() that waits is attempted, the first attempt included; with the
+  /// values above for about 11 to 21 s. The checkpoint of the shard's end has the same limit. An
+  /// async_checkpoint has none: it stays pending, and is retried as long as the shard is read.
   int max_attempts = 10;
 };
 
@@ -52,9 +52,11 @@ struct metrics_options {
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// False: the file stays at the end of the lease and at exit status 0, too.
   bool remove_at_end = true;
-  /// How often a line with what has been done since the last one goes to the log. 0: never.
+  /// The interval of summary lines in the log. Each states what was done since the one before.
+  /// 0: no lines.
   std::chrono::milliseconds summary_interval{0};
-  /// How often a line in CloudWatch's embedded metric format goes to stderr. 0: never.
+  /// The interval of lines in CloudWatch's embedded metric format. They go to stderr; under `serve`
+  /// they go to transport::log. 0: no lines.
   std::chrono::milliseconds cloudwatch_interval{0};
 };
 
@@ -65,11 +67,11 @@ struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
-  /// It does not apply in shutdown_requested, in shard_ended, after a failed callback, or to
-  /// retries. Each costs the daemon a write to its lease table. They are sent only while a callback
-  /// is open, so what is complete before an idle time stays unpersisted until the daemon's next
-  /// call; callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes it call
-  /// regularly. 0: with every batch.
+  /// The interval does not apply once shutdown_requested or shard_ended has returned, after a
+  /// failed callback, or to retries. Each checkpoint costs the daemon a write to its lease table.
+  /// Checkpoints are sent only while a callback is open, so what is complete before an idle time
+  /// stays unpersisted until the daemon's next call. callProcessRecordsEvenForEmptyRecordList in
+  /// the daemon's properties makes the daemon call regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// Retries in shutdown_requested end this long after the daemon's message arrived. The time that
@@ -83,25 +85,27 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone. The processor's destructor has
-  /// the same limit, counted from the end of the dialogue; a limit below half a second counts as
-  /// half a second. grace_time is not the daemon's shutdownGraceMillis.
+  /// How long a callback may continue after the daemon is gone. The processor's destructor must end
+  /// within the same time, counted from the end of the dialogue, but always has at least half a
+  /// second. grace_time is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// For programs in which shards would disturb each other.
   sharing_mode sharing = sharing_mode::allowed;
 
   // Where messages go.
-  /// Which messages are written, in which form, and where.
   log_options logging{};
-  /// Called with each message of at least logging.level. Empty: a log_writer. A session calls it on
-  /// a thread of its own, one message at a time, in order; several sessions (see `serve`) call it
-  /// at the same time. If it throws, the message goes to the log_writer.
+  /// Called with each message of at least logging.level. Empty: a log_writer writes the messages. A
+  /// session calls the function on a thread of its own, one message at a time, in order. Several
+  /// sessions (see `serve`) call it at the same time. Messages from before a session come on the
+  /// thread of `run` or `serve`, whatever their level. If the function throws, the log_writer gets
+  /// the message.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.
   metrics_options metrics{};
-  /// Get the session's events. Without one, and without metrics, nothing is measured.
+  /// The observers that receive the session's events. If there is no observer and no output of
+  /// metrics, nothing is measured.
   std::vector<std::shared_ptr<observer>> observers{};
 };
 

@@ -19,12 +19,13 @@ namespace kclxx {
 ///
 /// The sub-sequence number distinguishes the user records of one aggregated (KPL) record; it is 0
 /// for every other record. Positions are ordered as the KCL orders them: sequence numbers by their
-/// value as numbers, then by sub-sequence number. The sentinels sort before every number
-/// (AT_TIMESTAMP < TRIM_HORIZON < LATEST), SHARD_END after. Leading zeros do not count: "007"
-/// equals "7".
+/// value as numbers, then by sub-sequence number. AT_TIMESTAMP, TRIM_HORIZON and LATEST, in this
+/// order, sort before every number, and SHARD_END sorts after every number. Leading zeros do not
+/// count: "007" equals "7".
 ///
-/// A value of at most 48 bytes, without heap memory up to 77 digits (leading zeros not counted).
-/// Copying one never allocates. To store one use to_string(), and from_string() to read it again.
+/// An object has at most 48 bytes. It uses heap memory only for a number of more than 77 digits
+/// (leading zeros not counted). Copying one never allocates. To store one use to_string(), and
+/// from_string() to read it again.
 ///
 /// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {
@@ -77,7 +78,7 @@ class KCLXX_EXPORT sequence_position {
   /// The sequence number exactly as it was given, leading zeros included; or the sentinel's name.
   /// Errors: std::bad_alloc.
   [[nodiscard]] std::string sequence_number() const;
-  /// Appends it to `out`, without a string in between.
+  /// Appends the sequence number to `out`, without making a temporary string.
   /// Errors: std::bad_alloc.
   void append_sequence_number(std::string& out) const;
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_; }

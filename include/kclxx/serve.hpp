@@ -15,9 +15,10 @@ namespace kclxx {
 /// Thread safety: a value; two sessions at the same time may share `log`, and no other descriptor.
 /// Lifetime: it closes nothing.
 struct transport {
-  int input;    ///< a descriptor with the daemon's lines: a pipe, a socket, a file
-  int output;   ///< a descriptor for the child's lines
-  int log = 2;  ///< a descriptor for log lines, where run_options::log is empty
+  int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file
+  int output;  ///< a descriptor for the child's lines
+  /// A descriptor for log lines if run_options::log is empty or throws, and for CloudWatch's lines.
+  int log = 2;
   std::optional<std::string> stream_name{};
   std::optional<std::string> application_name{};
   std::optional<std::string> worker_id{};
@@ -31,9 +32,10 @@ struct transport {
 /// open, and belong to the caller again when this returns.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
-/// of the input. Callbacks run on a thread of the session. If one has not returned by
-/// then, its thread is abandoned: this returns exit_status::callback_stuck, the thread keeps its
-/// processor and no longer uses the descriptors. Other sessions continue.
+/// of the input; but the end of a plain file does not interrupt a callback. Callbacks run on a
+/// thread of the session. If one has not returned by then, its thread is abandoned: this returns
+/// exit_status::callback_stuck, the thread keeps its processor and no longer uses the descriptors.
+/// Other sessions continue.
 [[nodiscard]] KCLXX_EXPORT exit_status serve(const transport& over,
                                              processor_factory make_processor,
                                              const run_options& options = {});

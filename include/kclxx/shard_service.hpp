@@ -33,7 +33,8 @@ class KCLXX_EXPORT thread_pool {
   thread_pool& operator=(const thread_pool&) = delete;
   virtual ~thread_pool();
 
-  /// Runs `function` on one of the threads, later; with one thread, in order. It does not throw.
+  /// Runs `function` later, on one of the threads. A pool of one thread runs functions in order.
+  /// Precondition: `function` does not throw.
   /// Errors: std::bad_alloc.
   /// Blocking: no.
   virtual void post(std::function<void()> function) = 0;
@@ -41,11 +42,11 @@ class KCLXX_EXPORT thread_pool {
 
 /// The interface behind `checkpointer` and `shard_context`: checkpoints, the clock, waiting,
 /// timers, threads, the log and the events of one shard. `run` and the test kit implement it.
-/// Derive from `shard_service_wrapper` to write a decorator: a processor that gives an inner one
-/// other checkpoints, for instance those of a part of a batch.
+/// Derive from `shard_service_wrapper` to write a decorator: a processor that calls an inner
+/// processor and changes what the inner one checkpoints, for instance a part of a batch.
 ///
-/// Everything in the library that waits or sleeps does it here, so that it takes no real time in
-/// the test kit.
+/// The library waits and sleeps only through this interface. So waiting takes no real time in the
+/// test kit.
 ///
 /// Errors: beside those named below, std::bad_alloc; in the test kit also process_ended, and
 /// std::logic_error for a use that it cannot play (see testing::daemon).
@@ -63,7 +64,7 @@ class KCLXX_EXPORT shard_service {
 
   /// See checkpointer::async_checkpoint. std::nullopt covers everything, as checkpoint_target's
   /// default does. TRIM_HORIZON covers nothing and succeeds. An implementation calls the handler
-  /// exactly once, after this has returned, without holding a lock.
+  /// exactly once, without holding a lock. Another thread may call it before this function returns.
   /// Blocking: no.
   virtual void submit(const std::optional<sequence_position>& position,
                       checkpoint_handler handler) = 0;

@@ -32,8 +32,8 @@ namespace kclxx {
 /// 1. Get the service from checkpointer::service() or shard_context::service().
 /// 2. Give the inner processor a checkpointer, or a shard_context, that is made with the wrapper.
 ///    shard_context::to_fields has the other fields of the context.
-/// 3. Override functions that belong together: submit and wait; now, date, sleep_until, start_timer
-///    and wait_until_notified, which all tell one time.
+/// 3. Override functions that belong together: submit and wait; or now, date, sleep_until,
+///    start_timer and wait_until_notified, which must all use the same clock.
 ///
 /// Errors: those of the inner service.
 /// Thread safety: as the inner service.

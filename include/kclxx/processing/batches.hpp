@@ -11,11 +11,10 @@ namespace kclxx {
 /// The processor factory of a program that processes a batch at once: the handler gets all
 /// records of one processRecords call, at least one; after a failure it gets some of them.
 ///
-/// They are complete when the handler returns. When it throws batch_failure, those before its
-/// position are complete; the record there has failed one attempt, and the handler is called again
-/// from it on. After any other exception it is called with halves, without waiting, until the
-/// record that fails is alone. This search does not count as an attempt. The handler may get good
-/// records again during it.
+/// The records are complete when the handler returns. If it throws batch_failure, the records
+/// before that position are complete, the record there has failed an attempt, and the next call
+/// begins with it. After any other exception the handler is called with halves of the batch until
+/// the failing record is alone. This search is no attempt; it may deliver good records again.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

@@ -61,7 +61,8 @@ class KCLXX_EXPORT completion {
 
 /// What starts to process one record, and reports the end with the completion:
 /// `(completion)`, `(completion, const shard_context&)`, or `(const shard_context&)` that returns
-/// one of these. What it throws counts as fail(), even if the completion was moved from.
+/// one of these. An exception from the function counts as fail(), even if the completion was moved
+/// from. After complete() an exception is only logged.
 using async_record_handler = basic_handler<completion>;
 
 }  // namespace kclxx

@@ -13,9 +13,9 @@ namespace kclxx {
 ///     return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); },
 ///                                   {.attempts = 5, .exhausted = kclxx::exhausted::park}));
 ///
-/// A record is complete when the handler returns, or when `policy` has it skipped or parked. What
-/// is complete is checkpointed as in checkpoint_mode::automatic, also during a long batch. Records
-/// before one that failed are not processed again by this process.
+/// A record is complete when the handler has returned, or when the record was skipped or parked as
+/// `policy` demands. Complete records are checkpointed as in checkpoint_mode::automatic, also
+/// during a long batch. Records before one that failed are not processed again by this process.
 /// Errors: a wrong policy ends the session when a shard starts (exit_status::callback_failed).
 /// Thread safety: the handler is called on the callbacks' thread.
 [[nodiscard]] KCLXX_EXPORT processor_factory each(record_handler handler,

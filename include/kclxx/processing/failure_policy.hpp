@@ -93,11 +93,13 @@ struct failure_policy {
   /// matter, since after an outage every record is old. It does not apply to a record without an
   /// arrival time.
   std::optional<std::chrono::seconds> max_age{};
-  /// Returns false for an exception that must not be retried. Empty: all but permanent_error are.
-  /// What is not a std::exception is retried. It does not throw.
+  /// Returns false for an exception that must not be retried. It is not called for permanent_error,
+  /// which is never retried, or for what is not a std::exception, which is always retried. Empty:
+  /// every other exception is retried.
+  /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> retryable{};
-  /// What happens when a record has failed for good. `stop`, since it is the only answer that
-  /// neither loses nor hides a record.
+  /// What happens when a record has failed for good. The default is `stop`, because `skip` loses
+  /// the record, and `park` continues without it.
   kclxx::exhausted exhausted = kclxx::exhausted::stop;
   /// Where `park` stores records. Null: a parking_file in the directory that the environment
   /// variable KCLXX_PARKING_DIR names, or else in the working directory.

@@ -32,8 +32,9 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///
 /// - `(Subject)`
 /// - `(Subject, const shard_context&)`
-/// - `(const shard_context&) -> Function`: makes a function of one of the forms above; called when
-///   a shard starts, for what each shard has of its own, a connection for instance:
+/// - `(const shard_context&) -> Function`: returns a function of one of the forms above. It is
+///   called once for each shard, when the shard starts. Use it to give each shard its own
+///   connection, for instance:
 ///
 ///       kclxx::each([](const kclxx::shard_context& shard) {
 ///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
@@ -77,8 +78,8 @@ class basic_handler {
   }
 
   /// The function for one shard.
-  /// Errors: what the function throws that makes the handler.
-  /// Thread safety: const, but it calls the user's function: as safe as that is.
+  /// Errors: what the user's function throws, if it is of the form that makes a function.
+  /// Thread safety: this calls the user's function, and is as safe to call as that function.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }
 
  private:

@@ -37,8 +37,9 @@ enum class when_stuck {
 /// shard starts (exit_status::callback_failed).
 /// Thread safety: a value; processors copy it.
 struct parallel_options {
-  /// How many records are with handlers at the same time: threads of the shard for a
-  /// record_handler, completions that are not reported, or coroutines (kclxx/asio.hpp).
+  /// The largest number of records that handlers process at the same time. For a record_handler it
+  /// is the number of the shard's threads. For an async_record_handler it limits the completions
+  /// that are not reported, and in kclxx/asio.hpp the coroutines.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
@@ -55,10 +56,11 @@ struct parallel_options {
   std::chrono::milliseconds stuck_after{60'000};
   kclxx::when_stuck when_stuck = when_stuck::report;
 
-  /// How long shutdown_requested waits for records that are not complete. A session that stops
-  /// because a record failed waits as long for the handlers that run. The default
-  /// fits a shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
-  /// checkpoint and for other shards.
+  /// How long shutdown_requested waits for records that are not complete. If a record fails for
+  /// good while a callback is open, the session waits up to the same time for the running handlers
+  /// before it ends. Between two callbacks it does not wait. The default fits a shutdownGraceMillis
+  /// of 25 s, which `kclxx daemon check` recommends: 10 s remain for the checkpoint and for other
+  /// shards.
   std::chrono::milliseconds drain_timeout{15'000};
 
   /// Reports the progress of the shards, and what holds them up.
@@ -69,8 +71,8 @@ struct parallel_options {
 ///
 ///     return kclxx::run(kclxx::parallel(handler, {.attempts = 5}, {.lanes = 16}));
 ///
-/// process_records returns as soon as the batch is in the window; everything up to the oldest
-/// record that is not complete is checkpointed. shard_ended waits until all records are complete.
+/// process_records returns as soon as the batch is in the window. The records before the oldest
+/// incomplete one are checkpointed. shard_ended waits until all records are complete.
 /// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
 /// destructor waits for it.
 ///

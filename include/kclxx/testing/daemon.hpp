@@ -84,9 +84,9 @@ class daemon {
   /// Virtual time passes. Inside a callback: that callback takes this long.
   daemon& advance(milliseconds time);
 
-  /// The child is killed, as by kill -9: no callback is called and nothing is destroyed. Inside
-  /// user code, as between a commit and its checkpoint, process_ended is thrown there, which is no
-  /// std::exception. So local objects are destroyed, unlike in a killed process.
+  /// The child is killed, as by kill -9: no callback is called, and the processor is not destroyed.
+  /// Inside user code crash() throws process_ended, which is no std::exception, to leave it. Unlike
+  /// a real kill, this destroys local objects.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
   /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
@@ -105,7 +105,7 @@ class daemon {
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
   /// before a delivery, a daemon delivers the records that only the other one has delivered. Each
-  /// runs only inside its own functions. Timers that came due meanwhile fire in its next one.
+  /// runs only inside its own functions. Timers that came due before fire in its next function.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
@@ -121,12 +121,11 @@ class daemon {
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
   /// Set once the child has exited; a killed child has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
-  /// What a callback, a timer, a checkpoint handler or the factory threw last, except for a lost
-  /// lease; null when none did.
+  /// The last exception of a callback, a timer, a checkpoint handler or the factory; null if none
+  /// threw. An exception of a callback or the factory for a lost lease does not count.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
-  /// The virtual clock.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
   /// Errors: std::logic_error when there is none; std::bad_cast when it is of another type.

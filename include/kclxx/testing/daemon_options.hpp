@@ -8,8 +8,8 @@
 
 namespace kclxx::testing {
 
-/// Which daemon. They differ in the lines that end a shard, and in which checkpoints they refuse
-/// (docs/protocol.md, "Daemon versions").
+/// The version of the daemon. The versions differ in the lines that end a shard, and in which
+/// checkpoints they refuse (docs/protocol.md, "Daemon versions").
 enum class daemon_version {
   v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
   v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
