@@ -54,8 +54,6 @@ child::~child() {
   if (stop_thread_.joinable()) stop_thread_.join();
 }
 
-// --- What the driver asks for ---
-
 std::error_code child::write(std::string_view lines) {
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t end = lines.find('\n', begin);
@@ -162,8 +160,6 @@ void child::request_stop() {
   is_done.wait_for(std::chrono::milliseconds(100));
 }
 
-// --- Reading ---
-
 void child::settle() {
   while (!status() && !is_killed_) {
     if (!unread_.empty() && !driver_.is_reading_paused()) {
@@ -190,8 +186,6 @@ void child::read(const std::string& line) {
   if (decoder_.take_utf8_warning()) driver_.on_utf8_warning();
   driver_.on_line(std::move(decoded));
 }
-
-// --- User code ---
 
 bool child::run_user_code() {
   if (is_killed_) return false;
@@ -281,8 +275,6 @@ void child::finish() {
   timers_.take_dropped().clear();
 }
 
-// --- Time ---
-
 std::optional<child::time_point> child::next_session_timer() const {
   std::optional<time_point> first = patience_;
   for (const auto& due : session_timers_) {
@@ -320,8 +312,6 @@ void child::move_to(time_point time) {
   if (!is_killed_) run_tasks();
   leave_callback_of_the_dead();
 }
-
-// --- shard_service ---
 
 std::error_code child::wait(const std::optional<sequence_position>& position,
                             const std::optional<time_point>& deadline) {

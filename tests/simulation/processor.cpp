@@ -52,8 +52,6 @@ processor_factory processor::factory() {
   };
 }
 
-// --- Callbacks ---
-
 void processor::run(action_kind what, const record_batch& batch) {
   if (running_ || is_in_timer_) {
     throw violation("overlap: a callback began while another, or a timer, was running");
@@ -146,8 +144,6 @@ void processor::end_callback(ending how) {
   ending_ = how;
 }
 
-// --- Timers ---
-
 void processor::use_timers() {
   if (!timers_.empty() && random_.chance(40)) {
     context_->cancel(timers_.begin()->second);
@@ -205,8 +201,6 @@ void processor::report_fenced() {
   });
 }
 
-// --- Records and positions ---
-
 void processor::finish_next() {
   if (world_.store && done_ >= applied_) return commit_some();
   world_.was_processed[done_] = true;
@@ -241,8 +235,6 @@ void processor::ask(const optional_position& position) {
   const std::size_t asked = position ? end() : everything();
   if (asked <= delivered_) asked_ = std::max(asked_, asked);
 }
-
-// --- Checkpoints that nobody waits for ---
 
 void processor::submit(const optional_position& position) {
   ask(position);
@@ -294,8 +286,6 @@ void processor::check_persisted(const optional_position& target, std::error_code
   }
 }
 
-// --- Waiting calls ---
-
 void processor::note_end(const optional_position& target, bool has_position) {
   // To wait for the last position is to be done with the shard, as its documentation states.
   const bool is_at_end = running_ == action_kind::shard_ended && !has_position;
@@ -324,8 +314,6 @@ void processor::wait_in_callback() {
     end_callback(result == checkpoint_condition::lease_gone ? ending::lease_gone : ending::throws);
   }
 }
-
-// --- The other thread ---
 
 bool processor::can_step_elsewhere() const {
   return context_ != nullptr && delivered_ > 0 && (is_manual() || random_.chance(20));

@@ -59,8 +59,6 @@ void dispatcher::start_timer(time_point when) {
   if (superseded) service_->cancel_timer(*superseded);
 }
 
-// --- With the mutex held ---
-
 bool dispatcher::has_reached(goal what) {
   if (what == goal::room) return work_.queue().wants_more(*next_);
   if (what == goal::empty_window) return work_.window().is_empty();
@@ -108,8 +106,6 @@ void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_poi
 void dispatcher::clear_if_unused() {
   if (has_ended_ && lanes_ == 0) work_.clear();
 }
-
-// --- Lanes ---
 
 void dispatcher::run_lane() noexcept {
   try {
@@ -230,8 +226,6 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
   });
 }
 
-// --- Reports ---
-
 template <class Body>
 bool dispatcher::report(const ticket& one, Body body) {
   bool is_in_time = false;
@@ -270,8 +264,6 @@ void dispatcher::fail(const ticket& one, std::exception_ptr why) {
 void dispatcher::touch(const ticket& one) {
   change([&](time_point now, follow_up&) { work_.handlers().touch(one, now); });
 }
-
-// --- The callbacks' thread ---
 
 /// Without an open callback a timer does what has to be done meanwhile.
 template <class Body>
@@ -484,8 +476,6 @@ bool dispatcher::report_stuck(const ticket& one, bool asks_thread) {
   });
   return has_answered;
 }
-
-// --- What is seen ---
 
 template <class Condition>
 bool dispatcher::observe_stuck(handlers_stuck event, Condition is_true) {

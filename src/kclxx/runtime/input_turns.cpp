@@ -20,8 +20,6 @@ input_turns::input_turns(const configuration& with, shared_session& session,
       input_(with.input, with.max_line_length, *this),
       poll_(with.input) {}
 
-// --- Lines ---
-
 void input_turns::on_line(std::variant<driver::line_decoder::decoded,
                                        driver::line_decoder::bad_line, driver::line_decoder::blank>
                               line,
@@ -45,8 +43,6 @@ bool input_turns::is_over() const {
   const std::lock_guard lock(session_.mutex);
   return session_.driver.status().has_value();
 }
-
-// --- Turns ---
 
 void input_turns::hand_over() {
   is_callbacks_threads_ = false;
@@ -94,8 +90,6 @@ void input_turns::on_watch() {
 void input_turns::wake_reader() {
   if (is_in_read_ && !callbacks_.is_this_thread()) poll_.wake();
 }
-
-// --- The callbacks' thread reads ---
 
 void input_turns::read(std::unique_lock<std::mutex>& lock,
                        const std::optional<time_point>& deadline) {
@@ -149,8 +143,6 @@ void input_turns::read_until_answered(std::unique_lock<std::mutex>& lock,
     hand_over();
   }
 }
-
-// --- The protocol thread reads ---
 
 void input_turns::on_resumed() {
   {

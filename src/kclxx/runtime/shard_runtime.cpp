@@ -111,8 +111,6 @@ void shard_runtime::run_callbacks() {
   is_done_.notify_all();
 }
 
-// --- The protocol thread ---
-
 io::reactor::handlers shard_runtime::handlers() {
   const auto then_leave_if_stuck = [this](void (input_turns::*function)()) {
     return [this, function] {
@@ -161,8 +159,6 @@ void shard_runtime::on_timer(std::size_t which) {
   }
   leave_if_stuck();
 }
-
-// --- The session's end ---
 
 void shard_runtime::left(exit_status) {
   callbacks_.end();
@@ -223,8 +219,6 @@ void shard_runtime::fail(const std::string& why) noexcept {
   }
 }
 
-// --- What the driver asks for ---
-
 std::error_code shard_runtime::write(std::string_view lines) {
   return io::write_all(with_.output, lines);
 }
@@ -282,8 +276,6 @@ void shard_runtime::handler_threw() noexcept {
     fail(cannot_serve(error.what()));
   }
 }
-
-// --- shard_service ---
 
 void shard_runtime::submit(const std::optional<sequence_position>& position,
                            checkpoint_handler handler) {

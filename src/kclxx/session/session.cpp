@@ -393,8 +393,6 @@ void session::leave_at_end(actions& out) {
   leave_now(exit_status::ok, out);
 }
 
-// --- How an action ends: its checkpoints, and when no status may follow. ---
-
 void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ == phase::leaving) {
     leave_now(leaving_with_, out);

@@ -153,8 +153,6 @@ void processing_run::note(fault what) const {
   if (is_lease_lost_) count(11);
 }
 
-// --- Handlers ---
-
 template <class Body>
 void processing_run::guarded(Body body) noexcept {
   try {
@@ -280,8 +278,6 @@ void processing_run::absorb_log() {
     stream_.read_log(lines[log_read_].text);
   }
 }
-
-// --- The daemon's side ---
 
 bool processing_run::is_alive() const { return !is_killed_ && !daemon_->exit_status(); }
 

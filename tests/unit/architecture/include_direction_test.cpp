@@ -84,8 +84,10 @@ TEST_CASE("the protocol knows no other layer", "[architecture]") {
   CHECK_FALSE(is_allowed("src/kclxx/base/error.cpp", "\"protocol/utf8.hpp\""));
 }
 
-TEST_CASE("simdjson is included by the decoder and utf8 alone, nlohmann_json outside the library",
-          "[architecture]") {
+TEST_CASE(
+    "simdjson is included by the decoder, utf8 and line_summary alone, nlohmann_json "
+    "outside the library",
+    "[architecture]") {
   CHECK(is_allowed("src/kclxx/protocol/decoder.cpp", "<simdjson.h>"));
   CHECK(is_allowed("src/kclxx/protocol/decoder_records.cpp", "<simdjson.h>"));
   CHECK(is_allowed("src/daemon_model/child_message.cpp", "<nlohmann/json.hpp>"));

@@ -53,7 +53,7 @@ TEST_CASE("a batch keeps the memory of its line alive", "[driver][P10]") {
   CHECK(watched.expired());
 }
 
-TEST_CASE("a line of blanks has no message", "[driver][P2]") {
+TEST_CASE("a line of blanks has no message", "[driver][P2][P60]") {
   line_decoder decoder;
   const auto* text = GENERATE("", " ", "\t \r");
   CHECK(std::holds_alternative<line_decoder::blank>(decode(decoder, text)));

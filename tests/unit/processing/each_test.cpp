@@ -49,8 +49,6 @@ std::shared_ptr<memory_lot> make_lot() { return std::make_shared<memory_lot>(); 
 
 }  // namespace
 
-// --- What each does ---
-
 TEST_CASE("each calls the handler for every record in order, and checkpoints the batch",
           "[processing][each]") {
   flaky handler;
@@ -123,8 +121,6 @@ TEST_CASE("the clock is read a few times during a batch of quick records", "[pro
   with.initialize().deliver(strings(1000, "quick"));
   CHECK(processors.service().reads < 30);
 }
-
-// --- Retries ---
 
 TEST_CASE("each record of a batch has its own attempts", "[processing][each]") {
   flaky handler{.failures = 1};
@@ -221,8 +217,6 @@ TEST_CASE("the stop token is checked between records", "[processing][each]") {
   CHECK(calls == 2);
   CHECK(with->exit_status() == exit_status::daemon_gone);
 }
-
-// --- When attempts are used up ---
 
 TEST_CASE("by default a record that keeps failing ends the session, and the log names it",
           "[processing][each]") {
@@ -422,8 +416,6 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
   CHECK(with.checkpoints().empty());
 }
 
-// --- The parking lot fails ---
-
 TEST_CASE("a record that cannot be parked is tried again without the flood breaker, too",
           "[processing][each]") {
   flaky handler;
@@ -475,8 +467,6 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
   CHECK(count_logged(*with, "cannot be parked") <= static_cast<std::size_t>(minutes));
   CHECK_FALSE(logged(*with, "flood"));  // it is one record that failed, not many
 }
-
-// --- Floods ---
 
 TEST_CASE("a shard moves while 5 or 50 % of its records fail at every attempt",
           "[processing][flood]") {
@@ -552,8 +542,6 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
         static_cast<std::size_t>(minutes) + 1);
 }
 
-// --- Observers ---
-
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
   struct seen_events final : observer {
     void on_record_attempted(const event_source&, const record_attempted& event) override {
@@ -591,8 +579,6 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
         strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no", "attempt 2/0 2 no",
                 then == exhausted::park ? "parked 2/0 2 no" : "skipped 2/0 2 no", "attempt 3/0 1"});
 }
-
-// --- What is wrong with a policy ---
 
 TEST_CASE("a policy that makes no sense ends the session at the start, and the log has the reason",
           "[processing][each]") {

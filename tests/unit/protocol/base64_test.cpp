@@ -39,7 +39,7 @@ TEST_CASE("what was encoded comes back, for every length and every byte", "[prot
   }
 }
 
-TEST_CASE("the vectors of RFC 4648", "[protocol][base64]") {
+TEST_CASE("the vectors of RFC 4648 decode to their texts", "[protocol][base64]") {
   CHECK(decode("").text.empty());
   CHECK(decode("Zg==").text == "f");
   CHECK(decode("Zm8=").text == "fo");
