@@ -596,6 +596,12 @@ TEST_CASE("a policy that makes no sense ends the session at the start, and the l
   CHECK(logged(with, "initialize failed: failure_policy: " + text));
 }
 
+TEST_CASE("a flood ratio of 1 is accepted", "[processing][flood]") {
+  testing::daemon with(each([](const record&) {}, {.flood = {.window = 10, .ratio = 1}}));
+  with.initialize();
+  CHECK(with.exit_status() == std::nullopt);
+}
+
 TEST_CASE("with a flood ratio of 0 the first record that fails for good ends the session",
           "[processing][flood]") {
   flaky handler;
@@ -648,6 +654,10 @@ TEST_CASE("a patience that does not fit the daemon's limits is warned of at the 
   for (const char* no_limit : {"", "3s", "-1", "0", "99999999999999999999"}) {
     const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", no_limit);
     CHECK(warnings({.attempts = 0}).empty());
+  }
+  {
+    const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "1");
+    CHECK(warnings({}).size() == 1);
   }
   const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "3000");
   CHECK(warnings({}).empty());

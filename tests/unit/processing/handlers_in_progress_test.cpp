@@ -88,4 +88,27 @@ TEST_CASE("reports end before a time overflows, and a limit of 0 means none", "[
   handlers_in_progress never(0s);
   never.add(7, 1, start, 0);
   CHECK(never.next_due() == std::nullopt);
+  CHECK(never.stuck_at(start) == std::nullopt);
+}
+
+TEST_CASE("a limit of more than ten years is ten years", "[processing]") {
+  const handlers_in_progress handlers(std::chrono::milliseconds::max());
+  CHECK(handlers.stuck_at(start) == start + 24h * 365 * 10);
+}
+
+TEST_CASE("the handler that began first is due first", "[processing]") {
+  handlers_in_progress handlers(60s);
+  handlers.add(7, 1, start, 0);
+  handlers.add(8, 1, start + 1s, 0);
+  CHECK(handlers.next_due() == start + 60s);
+  CHECK(handlers.has(8));
+  CHECK_FALSE(handlers.has(9));
+}
+
+TEST_CASE("no handler is stuck after clear", "[processing]") {
+  handlers_in_progress handlers(60s);
+  handlers.add(7, 1, start, 0);
+  CHECK(handlers.take_due(start + 60s).size() == 1);
+  handlers.clear();
+  CHECK(handlers.stuck() == 0);
 }

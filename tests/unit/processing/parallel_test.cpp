@@ -608,8 +608,15 @@ TEST_CASE("options that cannot work are refused when the shard starts", "[proces
   };
   CHECK(refusal({.lanes = 0}) == "parallel_options: lanes is 0");
   CHECK(refusal({.window_records = 0}) == "parallel_options: window_records is 0");
+  CHECK(refusal({.window_bytes = 0}) == "parallel_options: window_bytes is 0");
   CHECK(refusal({.stuck_after = -1ms}) == "parallel_options: stuck_after is negative");
   CHECK(refusal({.drain_timeout = -1ms}) == "parallel_options: drain_timeout is negative");
+}
+
+TEST_CASE("a drain_timeout of 0 is accepted", "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel([](const record&) {}, {}, {.drain_timeout = 0ms}));
+  daemon.initialize();
+  CHECK(daemon.exit_status() == std::nullopt);
 }
 
 namespace {
