@@ -5,12 +5,17 @@
 #if defined(__linux__) && __has_include(<execinfo.h>)
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <signal.h>
 #include <string>
+#include <string_view>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -50,6 +55,17 @@ std::string answer_of(int thread) {
     return !text.empty();
   }));
   return text;
+}
+
+std::vector<std::string> names_in(const std::string& text) {
+  constexpr std::string_view separator = " < ";
+  std::vector<std::string> names;
+  for (std::size_t at = 0;;) {
+    const auto end = text.find(separator, at);
+    names.push_back(text.substr(at, end - at));
+    if (end == std::string::npos) return names;
+    at = end + separator.size();
+  }
 }
 
 [[gnu::noinline]] void call_deeply(int depth, const std::function<void()>& last) {
@@ -94,7 +110,8 @@ TEST_CASE("a thread that does not answer in time disturbs no later question", "[
   may_end.set_value();
 }
 
-TEST_CASE("a backtrace names the innermost 24 functions", "[processing]") {
+TEST_CASE("a backtrace names the innermost 24 functions, or where they are in their file",
+          "[processing]") {
   std::promise<void> is_deep;
   std::promise<void> may_end;
   other_thread other([&] {
@@ -105,11 +122,23 @@ TEST_CASE("a backtrace names the innermost 24 functions", "[processing]") {
   });
   const int number = other.number();
   is_deep.get_future().wait();
-  const std::string text = answer_of(number);
-  std::size_t names = 1;
-  for (auto at = text.find(" < "); at != std::string::npos; at = text.find(" < ", at + 1)) ++names;
-  CHECK(names == 24);
+  const std::vector<std::string> names = names_in(answer_of(number));
   may_end.set_value();
+  CHECK(names.size() == 24);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename();
+  CHECK(names.back().starts_with(program + "+0x"));
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK(name.find_first_of("/(") == std::string::npos);
+  }
+}
+
+TEST_CASE("a thread that accepts backtraces has its own number", "[processing]") {
+  int own = 0;
+  other_thread other([&] { own = static_cast<int>(::syscall(SYS_gettid)); });
+  const int number = other.number();
+  other.join();
+  CHECK(number == own);
 }
 
 #endif
