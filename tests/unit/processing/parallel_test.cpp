@@ -361,6 +361,17 @@ TEST_CASE("a callback that waits for records ends with the stop token, and finis
   CHECK_FALSE(logged(*daemon, "records that are not complete after"));
 }
 
+TEST_CASE("a failure is not waited with when no handler runs any more", "[processing][parallel]") {
+  test_daemon daemon(
+      kclxx::parallel([](const record&) { throw std::runtime_error("no"); }, {.attempts = 1}),
+      prompt());
+  daemon.initialize();
+  const auto before = daemon.now();
+  daemon.deliver({"1"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.now() == before);
+}
+
 TEST_CASE("a lost lease that a handler reports ends the processing, and is no failure",
           "[processing][parallel]") {
   int calls = 0;
