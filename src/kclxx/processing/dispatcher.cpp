@@ -60,7 +60,7 @@ void dispatcher::start_timer(time_point when) {
 }
 
 bool dispatcher::has_reached(goal what) {
-  if (what == goal::room) return work_.queue().wants_more(*next_);
+  if (what == goal::room) return work_.queue().wants_more(next_bytes_);
   if (what == goal::empty_window) return work_.window().is_empty();
   return work_.handlers().running() == 0;
 }
@@ -268,17 +268,11 @@ void dispatcher::touch(const ticket& one) {
 /// Without an open callback a timer does what has to be done meanwhile.
 template <class Body>
 void dispatcher::callback(Body body) {
-  const auto set_open = [this](bool is_open) {
+  {
     const std::lock_guard lock(mutex_);
-    wake_ups_.set_open(is_open);
-  };
-  set_open(true);
-  try {
-    body();
-  } catch (...) {
-    set_open(false);  // lanes would look at the batch that it waited with
-    throw;
+    wake_ups_.set_open(true);
   }
+  body();  // when it throws, the session ends, and nothing is to be done between callbacks
   change([&](time_point now, follow_up& then) {
     wake_ups_.set_open(false);
     wake_by(next_wake(), then);
@@ -299,7 +293,7 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
         const std::lock_guard lock(mutex_);
         offset += work_.queue().admit(batch, offset, now);
         post_lanes();
-        next_ = offset < batch.size() ? &batch[offset] : nullptr;
+        if (offset < batch.size()) next_bytes_ = batch[offset].data().size();
       }
       if (offset == batch.size()) break;
       observe_window(true);
@@ -319,9 +313,9 @@ void dispatcher::finish(const checkpointer& with) {
 
 void dispatcher::drain(const checkpointer& with) {
   callback([&] {
-    const bool is_empty = wait(goal::empty_window, service_->now() + options_.drain_timeout, with);
+    static_cast<void>(wait(goal::empty_window, service_->now() + options_.drain_timeout, with));
     request_checkpoint(with);
-    if (is_empty || stop_.stop_requested()) return;
+    if (stop_.stop_requested()) return;
     const auto rest = state();
     if (!rest.oldest) return;
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
@@ -346,10 +340,7 @@ void dispatcher::join() {
     pool = std::move(pool_);
   }
   pool.reset();
-  handler_.reset();
-  const std::lock_guard lock(mutex_);
-  lanes_ = 0;  // those that were posted and did not begin are dropped
-  clear_if_unused();
+  handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }
 
 bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
@@ -371,8 +362,7 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
         if (!is_checkpoint_due) until = std::min(until, *due);
       }
       waits_for_ = what;
-      wake_ups_.end_wait();
-      if (!has_arrived) wake_ups_.begin_wait(until);  // no lane looks at it afterwards
+      if (!has_arrived) wake_ups_.begin_wait(until);
     }
     if (what != goal::no_handler) throw_failure(with);
     if (has_arrived) return true;
@@ -398,9 +388,11 @@ void dispatcher::throw_failure(const checkpointer& with) {
 }
 
 void dispatcher::rethrow_failure() {
-  std::unique_lock lock(mutex_);
-  std::exception_ptr why = failure_.take();
-  lock.unlock();
+  std::exception_ptr why;
+  {
+    const std::lock_guard lock(mutex_);
+    why = failure_.take();
+  }
   std::rethrow_exception(std::move(why));
 }
 

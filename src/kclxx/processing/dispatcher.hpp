@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -137,7 +138,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   work_list work_;
   wake_ups wake_ups_;
   goal waits_for_ = goal::room;   // while it waits
-  const record* next_ = nullptr;  // while goal::room is waited for
+  std::uint64_t next_bytes_ = 0;  // of the record that goal::room is waited for with
   std::unique_ptr<thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;

@@ -10,9 +10,9 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   std::uint64_t bytes = window_.bytes();
   std::size_t count = 0;
   for (; offset + count < batch.size(); ++count) {
-    const record& next = batch[offset + count];
+    const std::uint64_t next = batch[offset + count].data().size();
     if (!fits(next, window_.size() + count, bytes)) break;
-    bytes += next.data().size();
+    bytes += next;
   }
   const arrival first = window_.end();
   window_.admit(batch.slice(offset, count), now);
@@ -23,7 +23,7 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   return count;
 }
 
-bool record_queue::wants_more(const record& next) const noexcept {
+bool record_queue::wants_more(std::uint64_t next) const noexcept {
   if (!fits(next, window_.size(), window_.bytes())) return false;
   if (ready_ == 0) return true;
   return most_records_ - window_.size() >= (most_records_ + 7) / 8 &&

@@ -34,9 +34,9 @@ class record_queue {
   /// Takes records of the batch in, from `offset` on, until the window is full. A record that is
   /// larger than the window is taken in when the window is empty. Returns how many.
   std::size_t admit(const record_batch& batch, std::size_t offset, time_point now);
-  /// Whether the next record fits, and at least an eighth of the window is free or nothing is
-  /// ready: then it is worth while to admit more.
-  [[nodiscard]] bool wants_more(const record& next) const noexcept;
+  /// Whether a record of so many bytes fits, and at least an eighth of the window is free or
+  /// nothing is ready: then it is worth while to admit more.
+  [[nodiscard]] bool wants_more(std::uint64_t next) const noexcept;
 
   [[nodiscard]] std::size_t ready() const noexcept { return ready_; }
   /// The oldest record that is ready. It is taken until one of the next two is called for it.
@@ -55,9 +55,9 @@ class record_queue {
 
  private:
   /// Beside so many records and bytes. The first one always does.
-  [[nodiscard]] bool fits(const record& next, std::size_t records,
+  [[nodiscard]] bool fits(std::uint64_t next, std::size_t records,
                           std::uint64_t bytes) const noexcept {
-    return records == 0 || (records < most_records_ && bytes + next.data().size() <= most_bytes_);
+    return records == 0 || (records < most_records_ && bytes + next <= most_bytes_);
   }
 
   using retry = std::pair<time_point, arrival>;

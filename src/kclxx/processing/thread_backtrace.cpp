@@ -82,9 +82,9 @@ std::string demangled(const char* name) {
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, nullptr), &std::free);
   if (!text) return name;
-  // Without its parameters, which make a line long.
+  // Without its parameters, which make a line long. It may begin with "(anonymous namespace)".
   const std::string_view whole = text.get();
-  return std::string(whole.substr(0, whole.find('(', whole.starts_with('(') ? 1 : 0)));
+  return std::string(whole.substr(0, whole.find('(', 1)));
 }
 
 std::string name_of(void* address) {
@@ -92,7 +92,7 @@ std::string name_of(void* address) {
   // It is a return address: the call is before it.
   if (::dladdr(static_cast<char*>(address) - 1, &info) == 0) return "?";
   if (info.dli_sname != nullptr) return demangled(info.dli_sname);
-  const std::string_view path = info.dli_fname != nullptr ? info.dli_fname : "?";
+  const std::string_view path = info.dli_fname;
   std::array<char, 32> offset{};
   static_cast<void>(std::snprintf(
       offset.data(), offset.size(), "+0x%zx",
@@ -127,15 +127,12 @@ int accept_backtraces() noexcept {
 }
 
 std::string backtrace_of(int thread) {
-  if (thread == 0 || thread == this_thread()) return {};
+  if (thread == this_thread()) return {};
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   asked.thread.store(thread);
   asked.state.store(question::asked);
-  if (::syscall(SYS_tgkill, ::getpid(), thread, signal_number()) == -1) {
-    asked.state.store(question::none);
-    return {};
-  }
+  if (::syscall(SYS_tgkill, ::getpid(), thread, signal_number()) == -1) return {};
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
   while (asked.state.load() != question::answered) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -145,9 +142,7 @@ std::string backtrace_of(int thread) {
       return {};
     }
   }
-  std::string text = describe(asked);
-  asked.state.store(question::none);
-  return text;
+  return describe(asked);
 }
 
 }  // namespace kclxx::processing

@@ -28,11 +28,10 @@ class wake_ups {
     waits_until_.reset();
   }
   void begin_wait(time_point until) noexcept { waits_until_ = until; }
-  void end_wait() noexcept { waits_until_.reset(); }
   [[nodiscard]] bool is_waiting() const noexcept { return waits_until_.has_value(); }
   /// Precondition: a callback waits.
   void notify(to_do& then) noexcept {
-    end_wait();
+    waits_until_.reset();
     then.notify = true;
   }
 

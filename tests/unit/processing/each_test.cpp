@@ -165,26 +165,33 @@ TEST_CASE("a record that fails is tried again, and what was before it is not",
 TEST_CASE("every wait is within the policy's bounds, and the same in each run",
           "[processing][each]") {
   const auto waits = [] {
-    std::vector<std::chrono::nanoseconds> result;
+    std::map<std::string, std::vector<std::chrono::nanoseconds>> result;
     std::optional<testing::daemon> with;
-    std::optional<shard_context::clock::time_point> last;
-    const auto fail = [&](const record&) {
-      if (last) result.push_back(with->now() - *last);
-      last = with->now();
+    std::map<std::string, shard_context::clock::time_point> last;
+    const auto fail = [&](const record& one) {
+      const std::string data(one.data());
+      if (last.contains(data)) result[data].push_back(with->now() - last[data]);
+      last[data] = with->now();
       throw std::runtime_error("no");
     };
-    with.emplace(each(fail, {.attempts = 9}));
-    with->initialize().deliver({"a"});
+    with.emplace(each(fail, {.attempts = 9, .exhausted = exhausted::skip}));
+    with->initialize().deliver({"a", "b", "c", "d"});
     return result;
   };
   const auto first = waits();
-  REQUIRE(first.size() == 8);
-  auto most = 200ms;
-  for (const auto wait : first) {
-    CHECK(wait <= most);
-    CHECK(wait >= most / 2);
-    most = std::min(2 * most, 5000ms);
+  REQUIRE(first.size() == 4);
+  double lowest_share = 1;
+  for (const auto& [data, of_record] : first) {
+    REQUIRE(of_record.size() == 8);
+    auto most = 200ms;
+    for (const auto wait : of_record) {
+      CHECK(wait <= most);
+      CHECK(wait >= most / 2);
+      lowest_share = std::min(lowest_share, std::chrono::duration<double>(wait) / most);
+      most = std::min(2 * most, 5000ms);
+    }
   }
+  CHECK(lowest_share < 0.6);
   CHECK(first == waits());
 }
 
@@ -416,6 +423,38 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
   CHECK(with.checkpoints().empty());
 }
 
+TEST_CASE("a process that ends within a handler parks nothing", "[processing][each]") {
+  const auto lot = make_lot();
+  std::optional<testing::daemon> with;
+  with.emplace(each([&](const record&) { with->crash(); },
+                    {.attempts = 1, .exhausted = exhausted::park, .lot = lot}));
+  with->initialize().deliver({"a"});
+  CHECK(lot->all.empty());
+}
+
+TEST_CASE("a lot that no record can get into is not prepared", "[processing][each]") {
+  struct unusable final : parking_lot {
+    void prepare(const shard_context&) override { throw std::runtime_error("there is no disk"); }
+    void park(const shard_context&, const failed_record&) override {}
+  };
+  const auto then = GENERATE(exhausted::park, exhausted::skip, exhausted::stop);
+  testing::daemon with(
+      each([](const record&) {}, {.exhausted = then, .lot = std::make_shared<unusable>()}));
+  with.initialize();
+  CHECK(with.exit_status().has_value() == (then == exhausted::park));
+}
+
+TEST_CASE("an attempt to park a record again is no further failure for the flood breaker",
+          "[processing][flood]") {
+  flaky handler;
+  const auto lot = make_lot();
+  lot->refusals = 5;
+  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
+  with.initialize().deliver({"bad", "1"});
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(with.persisted() == sequence_position("2"));
+}
+
 TEST_CASE("a record that cannot be parked is tried again without the flood breaker, too",
           "[processing][each]") {
   flaky handler;
@@ -542,6 +581,18 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
         static_cast<std::size_t>(minutes) + 1);
 }
 
+TEST_CASE("a failed attempt is logged again after a minute, not later", "[processing][each]") {
+  std::optional<testing::daemon> with;
+  int calls = 0;
+  const auto fail = [&](const record&) {
+    if (++calls > 1) with->advance(1min);
+    throw std::runtime_error("no");
+  };
+  with.emplace(each(fail, {.attempts = 3, .initial_backoff = 0ms, .max_backoff = 0ms}));
+  with->initialize().deliver({"a"});
+  CHECK(count_logged(*with, "failed in attempt") == 2);
+}
+
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
   struct seen_events final : observer {
     void on_record_attempted(const event_source&, const record_attempted& event) override {
@@ -617,6 +668,7 @@ TEST_CASE("a policy's patience is the sum of the longest waits, or as long as th
           "[processing][policy]") {
   CHECK(failure_policy().patience() == 3000ms);
   CHECK(failure_policy{.attempts = 1}.patience() == 0ms);
+  CHECK(failure_policy{.attempts = 4, .initial_backoff = 1ms}.patience() == 1ms + 2ms + 4ms);
   CHECK(failure_policy{.attempts = 7}.patience() == 200ms + 400ms + 800ms + 1600ms + 3200ms + 5s);
   CHECK(failure_policy{.attempts = 1'000'000}.patience() > 4'999'000s);
   CHECK_FALSE(failure_policy{.attempts = 0}.patience());

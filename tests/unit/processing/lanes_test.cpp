@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -395,7 +396,7 @@ TEST_CASE("a second record that fails ends the wait for the handlers that run",
   CHECK(logged(*session, "failed: record 1"));
 }
 
-TEST_CASE("a handler that returns after its callback has thrown looks at no batch of the callback",
+TEST_CASE("a handler may return after its callback has thrown, and before the lease is lost",
           "[processing][lanes]") {
   std::optional<served_shard> session;
   std::atomic<bool> has_begun = false;
@@ -430,11 +431,11 @@ TEST_CASE("after a lost lease the window is emptied as soon as the last handler 
                                      {.monitor = monitor}),
                      prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(1, 1, 1));
+  shard.send(keyed_records(2, 1, 1));  // the second waits for the first
   shard.expect_status("processRecords");
   shard.send(R"({"action":"leaseLost"})");
   shard.expect_status("leaseLost");
-  CHECK(monitor.states().at(0).records == 1);
+  CHECK(monitor.states().at(0).records == 2);
   may_end.set_value();
   CHECK(eventually([&] { return monitor.states().at(0).records == 0; }));
   shard.close();
@@ -479,6 +480,41 @@ TEST_CASE(
   REQUIRE(::write(ends[1], "x", 1) == 1);
   CHECK(eventually([&] { return has_returned.load(); }));
   CHECK_FALSE(was_interrupted);
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("when a stuck thread does not answer, the next one is not asked where it stands",
+          "[processing][lanes]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  std::atomic<bool> was_interrupted = false;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           sigset_t all;
+                           sigset_t before;
+                           ::sigfillset(&all);
+                           ::pthread_sigmask(SIG_BLOCK, &all, &before);
+                           if (number_of(one) == 2)
+                             ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+                           handler_that_waits(ends[0], was_interrupted);
+                         },
+                         {}, {.stuck_after = 30ms}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(2, 1, 2));
+  shard.expect_status("processRecords");
+  // The first report takes so long that then both are due.
+  CHECK(eventually([&] {
+    const auto all = shard.logged();
+    return std::any_of(all.begin(), all.end(), [](const auto& entry) {
+      return entry.text.find("it has had record 2/0") != std::string::npos &&
+             entry.text.find("what its thread is doing is not known") != std::string::npos;
+    });
+  }));
+  REQUIRE(::write(ends[1], "xx", 2) == 2);
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   ::close(ends[0]);

@@ -661,6 +661,45 @@ TEST_CASE("a window that neither fills nor empties is an event once a second at 
   CHECK(seen->windows.size() == 4);
 }
 
+TEST_CASE("neither a retry nor a completion is a further event within the second",
+          "[processing][parallel]") {
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  bool is_retry = false;
+  const auto fail_once = [&](const record&) {
+    if (!std::exchange(is_retry, true)) throw std::runtime_error("no");
+  };
+  const auto complete = [](kclxx::completion one) { one.complete(); };
+  SECTION("a retry") {
+    test_daemon daemon(kclxx::parallel(fail_once), options);
+    daemon.initialize().deliver({"1"}).advance(900ms);
+    CHECK(is_retry);
+  }
+  SECTION("a completion") {
+    test_daemon daemon(kclxx::parallel(complete), options);
+    daemon.initialize().deliver({"1"}).deliver({"2"}).deliver({"3"});
+  }
+  REQUIRE(seen->windows.size() == 2);
+  CHECK(seen->windows[0].records == 1);
+  CHECK(seen->windows[1].records == 0);
+}
+
+TEST_CASE("a completion after the lost lease is no event", "[processing][parallel]") {
+  const auto seen = std::make_shared<counting>();
+  auto options = prompt();
+  options.observers = {seen};
+  std::optional<kclxx::completion> held;
+  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.emplace(std::move(one)); }),
+                     options);
+  daemon.initialize().deliver({"1"});
+  daemon.lose_lease();
+  const auto before = seen->windows.size();
+  held->complete();
+  daemon.advance(1s);
+  CHECK(seen->windows.size() == before);
+}
+
 TEST_CASE("a full window is an event at once", "[processing][parallel]") {
   const auto seen = std::make_shared<counting>();
   auto options = prompt();

@@ -316,6 +316,8 @@ TEST_CASE("a record that waited for the lock of a file that was moved away is in
   std::thread parks([&] { lot.park(); });
   const bool waits = eventually([&] { return is_waited_for(about.st_ino); });
   std::filesystem::rename(lot.file(), moved);
+  SECTION("which it makes") {}
+  SECTION("which another process has made") { std::ofstream made(lot.file()); }
   ::close(reader);
   parks.join();
   CHECK(waits);

@@ -135,13 +135,13 @@ TEST_CASE("a window takes no more records than its limits", "[processing]") {
   queue_with_records queue(order::none, 3, 1000);
   const owned_batch batch(of_keys({"a", "b", "c", "d"}), 1);
   CHECK(queue.admit(batch.get(), 0, now) == 3);
-  CHECK_FALSE(queue.wants_more(batch.get()[3]));
+  CHECK_FALSE(queue.wants_more(batch.get()[3].data().size()));
   CHECK(queue.admit(batch.get(), 3, now) == 0);
   CHECK(queue.take_all().size() == 3);
   queue.complete(1);  // the window begins at the oldest that is not complete
   CHECK(queue.admit(batch.get(), 3, now) == 0);
   queue.complete(0);
-  CHECK(queue.wants_more(batch.get()[3]));
+  CHECK(queue.wants_more(batch.get()[3].data().size()));
   CHECK(queue.admit(batch.get(), 3, now) == 1);
 }
 
@@ -150,9 +150,9 @@ TEST_CASE("a window wants no record that does not fit, though nothing is ready",
   const owned_batch batch(of_keys({"a", "b"}), 3);
   CHECK(queue.admit(batch.get(), 0, now) == 1);
   CHECK(queue.take() == arrival{0});
-  CHECK_FALSE(queue.wants_more(batch.get()[1]));
+  CHECK_FALSE(queue.wants_more(batch.get()[1].data().size()));
   queue.complete(0);
-  CHECK(queue.wants_more(batch.get()[1]));
+  CHECK(queue.wants_more(batch.get()[1].data().size()));
 }
 
 TEST_CASE("while records are ready, a window with little room in bytes wants no more",
@@ -160,10 +160,10 @@ TEST_CASE("while records are ready, a window with little room in bytes wants no 
   record_queue queue(order::none, 100, 16);
   const owned_batch batch({{"a", "12345"}, {"b", "1234567890"}, {"c", "1"}}, 1);
   CHECK(queue.admit(batch.get().slice(0, 2), 0, now) == 2);
-  CHECK_FALSE(queue.wants_more(batch.get()[2]));
+  CHECK_FALSE(queue.wants_more(batch.get()[2].data().size()));
   CHECK(queue.take() == arrival{0});
   CHECK(queue.take() == arrival{1});
-  CHECK(queue.wants_more(batch.get()[2]));
+  CHECK(queue.wants_more(batch.get()[2].data().size()));
 }
 
 TEST_CASE(
@@ -173,22 +173,22 @@ TEST_CASE(
   queue_with_records queue(order::none, 16, 1000);
   queue.add(std::vector<std::string>(15, "a"));
   const owned_batch next(of_keys({"a"}), 16);
-  CHECK_FALSE(queue.wants_more(next.get()[0]));
+  CHECK_FALSE(queue.wants_more(next.get()[0].data().size()));
   queue.complete(*queue.take());
-  CHECK(queue.wants_more(next.get()[0]));
+  CHECK(queue.wants_more(next.get()[0].data().size()));
 }
 
 TEST_CASE("an eighth of the records is rounded up, and of the bytes it is exact", "[processing]") {
   queue_with_records of_17(order::none, 17, 1000);
   of_17.add(std::vector<std::string>(15, "a"));
   const owned_batch next(of_keys({"a"}), 17);
-  CHECK_FALSE(of_17.wants_more(next.get()[0]));
+  CHECK_FALSE(of_17.wants_more(next.get()[0].data().size()));
   of_17.complete(*of_17.take());
-  CHECK(of_17.wants_more(next.get()[0]));
+  CHECK(of_17.wants_more(next.get()[0].data().size()));
   record_queue of_16_bytes(order::none, 100, 16);
   const owned_batch batch({{"a", "12345678901234"}, {"b", "1"}}, 1);
   CHECK(of_16_bytes.admit(batch.get().slice(0, 1), 0, now) == 1);
-  CHECK(of_16_bytes.wants_more(batch.get()[1]));
+  CHECK(of_16_bytes.wants_more(batch.get()[1].data().size()));
 }
 
 TEST_CASE("a record that is larger than the window has it to itself", "[processing]") {

@@ -4,6 +4,10 @@
 
 #if defined(__linux__) && __has_include(<execinfo.h>)
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -19,6 +23,7 @@
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/forked.hpp"
 
 using kclxx::processing::accept_backtraces;
 using kclxx::processing::backtrace_of;
@@ -46,6 +51,15 @@ class other_thread {
   std::promise<int> number_;
   std::thread thread_;
 };
+
+bool has_pending_signal() {
+  sigset_t pending;
+  ::sigpending(&pending);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
+    if (::sigismember(&pending, signal) == 1) return true;
+  }
+  return false;
+}
 
 /// On a busy machine a thread may not answer in time; a later question has it.
 std::string answer_of(int thread) {
@@ -108,6 +122,77 @@ TEST_CASE("a thread that does not answer in time disturbs no later question", "[
   answers.get_future().wait();
   CHECK_FALSE(answer_of(number).empty());
   may_end.set_value();
+}
+
+TEST_CASE("a thread that cannot answer at once is waited for", "[processing]") {
+  std::atomic<bool> may_end = false;
+  other_thread other([&] {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (!may_end) {
+      if (has_pending_signal()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);  // the signal arrives now
+        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  CHECK_FALSE(answer_of(other.number()).empty());
+  may_end = true;
+}
+
+TEST_CASE("a backtrace begins with the function that blocks, and names functions of libraries",
+          "[processing]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  other_thread reads([&] {
+    char byte = 0;
+    CHECK(::read(ends[0], &byte, 1) == 1);
+  });
+  other_thread joins([&] { reads.join(); });
+  const int reading = reads.number();
+  const int joining = joins.number();
+  CHECK(kclxx::test::eventually([&] {
+    const auto name = names_in(backtrace_of(reading)).front();
+    return name == "read" || name == "__read";
+  }));
+  CHECK(kclxx::test::eventually([&] {
+    const auto names = names_in(backtrace_of(joining));
+    return std::find(names.begin(), names.end(), "std::thread::join") != names.end();
+  }));
+  CHECK(::write(ends[1], "x", 1) == 1);
+  joins.join();
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+// A process chooses its signal once: these two run in processes of their own, see below.
+TEST_CASE("all signals are used by the program", "[.][all-signals-used]") {
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ::signal(signal, SIG_IGN);
+  CHECK(accept_backtraces() == 0);
+}
+
+TEST_CASE("all signals but one are used by the program", "[.][one-signal-free]") {
+  for (int signal = SIGRTMIN + 1; signal <= SIGRTMAX; ++signal) ::signal(signal, SIG_IGN);
+  std::promise<void> may_end;
+  other_thread other([&] { may_end.get_future().wait(); });
+  CHECK_FALSE(answer_of(other.number()).empty());
+  may_end.set_value();
+}
+
+TEST_CASE("a backtrace needs a real-time signal that the program does not use", "[processing]") {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const auto result =
+      kclxx::test::in_forked_copy([&, tag = GENERATE("[all-signals-used]", "[one-signal-free]")] {
+        ::execl(program.c_str(), program.c_str(), tag, nullptr);
+        return 98;
+      });
+  INFO(result.out);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("1 test case") != std::string::npos);
 }
 
 TEST_CASE("a backtrace names the innermost 24 functions, or where they are in their file",
