@@ -41,15 +41,16 @@ TEST_CASE("whatever user code hangs, the process leaves within the grace time an
   }
   SECTION("a log function, for a mutex that a thread in checkpoint() holds") {
     started_child one({"short_grace", "own_log"});
-    one.records({"checkpoint with the log's mutex"});
+    one.records({"a"});
     one.expect_checkpoint("1");
     one.expect_status("processRecords");
     one.answer();
-    one.process({});
+    one.process({"checkpoint with the log's mutex"}, 2);
     one.await_stderr("thread waits");
-    one.send(R"({"action":"ping"})");
+    one.send(R"({"action":"ping"})");  // it is logged
     one.expect_status("ping");
-    must_leave(one, 0, "own log 1");
+    must_leave(one, 0, "thread: the daemon is gone");
+    CHECK(contains(one.stderr_so_far(), "own log 1"));
   }
   SECTION("a log function, for good") {
     started_child one({"short_grace", "hanging_log"});
