@@ -71,7 +71,7 @@ bool obey(const std::string& what) {
   } else if (what == "hang") {
     ::sleep(1000);
   } else if (what == "takes 200 ms") {
-    ::usleep(200'000);
+    ::usleep(200'000);  // a slow callback, whose time the tool reports
   } else if (what == "print without end") {
     while (std::cout << "y\n") {
     }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -69,7 +70,6 @@ class obedient : public kclxx::record_processor {
     }
     say("batch of " + std::to_string(batch.size()));
     ++batches_;
-    batches_.notify_all();
   }
   void lease_lost() override {
     say("lease lost");
@@ -131,7 +131,7 @@ class obedient : public kclxx::record_processor {
       const bool slept = context_.sleep_for(1h);
       say(slept ? "slept" : "woken by the stop token");
     } else if (what == "pause") {
-      std::this_thread::sleep_for(100ms);
+      std::this_thread::sleep_for(100ms);  // no event tells that the next line is read
     } else if (what == "last") {
       std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
     } else if (what.find("timer") != std::string::npos) {
@@ -173,10 +173,7 @@ class obedient : public kclxx::record_processor {
         std::this_thread::sleep_for(1h);
       });
     } else if (what == "checkpoint from a thread") {
-      threads_.emplace_back([handle = checkpointer, position = position_] {
-        checkpoint("thread", handle, position);
-      });
-      std::this_thread::sleep_for(100ms);
+      std::thread([&] { checkpoint("thread", checkpointer, position_); }).join();
     } else if (what == "checkpoint from a thread, without a position") {
       std::thread([&] { checkpoint("thread", checkpointer); }).join();
     } else if (what == "checkpoint with a deadline") {
@@ -238,7 +235,7 @@ class obedient : public kclxx::record_processor {
       });
     } else if (what == "timer that is due during its callback") {
       context_.after(1ms, [this] { say("timer after " + std::to_string(batches_) + " batches"); });
-      std::this_thread::sleep_for(50ms);
+      std::this_thread::sleep_for(50ms);  // no event tells that a timer does not run
       say("the callback ends");
     } else if (what == "timer that throws") {
       context_.after(1ms, [] { throw std::runtime_error("as told"); });
@@ -262,11 +259,11 @@ class obedient : public kclxx::record_processor {
     }
   }
 
-  // Called in a thread that a batch started: until its callback has returned, and a little more,
-  // as no event of this process follows the return.
+  // Called in a thread that a batch started: until its callback has returned, as a timer runs then.
   void wait_for_the_return() {
-    batches_.wait(0);
-    std::this_thread::sleep_for(100ms);
+    const auto returned = std::make_shared<std::promise<void>>();
+    context_.after(0ms, [returned] { returned->set_value(); });
+    returned->get_future().wait();
   }
 
   // Each wants the positions 1 to 1000 in an order of its own.
