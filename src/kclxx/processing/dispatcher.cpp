@@ -5,7 +5,6 @@
 #include <chrono>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "processing/taken_record.hpp"
 #include "processing/thread_backtrace.hpp"
@@ -37,7 +36,7 @@ void dispatcher::change(Body body) {
     is_unstuck = was_stuck && work_.handlers().stuck() == 0;
   }
   carry_out(then);
-  if (is_unstuck) observe_stuck({}, [&] { return work_.handlers().stuck() == 0; });
+  if (is_unstuck) stuck_.report_none();
 }
 
 void dispatcher::carry_out(const follow_up& then) {
@@ -430,55 +429,13 @@ void dispatcher::on_timer(time_point which) {
 }
 
 void dispatcher::report_stuck() {
-  const auto now = service_->now();
-  std::vector<ticket> due;
-  {
-    const std::lock_guard lock(mutex_);
-    due = work_.handlers().take_due(now);
-  }
-  // A thread that does not answer costs time: the others are not asked then.
-  bool is_answering = true;
-  for (const ticket& one : due) is_answering = report_stuck(one, is_answering);
-}
-
-bool dispatcher::report_stuck(const ticket& one, bool asks_thread) {
-  const auto now = service_->now();
-  std::optional<stuck_report> report;
-  {
-    const std::lock_guard lock(mutex_);
-    report = work_.report(one, now);
-  }
-  if (!report) return asks_thread;
-  handlers_stuck& event = report->event;
-  if (asks_thread) event.where = backtrace_of(report->thread);
-  const bool has_answered = !event.where.empty() || is_async_;
-  const std::string text = report->text(is_async_);
-  // Else it has ended or made progress, and that was the backtrace of what followed.
-  const bool is_current = observe_stuck(std::move(event), [&] {
-    const auto* const attempt = work_.handlers().find(one);
-    return attempt != nullptr && attempt->reports > 0;
-  });
-  if (!is_current) return has_answered;
-  service_->log(log_level::warning, text);
-  if (options_.when_stuck != when_stuck::leave) return has_answered;
-  change([&](time_point, follow_up& then) {
-    set_failure(std::make_exception_ptr(std::runtime_error(
-                    "the handler of record " + report->record + " is stuck (when_stuck::leave)")),
+  const auto record = stuck_.report_due();
+  if (!record || options_.when_stuck != when_stuck::leave) return;
+  change([&](time_point now, follow_up& then) {
+    set_failure(std::make_exception_ptr(std::runtime_error("the handler of record " + *record +
+                                                           " is stuck (when_stuck::leave)")),
                 failure_kind::at_once, now, then);
   });
-  return has_answered;
-}
-
-template <class Condition>
-bool dispatcher::observe_stuck(handlers_stuck event, Condition is_true) {
-  const std::lock_guard in_order(observing_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!is_true()) return false;
-    event.handlers = work_.handlers().stuck();
-  }
-  service_->observe(std::move(event));
-  return true;
 }
 
 window_state dispatcher::state() const {

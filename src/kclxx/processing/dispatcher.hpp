@@ -17,6 +17,7 @@
 
 #include "processing/failure_handling.hpp"
 #include "processing/pending_failure.hpp"
+#include "processing/stuck_reports.hpp"
 #include "processing/wake_ups.hpp"
 #include "processing/watermark_requests.hpp"
 #include "processing/window_events.hpp"
@@ -116,12 +117,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void request_checkpoint(const checkpointer& with);
   void on_timer(time_point which);
   void report_stuck();
-  /// Returns whether the next thread should be asked where it stands.
-  bool report_stuck(const ticket& one, bool asks_thread);
-  /// Sends the event, with the present number of stuck handlers, if the condition holds with the
-  /// mutex held. Returns whether it does.
-  template <class Condition>
-  bool observe_stuck(handlers_stuck event, Condition is_true);
   void observe_window(bool is_full);
 
   const parallel_options options_;
@@ -136,6 +131,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::mutex observing_;  // locked before mutex_, so that events leave in order
   mutable std::mutex mutex_;
   work_list work_;
+  stuck_reports stuck_{service_, is_async_, mutex_, work_};
   wake_ups wake_ups_;
   goal waits_for_ = goal::room;   // while it waits
   std::uint64_t next_bytes_ = 0;  // of the record that goal::room is waited for with
