@@ -9,3 +9,4 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 
 set(CMAKE_FIND_ROOT_PATH $ENV{KCLXX_ARM64_ROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(ENV{PKG_CONFIG_LIBDIR} $ENV{KCLXX_ARM64_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
