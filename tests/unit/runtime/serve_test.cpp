@@ -124,7 +124,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
   }
   CHECK(count_of("/proc/self/task") > threads_before);  // the one that is stuck
   release.set_value();
-  CHECK(eventually([&] { return count_of("/proc/self/task") == threads_before; }));
+  CHECK(eventually([&] { return count_of("/proc/self/task") <= threads_before; }));
   CHECK(eventually([&] { return count_of("/proc/self/fd") == descriptors_before; }));
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("a callback that returns after its session was abandoned leaves the in
   // The number of the input may be another file's from here on.
   const int ended_by_serve = watches_ended;
   release.set_value();
-  CHECK(eventually([&] { return count_of("/proc/self/task") == threads_before; }));
+  CHECK(eventually([&] { return count_of("/proc/self/task") <= threads_before; }));
   CHECK(ended_by_serve > 0);
   CHECK(watches_ended == ended_by_serve);
 }
