@@ -51,7 +51,6 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
         *host.start("a", {child, "manual"}, {"KCLXX_LONG=" + std::string(40000, 'x')}),
         "the shard cannot be handed over: Argument list too long");
   }
-  CHECK(host.started().size() >= (host.started().empty() ? 0U : 1U));
 }
 
 TEST_CASE("a program that cannot be started is named", "[sharing]") {
