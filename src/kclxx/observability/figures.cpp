@@ -2,6 +2,8 @@
 #include "observability/figures.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <numeric>
 
 namespace kclxx::observability {
@@ -49,6 +51,12 @@ double figures::gauge(metric family) const noexcept { return gauges[index(family
 
 const histogram_figures& figures::histogram(metric family) const noexcept {
   return of(histograms, family);
+}
+
+std::string to_text(double value) {
+  char digits[32];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
+  return {digits, end};
 }
 
 void figures_recorder::add(metric family, std::uint64_t amount, std::string_view label_value) {

@@ -41,6 +41,9 @@ struct figures {
   std::vector<std::pair<metric, histogram_figures>> histograms;
 };
 
+/// The fewest digits that read back as the same value.
+std::string to_text(double value);
+
 /// Keeps figures. Thread safety: none.
 class figures_recorder final : public metrics_recorder {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observability/summary.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 
@@ -45,23 +44,17 @@ std::string bytes(std::uint64_t count) {
   return fixed(static_cast<double>(count) / 1e6) + " MB";
 }
 
-std::string json_number(double value) {
-  char digits[32];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
-  return {digits, end};
-}
-
 std::optional<std::string> cloudwatch_value(const difference& of, metric which, metric_type type) {
   switch (type) {
     case metric_type::counter:
       return std::to_string(of.counter(which));
     case metric_type::gauge:
-      return json_number(of.gauge(which));
+      return to_text(of.gauge(which));
     case metric_type::histogram:
       break;
   }
   const auto mean = of.mean(which);
-  return mean ? std::optional(json_number(*mean)) : std::nullopt;
+  return mean ? std::optional(to_text(*mean)) : std::nullopt;
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view value) {

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observability/text_format.hpp"
 
-#include <charconv>
-#include <cmath>
-
 #include <kclxx/version.hpp>
 
 namespace kclxx::observability {
 
 namespace {
-
-std::string to_text(double value) {
-  char digits[32];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
-  return {digits, end};
-}
 
 /// A label's value, with its escapes.
 std::string escaped(std::string_view value) {
