@@ -28,7 +28,7 @@ run_options every_batch() {
 }  // namespace
 
 TEST_CASE("each action calls its callback, and its return is answered by the action's name",
-          "[session][P24]") {
+          "[session][P18][P24]") {
   session_dialogue daemon;
   CHECK(daemon.initialize() == lines{"call initialize"});
   CHECK(daemon.returns() == lines{"write status initialize"});
