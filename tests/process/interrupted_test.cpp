@@ -23,14 +23,6 @@ using words = std::vector<std::string>;
 
 namespace {
 
-std::string rest_of(int fd) {
-  std::string text;
-  char piece[4096];
-  ssize_t n = 0;
-  while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
-  return text;
-}
-
 struct ending {
   child_exit how;
   std::string error;
@@ -54,7 +46,7 @@ ending end_of(const words& arguments, const std::string& script, int signal) {
   ending came;
   std::ifstream(started) >> came.child;  // waits for the child
   tool.kill(signal);
-  came.error = rest_of(tool.error.get());
+  came.error = read_all(tool.error.get());
   came.how = tool.wait();
   return came;
 }
@@ -123,7 +115,7 @@ TEST_CASE("an interrupted generate leaves no files", "[generate]") {
 TEST_CASE("a closed stdin is not taken for one of the tool's own pipes", "[replay]") {
   const words command{"/bin/sh", "-c", "exec \"$0\" replay - -- /bin/cat <&-", KCLXX_TOOL};
   child_process tool(command, child_process::error_output::piped);
-  const std::string said = rest_of(tool.error.get());
+  const std::string said = read_all(tool.error.get());
   CHECK(tool.wait() == child_exit{5, 0});
   CHECK(said.empty());
 }

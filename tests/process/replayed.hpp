@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
+#include "support/text.hpp"  // IWYU pragma: export
 #include "tool/process/child_process.hpp"
 
 namespace kclxx::test {
@@ -25,14 +26,6 @@ struct replay_run {
   int status = 0;
   std::string out;
 };
-
-inline std::string read_all(int fd) {
-  std::string text;
-  char piece[4096];
-  ssize_t n = 0;
-  while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
-  return text;
-}
 
 /// Transcripts in a directory of their own, and the tool over them.
 class replayed {

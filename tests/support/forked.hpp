@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/text.hpp"
+
 namespace kclxx::test {
 
 /// How a forked copy of the test ended, and what it wrote.
@@ -51,15 +53,8 @@ inline forked_result in_forked_copy(const std::function<int()>& body, int input 
   ::waitpid(pid, &status, 0);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   for (auto& ends : pipes) ::close(ends[1]);
-  const auto read_all = [](int fd, std::string& to) {
-    std::array<char, 4096> piece{};
-    ssize_t n = 0;
-    while ((n = ::read(fd, piece.data(), piece.size())) > 0) {
-      to.append(piece.data(), static_cast<std::size_t>(n));
-    }
-  };
-  read_all(pipes[1][0], result.out);
-  read_all(pipes[2][0], result.err);
+  result.out = read_all(pipes[1][0]);
+  result.err = read_all(pipes[2][0]);
   for (auto& ends : pipes) ::close(ends[0]);
   return result;
 }

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
+#include <unistd.h>
 
 namespace kclxx::test {
 
@@ -17,6 +19,15 @@ inline int count(std::string_view text, std::string_view part) {
   int found = 0;
   for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
   return found;
+}
+
+/// What a blocking descriptor has until its end.
+inline std::string read_all(int fd) {
+  std::string text;
+  char piece[4096];
+  ssize_t n = 0;
+  while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
+  return text;
 }
 
 /// All of it; empty when there is no such file.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::io {
 
@@ -18,13 +19,7 @@ TEST_CASE("a text larger than the pipe is written whole, blocking or not", "[io]
   REQUIRE(::pipe(ends.data()) == 0);
   if (is_non_blocking) ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
   std::string got;
-  std::thread reading([&] {
-    std::array<char, 1000> piece{};
-    ssize_t n = 0;
-    while ((n = ::read(ends[0], piece.data(), piece.size())) > 0) {
-      got.append(piece.data(), static_cast<std::size_t>(n));
-    }
-  });
+  std::thread reading([&] { got = test::read_all(ends[0]); });
   std::string text(3 << 20, 'x');
   for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);
   const std::error_code error = write_all(ends[1], text);

@@ -11,21 +11,13 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/text.hpp"
 
 using namespace kclxx::tool;
+using kclxx::test::read_all;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::string read_all(const descriptor& from) {
-  std::string text;
-  char piece[4096];
-  ssize_t n = 0;
-  while ((n = ::read(from.get(), piece, sizeof piece)) > 0) {
-    text.append(piece, static_cast<std::size_t>(n));
-  }
-  return text;
-}
 
 void write_text(const descriptor& to, std::string_view text) {
   REQUIRE(::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
@@ -53,7 +45,7 @@ TEST_CASE("a child reads what is written until its input is closed, and its exit
   child_process child({"/bin/sh", "-c", "cat; echo \"$1\"; exit 7", "sh", "two  words"});
   write_text(child.input, "hello\n");
   child.input.close();
-  CHECK(read_all(child.output) == "hello\ntwo  words\n");
+  CHECK(read_all(child.output.get()) == "hello\ntwo  words\n");
   CHECK(child.wait() == child_exit{7, 0});
   CHECK(child.wait() == child_exit{7, 0});
   CHECK(to_string(child.wait()) == "exit status 7");
@@ -83,7 +75,7 @@ TEST_CASE("a script without its first line is run by the shell, as Java does it"
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   {
     child_process child({script.string(), "argument"});
-    CHECK(read_all(child.output) == "from the script: argument\n");
+    CHECK(read_all(child.output.get()) == "from the script: argument\n");
     CHECK(child.wait() == child_exit{0, 0});
   }
   std::filesystem::remove(script);
@@ -91,15 +83,15 @@ TEST_CASE("a script without its first line is run by the shell, as Java does it"
 
 TEST_CASE("stderr is a pipe when asked", "[tool]") {
   child_process child({"/bin/sh", "-c", "echo oops >&2"}, child_process::error_output::piped);
-  CHECK(read_all(child.error) == "oops\n");
-  CHECK(read_all(child.output).empty());
+  CHECK(read_all(child.error.get()) == "oops\n");
+  CHECK(read_all(child.output.get()).empty());
 }
 
 TEST_CASE("a child holds no descriptor of this process but 0 to 2, nor of another child's pipes",
           "[tool]") {
   child_process other({"cat"});
   child_process child({"/bin/sh", "-c", "ls -l /proc/$$/fd"});
-  const std::string list = read_all(child.output);
+  const std::string list = read_all(child.output.get());
   const auto own_pipes = [&] {
     std::size_t count = 0;
     for (std::size_t at = 0; (at = list.find("pipe:", at)) != std::string::npos; ++at) ++count;
