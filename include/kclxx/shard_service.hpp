@@ -66,12 +66,12 @@ class KCLXX_EXPORT shard_service {
   /// default does. TRIM_HORIZON covers nothing and succeeds. An implementation calls the handler
   /// exactly once, without holding a lock. Another thread may call it before this function returns.
   /// Blocking: no.
-  virtual void submit(const std::optional<sequence_position>& position,
-                      checkpoint_handler handler) = 0;
+  virtual void async_checkpoint(const std::optional<sequence_position>& position,
+                                checkpoint_handler handler) = 0;
   /// See checkpointer::checkpoint. Returns the error, or an empty code once it is persisted.
   /// Blocking: until the daemon answers, or the deadline passes.
-  virtual std::error_code wait(const std::optional<sequence_position>& position,
-                               const std::optional<clock::time_point>& deadline) = 0;
+  virtual std::error_code checkpoint(const std::optional<sequence_position>& position,
+                                     const std::optional<clock::time_point>& deadline) = 0;
 
   /// See shard_context::now.
   [[nodiscard]] virtual clock::time_point now() const = 0;

@@ -22,17 +22,18 @@ namespace kclxx {
 ///      public:
 ///       part_of_batch(std::shared_ptr<kclxx::shard_service> inner, kclxx::sequence_position last)
 ///           : shard_service_wrapper(std::move(inner)), last_(std::move(last)) {}
-///       void submit(const std::optional<kclxx::sequence_position>& position,
+///       void async_checkpoint(const std::optional<kclxx::sequence_position>& position,
 ///                   kclxx::checkpoint_handler handler) override {
-///         shard_service_wrapper::submit(position.value_or(last_), std::move(handler));
+///         shard_service_wrapper::async_checkpoint(position.value_or(last_), std::move(handler));
 ///       }
-///       // and wait() likewise
+///       // and checkpoint() likewise
 ///     };
 ///
 /// 1. Get the service from checkpointer::service() or shard_context::service().
 /// 2. Give the inner processor a checkpointer, or a shard_context, that is made with the wrapper.
 ///    shard_context::to_fields has the other fields of the context.
-/// 3. Override functions that belong together: submit and wait; or now, date, sleep_until,
+/// 3. Override functions that belong together: async_checkpoint and checkpoint; or now, date,
+/// sleep_until,
 ///    start_timer and wait_until_notified, which must all use the same clock.
 ///
 /// Errors: those of the inner service.
@@ -46,13 +47,13 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
       : inner_(std::move(inner)) {}
   ~shard_service_wrapper() override;
 
-  void submit(const std::optional<sequence_position>& position,
-              checkpoint_handler handler) override {
-    inner_->submit(position, std::move(handler));
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        checkpoint_handler handler) override {
+    inner_->async_checkpoint(position, std::move(handler));
   }
-  std::error_code wait(const std::optional<sequence_position>& position,
-                       const std::optional<clock::time_point>& deadline) override {
-    return inner_->wait(position, deadline);
+  std::error_code checkpoint(const std::optional<sequence_position>& position,
+                             const std::optional<clock::time_point>& deadline) override {
+    return inner_->checkpoint(position, deadline);
   }
   [[nodiscard]] clock::time_point now() const override { return inner_->now(); }
   [[nodiscard]] std::chrono::system_clock::time_point date() const override {

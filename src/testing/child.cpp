@@ -313,8 +313,8 @@ void child::move_to(time_point time) {
   leave_callback_of_the_dead();
 }
 
-std::error_code child::wait(const std::optional<sequence_position>& position,
-                            const std::optional<time_point>& deadline) {
+std::error_code child::checkpoint(const std::optional<sequence_position>& position,
+                                  const std::optional<time_point>& deadline) {
   if (is_stop_thread) return errc::daemon_gone;
   usage_->require_owner("checkpoint()");
   leave_callback_of_the_dead();
@@ -356,12 +356,13 @@ void child::refuse_endless_wait(session::waiter_id id,
   throw std::logic_error(why);
 }
 
-void child::submit(const std::optional<sequence_position>& position, checkpoint_handler handler) {
+void child::async_checkpoint(const std::optional<sequence_position>& position,
+                             checkpoint_handler handler) {
   if (is_stop_thread) return;
   usage_->require_owner("async_checkpoint()");
   leave_callback_of_the_dead();
   if (is_killed_) return;
-  driver_.on_submit(position, std::move(handler), is_callback());
+  driver_.on_async_checkpoint(position, std::move(handler), is_callback());
   settle();
 }
 

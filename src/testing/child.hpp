@@ -98,10 +98,10 @@ class child final : public shard_service,
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
   // shard_service
-  void submit(const std::optional<sequence_position>& position,
-              checkpoint_handler handler) override;
-  std::error_code wait(const std::optional<sequence_position>& position,
-                       const std::optional<time_point>& deadline) override;
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        checkpoint_handler handler) override;
+  std::error_code checkpoint(const std::optional<sequence_position>& position,
+                             const std::optional<time_point>& deadline) override;
   [[nodiscard]] time_point now() const override { return clock_->now(); }
   [[nodiscard]] std::chrono::system_clock::time_point date() const override {
     return clock_->date();

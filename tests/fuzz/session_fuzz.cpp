@@ -177,7 +177,9 @@ class player {
         const bool from_callback = calling_ && from_.next() % 2 == 0;
         std::optional<session::waiter_id> id;
         if (from_.next() % 2 == 0) handlers_.insert(*(id = ++last_waiter_));
-        return feed([&](auto& out) { session_.on_submit(id, position, from_callback, now_, out); });
+        return feed([&](auto& out) {
+          session_.on_async_checkpoint(id, position, from_callback, now_, out);
+        });
       }
       case 16:
         now_ += std::chrono::milliseconds(1U << (from_.next() % 20));

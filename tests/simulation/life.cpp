@@ -189,12 +189,12 @@ class life::service final : public shard_service {
  public:
   explicit service(life& owner) : owner_(owner) {}
 
-  void submit(const optional_position& position, checkpoint_handler handler) override {
-    owner_.submit(position, std::move(handler));
+  void async_checkpoint(const optional_position& position, checkpoint_handler handler) override {
+    owner_.async_checkpoint(position, std::move(handler));
   }
-  std::error_code wait(const optional_position& position,
-                       const std::optional<clock::time_point>& deadline) override {
-    return owner_.wait(position, deadline);
+  std::error_code checkpoint(const optional_position& position,
+                             const std::optional<clock::time_point>& deadline) override {
+    return owner_.checkpoint(position, deadline);
   }
   [[nodiscard]] clock::time_point now() const override { return owner_.now_; }
   bool sleep_until(clock::time_point deadline) override {
@@ -357,15 +357,15 @@ void life::run_one_handler() {
   }
 }
 
-void life::submit(const optional_position& position, checkpoint_handler handler) {
+void life::async_checkpoint(const optional_position& position, checkpoint_handler handler) {
   log_.note(
       [&] { return "  user: async_checkpoint " + (position ? to_string(*position) : "all"); });
   const bool from_callback = processor_.is_in_callback();
-  feed([&] { driver_.on_submit(position, std::move(handler), from_callback); });
+  feed([&] { driver_.on_async_checkpoint(position, std::move(handler), from_callback); });
 }
 
-std::error_code life::wait(const optional_position& position,
-                           const std::optional<time_point>& deadline) {
+std::error_code life::checkpoint(const optional_position& position,
+                                 const std::optional<time_point>& deadline) {
   log_.note([&] { return "  user: checkpoint " + (position ? to_string(*position) : "all"); });
   const bool from_callback = processor_.is_in_callback();
   const auto id = driver_.next_waiter();

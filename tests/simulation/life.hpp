@@ -126,9 +126,9 @@ class life : private driver::host, private processor::surroundings {
   void expect_alive(const char* what) const;
 
   // shard_service, for the processor.
-  void submit(const optional_position& position, checkpoint_handler handler);
-  std::error_code wait(const optional_position& position,
-                       const std::optional<time_point>& deadline);
+  void async_checkpoint(const optional_position& position, checkpoint_handler handler);
+  std::error_code checkpoint(const optional_position& position,
+                             const std::optional<time_point>& deadline);
   template <class Predicate>
   bool wait_until(const std::optional<time_point>& deadline, Predicate is_over);
 

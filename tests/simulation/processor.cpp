@@ -120,7 +120,7 @@ void processor::take_step() {
   const bool has_work = done_ < delivered_;
   switch (random_.below(9)) {
     case 0:
-      return submit_something();
+      return checkpoint_something();
     case 1:
       return wait_in_callback();
     case 2:
@@ -139,7 +139,7 @@ void processor::take_step() {
 void processor::end_callback(ending how) {
   if (how == ending::returns && must_finish_first()) {
     while (done_ < delivered_) finish_next();
-    if (is_manual() && !with_faults_) submit(std::nullopt);
+    if (is_manual() && !with_faults_) async_checkpoint(std::nullopt);
   }
   ending_ = how;
 }
@@ -170,7 +170,7 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
   switch (random_.below(5)) {
     case 0:  // one that lasts: the next call may arrive, but does not begin
       context_->sleep_for(milliseconds(random_.below(20)));
-      submit_something();
+      checkpoint_something();
       break;
     case 1:
       use_timers();
@@ -185,7 +185,7 @@ void processor::run_timer(std::size_t number, bool is_periodic) {
       }
       break;
     default:
-      submit_something();
+      checkpoint_something();
   }
   is_in_timer_ = false;
   if (throws) throw std::runtime_error("oops, a timer");
@@ -236,7 +236,7 @@ void processor::ask(const optional_position& position) {
   if (asked <= delivered_) asked_ = std::max(asked_, asked);
 }
 
-void processor::submit(const optional_position& position) {
+void processor::async_checkpoint(const optional_position& position) {
   ask(position);
   const checkpointer with = context_->get_checkpointer();
   const checkpoint_target target = position ? checkpoint_target(*position) : checkpoint_target();
@@ -247,13 +247,14 @@ void processor::submit(const optional_position& position) {
                         [this, number](std::error_code result) { handler_called(number, result); });
 }
 
-void processor::submit_something() {
+void processor::checkpoint_something() {
   if (random_.chance(3) && around_.sent() < world_.records.size()) {
-    return submit(world_.records.back());  // which was not delivered: its handler gets an error
+    return async_checkpoint(
+        world_.records.back());  // which was not delivered: its handler gets an error
   }
   const auto position = some_done_position();
   if (!position && !may_ask_for_everything()) return;
-  submit(position);
+  async_checkpoint(position);
 }
 
 void processor::handler_called(std::size_t number, std::error_code result) {
@@ -263,7 +264,7 @@ void processor::handler_called(std::size_t number, std::error_code result) {
   if (!with_faults_) return;
   if (random_.chance(10)) {
     const auto callback = std::exchange(running_, std::nullopt);  // on another thread
-    submit_something();
+    checkpoint_something();
     running_ = callback;
   }
   if (random_.chance(world_.faults.handler_throws)) throw std::runtime_error("oops, a handler");
@@ -324,7 +325,7 @@ void processor::step_elsewhere() {
   const auto callback = std::exchange(running_, std::nullopt);
   switch (random_.below(5)) {
     case 0:
-      submit_something();
+      checkpoint_something();
       break;
     case 1: {
       const auto position = some_done_position();

@@ -102,8 +102,8 @@ class processor {
   void report_fenced();
   optional_position some_done_position();
   void ask(const optional_position& position);
-  void submit(const optional_position& position);
-  void submit_something();
+  void async_checkpoint(const optional_position& position);
+  void checkpoint_something();
   void note_end(const optional_position& target, bool has_position);
   void wait_in_callback();
   void use_timers();

@@ -85,15 +85,17 @@ class session_dialogue {
     return after([&](auto& out) { was_waiting = session_.on_deadline(id, now, out); });
   }
   /// An async_checkpoint without a handler.
-  lines submit(const std::optional<sequence_position>& position = std::nullopt,
-               bool from_callback = true) {
-    return after(
-        [&](auto& out) { session_.on_submit(std::nullopt, position, from_callback, now, out); });
+  lines async_checkpoint(const std::optional<sequence_position>& position = std::nullopt,
+                         bool from_callback = true) {
+    return after([&](auto& out) {
+      session_.on_async_checkpoint(std::nullopt, position, from_callback, now, out);
+    });
   }
   /// An async_checkpoint with a handler.
-  lines submit(session::waiter_id id, const std::optional<sequence_position>& position,
-               bool from_callback = true) {
-    return after([&](auto& out) { session_.on_submit(id, position, from_callback, now, out); });
+  lines async_checkpoint(session::waiter_id id, const std::optional<sequence_position>& position,
+                         bool from_callback = true) {
+    return after(
+        [&](auto& out) { session_.on_async_checkpoint(id, position, from_callback, now, out); });
   }
   lines callback_lasts() {
     return after([&](auto& out) { session_.on_callback_lasts(now, out); });

@@ -29,11 +29,12 @@ class no_daemon final : public shard_service {
  public:
   explicit no_daemon(std::stop_token stop) : stop_(std::move(stop)) {}
 
-  void submit(const std::optional<sequence_position>&, checkpoint_handler handler) override {
+  void async_checkpoint(const std::optional<sequence_position>&,
+                        checkpoint_handler handler) override {
     if (handler) handler(errc::daemon_gone);
   }
-  std::error_code wait(const std::optional<sequence_position>&,
-                       const std::optional<clock::time_point>&) override {
+  std::error_code checkpoint(const std::optional<sequence_position>&,
+                             const std::optional<clock::time_point>&) override {
     return errc::daemon_gone;
   }
   [[nodiscard]] clock::time_point now() const override { return clock::now(); }

@@ -265,14 +265,16 @@ bool session_driver::on_deadline(session::waiter_id id) {
   return was_waiting;
 }
 
-void session_driver::on_submit(const std::optional<sequence_position>& position,
-                               checkpoint_handler handler, bool from_callback) {
+void session_driver::on_async_checkpoint(const std::optional<sequence_position>& position,
+                                         checkpoint_handler handler, bool from_callback) {
   std::optional<session::waiter_id> id;
   if (handler) {
     id = next_waiter_++;
     handlers_.emplace(*id, std::move(handler));
   }
-  feed([&](auto& out) { session_.on_submit(id, position, from_callback, host_.now(), out); });
+  feed([&](auto& out) {
+    session_.on_async_checkpoint(id, position, from_callback, host_.now(), out);
+  });
 }
 
 }  // namespace kclxx::driver

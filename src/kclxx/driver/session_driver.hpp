@@ -124,8 +124,8 @@ class session_driver {
               const std::optional<sequence_position>& position = std::nullopt) {
     host_.write_log(level, session::log_line(level, text).text, position);
   }
-  void on_submit(const std::optional<sequence_position>& position, checkpoint_handler handler,
-                 bool from_callback);
+  void on_async_checkpoint(const std::optional<sequence_position>& position,
+                           checkpoint_handler handler, bool from_callback);
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
   [[nodiscard]] bool is_reading_paused() const noexcept { return is_paused_; }

@@ -277,14 +277,15 @@ void shard_runtime::handler_threw() noexcept {
   }
 }
 
-void shard_runtime::submit(const std::optional<sequence_position>& position,
-                           checkpoint_handler handler) {
+void shard_runtime::async_checkpoint(const std::optional<sequence_position>& position,
+                                     checkpoint_handler handler) {
   const event now(session_);
-  session_.driver.on_submit(position, std::move(handler), callbacks_.is_this_thread_in_callback());
+  session_.driver.on_async_checkpoint(position, std::move(handler),
+                                      callbacks_.is_this_thread_in_callback());
 }
 
-std::error_code shard_runtime::wait(const std::optional<sequence_position>& position,
-                                    const std::optional<time_point>& deadline) {
+std::error_code shard_runtime::checkpoint(const std::optional<sequence_position>& position,
+                                          const std::optional<time_point>& deadline) {
   shared_session::waiting_call mine;
   event now(session_);
   // Between two actions the daemon does not listen, and the next waits for this thread.

@@ -66,10 +66,10 @@ class shard_runtime final : public shard_service,
   void end_input();
 
   // shard_service
-  void submit(const std::optional<sequence_position>& position,
-              checkpoint_handler handler) override;
-  std::error_code wait(const std::optional<sequence_position>& position,
-                       const std::optional<time_point>& deadline) override;
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        checkpoint_handler handler) override;
+  std::error_code checkpoint(const std::optional<sequence_position>& position,
+                             const std::optional<time_point>& deadline) override;
   [[nodiscard]] time_point now() const override { return clock::now(); }
   bool sleep_until(time_point deadline) override;
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,

@@ -65,8 +65,8 @@ checkpoints::optional_position checkpoints::target_of(const optional_position& p
   return target;
 }
 
-void checkpoints::wait(waiter_id id, const optional_position& position, bool from_callback,
-                       bool at_shard_end, actions& out) {
+void checkpoints::checkpoint(waiter_id id, const optional_position& position, bool from_callback,
+                             bool at_shard_end, actions& out) {
   std::error_code ec;
   const auto target =
       target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
@@ -75,8 +75,9 @@ void checkpoints::wait(waiter_id id, const optional_position& position, bool fro
   waiters_.push_back({id, *target, true});
 }
 
-void checkpoints::submit(const std::optional<waiter_id>& id, const optional_position& position,
-                         bool from_callback, actions& out) {
+void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
+                                   const optional_position& position, bool from_callback,
+                                   actions& out) {
   std::error_code ec;
   const auto target = target_of(position, everything(from_callback), ec);
   if (!target) {
@@ -133,26 +134,26 @@ checkpoints::optional_position checkpoints::wanted(time_point now, urgency how) 
 }
 
 checkpoints::optional_position checkpoints::next(time_point now, urgency how) const {
-  if (in_flight_ || lease_gone_ || now < not_before_) return std::nullopt;
+  if (unanswered_ || lease_gone_ || now < not_before_) return std::nullopt;
   return wanted(now, how);
 }
 
 std::optional<time_point> checkpoints::next_paced(time_point now) const {
-  if (in_flight_ || !has_pending() || is_paced(now)) return std::nullopt;
+  if (unanswered_ || !has_pending() || is_paced(now)) return std::nullopt;
   return std::max(*last_sent_ + interval_, not_before_);
 }
 
 void checkpoints::sent(const sequence_position& position, time_point now) {
-  detail::require_invariant(!in_flight_, "a checkpoint is sent before the last one is answered");
+  detail::require_invariant(!unanswered_, "a checkpoint is sent before the last one is answered");
   detail::require_invariant(!lease_gone_, "a checkpoint is sent without the lease");
   detail::require_invariant(position == shard_end() || position <= delivered_,
                             "a checkpoint is sent of a record that was not delivered");
-  in_flight_ = position;
+  unanswered_ = position;
   last_sent_ = now;
 }
 
-bool checkpoints::has_more_than_in_flight(time_point now, urgency how) const {
-  return !lease_gone_ && wanted(now, how) > in_flight_;
+bool checkpoints::has_more_than_unanswered(time_point now, urgency how) const {
+  return !lease_gone_ && wanted(now, how) > unanswered_;
 }
 
 std::chrono::milliseconds checkpoints::next_backoff() {
@@ -167,7 +168,7 @@ std::chrono::milliseconds checkpoints::next_backoff() {
 checkpoints::outcome checkpoints::answered(const std::optional<std::string>& error, time_point now,
                                            const std::optional<time_point>& last_retry,
                                            actions& out) {
-  const sequence_position position = *std::exchange(in_flight_, std::nullopt);
+  const sequence_position position = *std::exchange(unanswered_, std::nullopt);
   const auto covered = [&](const waiter& waiting) { return waiting.target <= position; };
   if (!error) {
     raise(persisted_, position);
@@ -210,8 +211,8 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
 }
 
 void checkpoints::not_answered(errc why, actions& out) {
-  if (!in_flight_) return;
-  const sequence_position position = *std::exchange(in_flight_, std::nullopt);
+  if (!unanswered_) return;
+  const sequence_position position = *std::exchange(unanswered_, std::nullopt);
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});

@@ -47,11 +47,12 @@ class checkpoints {
   /// Enters a waiting call, or completes it at once. Without a position: everything delivered for
   /// a call from a callback, else what callbacks have returned from. `at_shard_end`: the end of
   /// the shard instead.
-  void wait(waiter_id id, const std::optional<sequence_position>& position, bool from_callback,
-            bool at_shard_end, actions& out);
+  void checkpoint(waiter_id id, const std::optional<sequence_position>& position,
+                  bool from_callback, bool at_shard_end, actions& out);
   /// Enters a request that nobody waits for. Its outcome goes to `id`, or, without one, to the log.
-  void submit(const std::optional<waiter_id>& id, const std::optional<sequence_position>& position,
-              bool from_callback, actions& out);
+  void async_checkpoint(const std::optional<waiter_id>& id,
+                        const std::optional<sequence_position>& position, bool from_callback,
+                        actions& out);
   /// The waiting call gave up; its position stays pending. False when it was completed already.
   bool abandon(waiter_id id);
   void fail_waiters(std::error_code why, actions& out);
@@ -61,10 +62,10 @@ class checkpoints {
   /// When what is pending may be sent, if only the interval is in its way.
   [[nodiscard]] std::optional<time_point> next_paced(time_point now) const;
   void sent(const sequence_position& position, time_point now);
-  [[nodiscard]] const std::optional<sequence_position>& in_flight() const { return in_flight_; }
-  [[nodiscard]] bool is_in_flight() const noexcept { return in_flight_.has_value(); }
+  [[nodiscard]] const std::optional<sequence_position>& unanswered() const { return unanswered_; }
+  [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
   /// Whether something higher than what is in flight could be sent.
-  [[nodiscard]] bool has_more_than_in_flight(time_point now, urgency how) const;
+  [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency how) const;
 
   /// The daemon answered what is in flight. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
@@ -124,7 +125,7 @@ class checkpoints {
   optional_position returned_;
   optional_position complete_;
   optional_position pending_;
-  optional_position in_flight_;
+  optional_position unanswered_;
   optional_position persisted_;
   std::vector<waiter> waiters_;
   bool lease_gone_ = false;

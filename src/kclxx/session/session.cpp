@@ -22,7 +22,7 @@ void session::on_message(protocol::message message, record_batch batch, time_poi
                          actions& out) {
   if (has_ended()) return;
   const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body);
-  if (answer != nullptr && checkpoints_.is_in_flight()) {
+  if (answer != nullptr && checkpoints_.has_unanswered()) {
     on_answer(*answer, now, out);
   } else if (is_open()) {
     // Only a plain file is ahead of the dialogue: a daemon waits for the status first.
@@ -43,7 +43,7 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   held_ = held_message{std::move(message), std::move(batch)};
   out.push_back(pause_reading{});
   if (is_answer) return;  // the answer to a checkpoint which the callback may still ask for
-  const bool waited = checkpoints_.is_in_flight();
+  const bool waited = checkpoints_.has_unanswered();
   if (is_lease_lost) {
     checkpoints_.lose_lease(errc::lease_lost, out);
     is_loss_reported_ = true;
@@ -57,15 +57,15 @@ void session::hold(protocol::message message, record_batch batch, time_point now
   }
 }
 
-bool session::is_for_in_flight(const protocol::checkpoint_answer& answer) const {
+bool session::is_for_unanswered(const protocol::checkpoint_answer& answer) const {
   // A file's answers are those to another run's checkpoints.
   if (input_is_file_) return true;
-  const sequence_position& sent = *checkpoints_.in_flight();
+  const sequence_position& sent = *checkpoints_.unanswered();
   return answer.position ? answer.position == sent : !sent.is_number();
 }
 
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
-  if (!is_for_in_flight(answer)) {
+  if (!is_for_unanswered(answer)) {
     on_bad_line("the daemon answered a checkpoint at " +
                     (answer.position ? to_string(*answer.position) : "the end of the shard") +
                     ", which is not the one that was sent",
@@ -75,7 +75,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   answer_ = answer;
   const bool for_shard_end = phase_ == phase::closing &&
                              current_->what == action_kind::shard_ended &&
-                             !checkpoints_.in_flight()->is_number();
+                             !checkpoints_.unanswered()->is_number();
   if (for_shard_end && answer.error) ++shard_end_attempts_;
   const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
   // Nothing is tried again in a process that is about to leave.
@@ -251,18 +251,18 @@ void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>
   }
   const bool at_shard_end =
       from_callback && phase_ == phase::calling && current_->what == action_kind::shard_ended;
-  checkpoints_.wait(id, position, from_callback, at_shard_end, out);
+  checkpoints_.checkpoint(id, position, from_callback, at_shard_end, out);
   after_request(now, out);
 }
 
-void session::on_submit(const std::optional<waiter_id>& id,
-                        const std::optional<sequence_position>& position, bool from_callback,
-                        time_point now, actions& out) {
+void session::on_async_checkpoint(const std::optional<waiter_id>& id,
+                                  const std::optional<sequence_position>& position,
+                                  bool from_callback, time_point now, actions& out) {
   if (has_ended()) {
     if (id) out.push_back(complete{*id, errc::daemon_gone});
     return;
   }
-  checkpoints_.submit(id, position, from_callback, out);
+  checkpoints_.async_checkpoint(id, position, from_callback, out);
   after_request(now, out);
 }
 
@@ -426,7 +426,8 @@ void session::close(time_point now, actions& out) {
 void session::close_process_records(time_point now, actions& out) {
   // A checkpoint line may be unanswered before the status line: it is answered first. But there
   // is at most one, so a higher position waits for the answer to the lower.
-  if (checkpoints_.is_in_flight() && checkpoints_.has_more_than_in_flight(now, urgency())) return;
+  if (checkpoints_.has_unanswered() && checkpoints_.has_more_than_unanswered(now, urgency()))
+    return;
   send_next(now, out);
   if (phase_ == phase::closing) write_status_and_continue(now, out);
 }
@@ -434,7 +435,7 @@ void session::close_process_records(time_point now, actions& out) {
 void session::close_shutdown(time_point now, actions& out) {
   // The last chance: awaited, and retried for as long as the daemon has patience (P46). One try is
   // made in any case, even if the callback used that time up or a backoff would outlast it.
-  if (checkpoints_.is_in_flight()) return;
+  if (checkpoints_.has_unanswered()) return;
   const bool is_first_try = !tried_last_chance_;
   const bool backoff_is_too_long = checkpoints_.not_before() > *last_retry_;
   if (is_first_try && backoff_is_too_long) {
@@ -442,8 +443,8 @@ void session::close_shutdown(time_point now, actions& out) {
   } else if (is_first_try || now <= *last_retry_) {
     send_next(now, out);
   }
-  if (checkpoints_.is_in_flight()) tried_last_chance_ = true;
-  if (phase_ != phase::closing || checkpoints_.is_in_flight()) return;
+  if (checkpoints_.has_unanswered()) tried_last_chance_ = true;
+  if (phase_ != phase::closing || checkpoints_.has_unanswered()) return;
   if (can_be_answered() && checkpoints_.has_pending() && now < checkpoints_.not_before() &&
       checkpoints_.not_before() <= *last_retry_) {
     return;  // the retry timer is running
@@ -462,7 +463,7 @@ void session::close_shard_end(time_point now, actions& out) {
     write_status_and_continue(now, out);
     return;
   }
-  if (checkpoints_.is_in_flight()) return;
+  if (checkpoints_.has_unanswered()) return;
   if (given_up_) {
     out.push_back(log_line{log_level::error,
                            "the end of the shard is not checkpointed, and the daemon has not "
@@ -560,8 +561,8 @@ void session::give_up(const std::string& what, time_point now, actions& out) {
 
 void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {
   if (last == checkpoints::outcome::persisted) {
-    if (!checkpoints_.is_in_flight()) send_next(now, out);
-    if (phase_ == phase::left || checkpoints_.is_in_flight()) return;
+    if (!checkpoints_.has_unanswered()) send_next(now, out);
+    if (phase_ == phase::left || checkpoints_.has_unanswered()) return;
   }
   leave_now(exit_status::callback_failed, out);
 }

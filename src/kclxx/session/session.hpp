@@ -17,7 +17,8 @@
 
 namespace kclxx::session {
 
-/// When on_callback_lasts is due: what a callback submits is sent with its status, but not later.
+/// When on_callback_lasts is due: what a callback asks to persist is sent with its status, but not
+/// later.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// A processor that gave its shard up leaves after this time, if records still arrive (P68).
@@ -63,13 +64,13 @@ class session {
   /// checkpointer::async_checkpoint; `id` when it has a handler. It is sent when the callback
   /// returns or lasts, so that one line serves all that were made meanwhile, and leaves together
   /// with the status.
-  void on_submit(const std::optional<waiter_id>& id,
-                 const std::optional<sequence_position>& position, bool from_callback,
-                 time_point now, actions& out);
+  void on_async_checkpoint(const std::optional<waiter_id>& id,
+                           const std::optional<sequence_position>& position, bool from_callback,
+                           time_point now, actions& out);
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, actions& out);
   /// Whether a checkpoint is unanswered.
-  [[nodiscard]] bool awaits_answer() const noexcept { return checkpoints_.is_in_flight(); }
+  [[nodiscard]] bool awaits_answer() const noexcept { return checkpoints_.has_unanswered(); }
   /// The daemon's answer to the last one, which can be taken once.
   [[nodiscard]] bool has_answer() const noexcept { return answer_.has_value(); }
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
@@ -125,7 +126,7 @@ class session {
   void drop_unasked_answer(actions& out);
   void answer_unknown(const std::string& name, actions& out);
 
-  [[nodiscard]] bool is_for_in_flight(const protocol::checkpoint_answer& answer) const;
+  [[nodiscard]] bool is_for_unanswered(const protocol::checkpoint_answer& answer) const;
   [[nodiscard]] checkpoints::urgency urgency() const;
   void send_next(time_point now, actions& out);
   void arm_pace(time_point now, actions& out);

@@ -68,8 +68,8 @@ class driven_child : private driver::host {
     feed([&] { driver.on_callback_done(result); });
     return result;
   }
-  void submit(const std::string& number, checkpoint_handler handler) {
-    feed([&] { driver.on_submit(sequence_position(number), std::move(handler), true); });
+  void async_checkpoint(const std::string& number, checkpoint_handler handler) {
+    feed([&] { driver.on_async_checkpoint(sequence_position(number), std::move(handler), true); });
   }
   void fires(timer which) {
     const auto& due = timers.at(static_cast<std::size_t>(which));
@@ -276,14 +276,14 @@ TEST_CASE("a handler is called once with its outcome, and never inside an event"
     CHECK_FALSE(child.is_in_event);
     outcomes.push_back(result ? result.message() : "persisted");
   };
-  child.submit("100", keep);
+  child.async_checkpoint("100", keep);
   child.run_call();
   SECTION("when it is persisted") {
     child.answer("100");
     CHECK(outcomes.empty());
     child.run_handlers();
     CHECK(outcomes == lines{"persisted"});
-    child.submit("100", keep);  // already persisted: outside this call all the same
+    child.async_checkpoint("100", keep);  // already persisted: outside this call all the same
     CHECK(outcomes.size() == 1);
     child.run_handlers();
     CHECK(outcomes == lines{"persisted", "persisted"});
@@ -293,12 +293,12 @@ TEST_CASE("a handler is called once with its outcome, and never inside an event"
     CHECK(outcomes.empty());
     child.run_handlers();
     CHECK(outcomes == lines{make_error_code(errc::daemon_gone).message()});
-    child.submit("200", keep);
+    child.async_checkpoint("200", keep);
     child.run_handlers();
     CHECK(outcomes.size() == 2);
   }
   SECTION("when the position is refused") {
-    child.submit("300", keep);
+    child.async_checkpoint("300", keep);
     child.run_handlers();
     CHECK(outcomes == lines{make_error_code(errc::position_out_of_range).message()});
   }
@@ -309,7 +309,8 @@ TEST_CASE("a handler that owns what cannot be copied is destroyed after its call
   child.initialize();
   child.records({"100"});
   const auto owned = std::make_shared<int>(1);
-  child.submit("100", [mine = std::make_unique<std::shared_ptr<int>>(owned)](std::error_code) {});
+  child.async_checkpoint(
+      "100", [mine = std::make_unique<std::shared_ptr<int>>(owned)](std::error_code) {});
   CHECK(owned.use_count() == 2);
   child.run_call();
   child.answer("100");
@@ -540,7 +541,7 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
     CHECK(calls == lines{"process_records", "shutdown_requested"});
   }
   SECTION("shard_ended, after which the null checkpoint is written") {
-    child.submit("100", {});  // without a handler
+    child.async_checkpoint("100", {});  // without a handler
     child.receive(R"({"action":"shardEnded"})");
     child.run_call();
     CHECK(calls == lines{"process_records", "shard_ended"});

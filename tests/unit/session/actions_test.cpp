@@ -156,7 +156,7 @@ TEST_CASE("a callback that fails since the lease is gone is answered all the sam
     CHECK(daemon.throws_lease_gone() == lines{"write status processRecords"});
   }
   SECTION("before the daemon reports it; a checkpoint that was sent is still answered") {
-    daemon.submit(at("100"), false);
+    daemon.async_checkpoint(at("100"), false);
     daemon.callback_lasts();
     CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status processRecords"});
     CHECK(daemon.answer("ShutdownException") == lines{});
@@ -230,7 +230,7 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
           "[session][P68]") {
   session_dialogue daemon;
   daemon.start_batch("100");
-  daemon.submit();
+  daemon.async_checkpoint();
   SECTION("since the worker has the lease, it seems") {
     daemon.callback_lasts();
     daemon.throws_lease_gone();
@@ -315,7 +315,7 @@ TEST_CASE("a process that cannot continue fails what waits, and leaves", "[sessi
   session_dialogue daemon(kclxx::test::manual());
   const std::string gone = make_error_code(errc::daemon_gone).message();
   daemon.start_batch("100");
-  daemon.submit(1, at("50"));
+  daemon.async_checkpoint(1, at("50"));
   SECTION("when the running callback has returned") {
     daemon.checkpoint(2, at("100"));
     CHECK(daemon.failure() == lines{"complete 2: " + gone, "complete 1: " + gone, "request stop"});

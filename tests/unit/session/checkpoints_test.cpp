@@ -69,9 +69,9 @@ TEST_CASE("what async_checkpoint asks for is sent once, with the status of the c
           "[session][P39]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  CHECK(daemon.submit(at("90")) == lines{});
-  CHECK(daemon.submit(at("95")) == lines{});
-  CHECK(daemon.submit(at("80")) == lines{});
+  CHECK(daemon.async_checkpoint(at("90")) == lines{});
+  CHECK(daemon.async_checkpoint(at("95")) == lines{});
+  CHECK(daemon.async_checkpoint(at("80")) == lines{});
   CHECK(daemon.returns() == lines{"write checkpoint 95/0", "write status processRecords"});
   CHECK(daemon.answer() == lines{});
 }
@@ -80,52 +80,52 @@ TEST_CASE("what async_checkpoint asks for is sent before the callback returns wh
           "[session]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  CHECK(daemon.submit(at("90")) == lines{});
+  CHECK(daemon.async_checkpoint(at("90")) == lines{});
   CHECK(daemon.callback_lasts() == lines{"write checkpoint 90/0"});
   SECTION("a second one waits for the answer") {
-    CHECK(daemon.submit(at("95")) == lines{});
+    CHECK(daemon.async_checkpoint(at("95")) == lines{});
     CHECK(daemon.answer() == lines{"write checkpoint 95/0"});
     CHECK(daemon.returns() == lines{"write status processRecords"});
   }
   SECTION("and the status waits for both") {
-    CHECK(daemon.submit(at("95"), false) == lines{});
-    CHECK(daemon.submit(at("93"), false) == lines{});
+    CHECK(daemon.async_checkpoint(at("95"), false) == lines{});
+    CHECK(daemon.async_checkpoint(at("93"), false) == lines{});
     CHECK(daemon.returns() == lines{});
     CHECK(daemon.answer() == lines{"write checkpoint 95/0", "write status processRecords"});
   }
   SECTION("a lower one changes nothing") {
-    CHECK(daemon.submit(at("80")) == lines{});
+    CHECK(daemon.async_checkpoint(at("80")) == lines{});
     CHECK(daemon.returns() == lines{"write status processRecords"});
     CHECK(daemon.answer() == lines{});
   }
   SECTION("and one that comes later is sent at once") {
     daemon.answer();
-    CHECK(daemon.submit(at("95")) == lines{"write checkpoint 95/0"});
+    CHECK(daemon.async_checkpoint(at("95")) == lines{"write checkpoint 95/0"});
   }
 }
 
 TEST_CASE("async_checkpoint keeps the interval", "[session][P52]") {
   session_dialogue daemon(manual(std::chrono::seconds(5)));
   daemon.start_batch("100");
-  daemon.submit(at("10"));
+  daemon.async_checkpoint(at("10"));
   CHECK(daemon.callback_lasts() == lines{"write checkpoint 10/0"});
   daemon.answer();
   SECTION("in a callback that lasts: the next is sent when the interval has passed") {
     daemon.now += std::chrono::milliseconds(1000);
-    CHECK(daemon.submit(at("20")) == lines{});
+    CHECK(daemon.async_checkpoint(at("20")) == lines{});
     CHECK(daemon.armed.back() == "arm pace timer 4000 ms");
-    CHECK(daemon.submit(at("30")) == lines{});
+    CHECK(daemon.async_checkpoint(at("30")) == lines{});
     CHECK(daemon.fires(timer::pace) == lines{"write checkpoint 30/0"});
   }
   SECTION("with the status of a callback") {
-    daemon.submit(at("20"));
+    daemon.async_checkpoint(at("20"));
     CHECK(daemon.returns() == lines{"write status processRecords"});
     daemon.now += std::chrono::milliseconds(5000);
     daemon.no_records();
     CHECK(daemon.returns() == lines{"write checkpoint 20/0", "write status processRecords"});
   }
   SECTION("and is covered by the line of a call that waits") {
-    daemon.submit(1, at("30"));
+    daemon.async_checkpoint(1, at("30"));
     CHECK(daemon.checkpoint(2, at("20")) == lines{"write checkpoint 30/0"});
     CHECK(daemon.answer() == lines{"complete 1: persisted", "complete 2: persisted"});
   }
@@ -133,19 +133,19 @@ TEST_CASE("async_checkpoint keeps the interval", "[session][P52]") {
     CHECK(daemon.checkpoint(1, at("20")) == lines{"write checkpoint 20/0"});
   }
   SECTION("but a shutdown request does not wait for it") {
-    daemon.submit(at("20"));
+    daemon.async_checkpoint(at("20"));
     daemon.returns();
     daemon.shutdown_requested();
     CHECK(daemon.returns() == lines{"write checkpoint 20/0"});
   }
   SECTION("nor does the end of the shard") {
-    daemon.submit(at("100"));
+    daemon.async_checkpoint(at("100"));
     daemon.returns();
     daemon.shard_ended();
     CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
   }
   SECTION("nor does a callback that fails") {
-    daemon.submit(at("20"));
+    daemon.async_checkpoint(at("20"));
     CHECK(daemon.throws() == lines{"request stop", "write checkpoint 20/0"});
   }
 }
@@ -155,7 +155,7 @@ TEST_CASE("between actions an async_checkpoint waits for the next that allows it
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.returns();
-  CHECK(daemon.submit(at("100"), false) == lines{});
+  CHECK(daemon.async_checkpoint(at("100"), false) == lines{});
   CHECK(daemon.no_records() == lines{"call process_records with 0"});
   CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
 }
@@ -172,11 +172,11 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
       {at("SHARD_END"), errc::invalid_position},
   }));
   SECTION("with the error for its handler") {
-    CHECK(daemon.submit(1, position) == lines{"complete 1: " + message(why)});
+    CHECK(daemon.async_checkpoint(1, position) == lines{"complete 1: " + message(why)});
     CHECK(daemon.log.empty());
   }
   SECTION("with a log line when it has no handler") {
-    CHECK(daemon.submit(position) == lines{});
+    CHECK(daemon.async_checkpoint(position) == lines{});
     CHECK(mentions(daemon.log, to_string(position) + " is refused: " + message(why)));
   }
   SECTION("with the error for a call that waits") {
@@ -189,30 +189,30 @@ TEST_CASE("a batch that comes again is called with, and no checkpoint goes back"
           "[session][P69]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(at("100"));
+  daemon.async_checkpoint(at("100"));
   daemon.returns();
   daemon.answer();
   CHECK(daemon.records("50") == lines{"call process_records with 0"});
-  CHECK(daemon.submit(1, at("50")) == lines{"complete 1: persisted"});
-  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.async_checkpoint(1, at("50")) == lines{"complete 1: persisted"});
+  CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.returns() == lines{"write status processRecords"});
   daemon.records("200");
-  daemon.submit();
+  daemon.async_checkpoint();
   CHECK(daemon.returns() == lines{"write checkpoint 200/0", "write status processRecords"});
 }
 
 TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(1, at("50"));
-  daemon.submit(2, at("40"));
+  daemon.async_checkpoint(1, at("50"));
+  daemon.async_checkpoint(2, at("40"));
   daemon.callback_lasts();
-  daemon.submit(3, at("60"));
+  daemon.async_checkpoint(3, at("60"));
   SECTION("when it, or a later one, is persisted") {
     CHECK(daemon.answer() ==
           lines{"complete 1: persisted", "complete 2: persisted", "write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"complete 3: persisted"});
-    CHECK(daemon.submit(4, at("55")) == lines{"complete 4: persisted"});
+    CHECK(daemon.async_checkpoint(4, at("55")) == lines{"complete 4: persisted"});
   }
   SECTION("not when it failed with a retryable error, however often") {
     for (int attempt = 1; attempt < 30; ++attempt) {
@@ -227,21 +227,23 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"complete 1: " + failed, "complete 2: " + failed, "write checkpoint 60/0"});
     CHECK(daemon.answer("InvalidStateException") == lines{"complete 3: " + failed});
-    CHECK(daemon.submit(4, at("60")) == lines{"write checkpoint 60/0"});
+    CHECK(daemon.async_checkpoint(4, at("60")) == lines{"write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"complete 4: persisted"});
   }
   SECTION("when the lease is gone") {
     const std::string gone = message(kclxx::checkpoint_errc::shutdown);
     CHECK(daemon.answer("ShutdownException") == lines{"complete 1: " + gone, "complete 2: " + gone,
                                                       "complete 3: " + gone, "request stop"});
-    CHECK(daemon.submit(4, at("60")) == lines{"complete 4: " + message(errc::lease_lost)});
+    CHECK(daemon.async_checkpoint(4, at("60")) ==
+          lines{"complete 4: " + message(errc::lease_lost)});
   }
   SECTION("when the daemon is gone") {
     daemon.returns();
     daemon.answer();
     CHECK(daemon.end_of_input() ==
           lines{"complete 3: " + message(errc::daemon_gone), "request stop", "leave with 0"});
-    CHECK(daemon.submit(4, at("60")) == lines{"complete 4: " + message(errc::daemon_gone)});
+    CHECK(daemon.async_checkpoint(4, at("60")) ==
+          lines{"complete 4: " + message(errc::daemon_gone)});
   }
 }
 
@@ -254,14 +256,14 @@ TEST_CASE(
   daemon.returns();
   daemon.records("200");
   SECTION("async, in the callback") {
-    daemon.submit();
+    daemon.async_checkpoint();
     CHECK(daemon.returns() == lines{"write checkpoint 200/0", "write status processRecords"});
   }
   SECTION("waiting, in the callback") {
     CHECK(daemon.checkpoint(1) == lines{"write checkpoint 200/0"});
   }
   SECTION("async, elsewhere") {
-    daemon.submit(std::nullopt, false);
+    daemon.async_checkpoint(std::nullopt, false);
     CHECK(daemon.throws() == lines{"request stop", "write checkpoint 100/0"});
   }
   SECTION("waiting, elsewhere") {
@@ -270,9 +272,9 @@ TEST_CASE(
   SECTION("elsewhere before any callback has returned: nothing, which is persisted") {
     session_dialogue other(manual());
     other.start_batch("100");
-    CHECK(other.submit(1, std::nullopt, false) == lines{"complete 1: persisted"});
+    CHECK(other.async_checkpoint(1, std::nullopt, false) == lines{"complete 1: persisted"});
     CHECK(other.checkpoint(2, std::nullopt, false) == lines{"complete 2: persisted"});
-    CHECK(other.submit(std::nullopt, false) == lines{});
+    CHECK(other.async_checkpoint(std::nullopt, false) == lines{});
     CHECK(other.log.empty());
   }
 }
@@ -282,7 +284,7 @@ TEST_CASE("a checkpoint at TRIM_HORIZON, the position of an empty batch, is pers
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   CHECK(daemon.checkpoint(1, at("TRIM_HORIZON")) == lines{"complete 1: persisted"});
-  CHECK(daemon.submit(2, at("TRIM_HORIZON")) == lines{"complete 2: persisted"});
+  CHECK(daemon.async_checkpoint(2, at("TRIM_HORIZON")) == lines{"complete 2: persisted"});
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
@@ -290,13 +292,13 @@ TEST_CASE("an async_checkpoint that failed retryably is sent again, merged with 
           "[session][P41][P45]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(at("50"));
+  daemon.async_checkpoint(at("50"));
   daemon.callback_lasts();
   const auto* error = GENERATE("ThrottlingException", "KinesisClientLibDependencyException");
   CHECK(daemon.answer(error) == lines{});
   CHECK(mentions(daemon.armed, "arm retry timer"));
   CHECK(mentions(daemon.log, error));
-  CHECK(daemon.submit(at("60")) == lines{});  // not before the backoff is over
+  CHECK(daemon.async_checkpoint(at("60")) == lines{});  // not before the backoff is over
   SECTION("when the backoff is over") {
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
   }
@@ -312,7 +314,7 @@ TEST_CASE("an async_checkpoint without a handler that failed for good is logged 
           "[session][P43]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(at("50"));
+  daemon.async_checkpoint(at("50"));
   daemon.callback_lasts();
   CHECK(daemon.answer("InvalidStateException") == lines{});
   CHECK(mentions(daemon.log, "the checkpoint at 50/0 failed: InvalidStateException"));
@@ -389,12 +391,12 @@ TEST_CASE("an error counts as an attempt only of the calls that it is for", "[se
 TEST_CASE("a checkpoint of user code beside the callback is one of its action", "[session][P38]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(at("40"));
+  daemon.async_checkpoint(at("40"));
   SECTION("while a status waits") {
     daemon.callback_lasts();
-    daemon.submit(at("60"));
+    daemon.async_checkpoint(at("60"));
     CHECK(daemon.returns() == lines{});
-    CHECK(daemon.submit(at("80"), false) == lines{});
+    CHECK(daemon.async_checkpoint(at("80"), false) == lines{});
     CHECK(daemon.checkpoint(1, at("90")) == lines{});
     CHECK(daemon.answer() == lines{"write checkpoint 90/0", "write status processRecords"});
     CHECK(daemon.answer() == lines{"complete 1: persisted"});
@@ -458,9 +460,10 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
   CHECK(daemon.answer("ShutdownException") ==
         lines{"complete 1: " + message(kclxx::checkpoint_errc::shutdown), "request stop"});
   CHECK(daemon.checkpoint(2) == lines{"complete 2: " + message(errc::lease_lost)});
-  CHECK(daemon.submit(3, std::nullopt) == lines{"complete 3: " + message(errc::lease_lost)});
+  CHECK(daemon.async_checkpoint(3, std::nullopt) ==
+        lines{"complete 3: " + message(errc::lease_lost)});
   daemon.log.clear();
-  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.log.empty());  // a log line has reported that the lease is gone
   CHECK(daemon.returns() == lines{"write status processRecords"});
   daemon.lease_lost();
@@ -533,7 +536,7 @@ TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P
 TEST_CASE("a backoff replaces the interval", "[session][P45]") {
   session_dialogue daemon(manual(std::chrono::hours(1)));
   daemon.start_batch("100");
-  daemon.submit(at("100"));
+  daemon.async_checkpoint(at("100"));
   CHECK(daemon.callback_lasts() == lines{"write checkpoint 100/0"});
   daemon.answer("ThrottlingException");
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
@@ -636,15 +639,15 @@ TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[sessi
 TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
   session_dialogue daemon(manual(std::chrono::hours(1)));
   daemon.start_batch("100");
-  daemon.submit(at("100"));
+  daemon.async_checkpoint(at("100"));
   daemon.callback_lasts();
   daemon.answer();
   daemon.returns();
   daemon.records("300");
   daemon.callback_lasts();
   daemon.armed.clear();
-  daemon.submit(at("200"));
-  daemon.submit(at("300"));
+  daemon.async_checkpoint(at("200"));
+  daemon.async_checkpoint(at("300"));
   CHECK(daemon.armed == lines{"arm pace timer 3600000 ms"});
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.returns();
-  daemon.submit(at("100"));
+  daemon.async_checkpoint(at("100"));
   CHECK(daemon.shard_ended() == lines{"call shard_ended"});  // nothing pending goes before
   CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
   SECTION("then comes the status") {
@@ -49,7 +49,7 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
 TEST_CASE("the end of the shard waits until all that was delivered is complete", "[session][P47]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.submit(at("40"));
+  daemon.async_checkpoint(at("40"));
   daemon.returns();
   daemon.answer();
   daemon.shard_ended();
@@ -67,18 +67,18 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     }
   }
   SECTION("and continues when async_checkpoint asks for the rest") {
-    CHECK(daemon.submit(1, at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.async_checkpoint(1, at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
     daemon.log.clear();
     CHECK(daemon.fires(timer::report) == lines{});
     CHECK(daemon.log.empty());
   }
   SECTION("and is not reported while the end is being checkpointed") {
-    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     daemon.log.clear();
     CHECK(daemon.fires(timer::report) == lines{});
     CHECK(daemon.log.empty());
-    CHECK(daemon.submit(1, at("60"), false) == lines{});
+    CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{});
     CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
   }
   SECTION("and continues when a call waits for the rest") {
@@ -86,18 +86,18 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     CHECK(daemon.answer() == lines{"complete 1: persisted", "write status shardEnded"});
   }
   SECTION("while a part of the rest is checkpointed") {
-    CHECK(daemon.submit(1, at("60"), false) == lines{"write checkpoint 60/0"});
+    CHECK(daemon.async_checkpoint(1, at("60"), false) == lines{"write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"complete 1: persisted"});
-    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
   }
   SECTION("and the errors of that part do not count as errors of the end") {
-    daemon.submit(1, at("60"), false);
+    daemon.async_checkpoint(1, at("60"), false);
     for (int attempt = 1; attempt < 30; ++attempt) {
       CHECK(daemon.answer("ThrottlingException") == lines{});
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
     CHECK(daemon.answer("InvalidStateException").size() == 1);  // for the handler
-    CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+    CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
   SECTION("and reports it when no checkpoint was requested at all") {
@@ -157,7 +157,7 @@ TEST_CASE("a call in shard_ended that gave up does not finish a shard with recor
   CHECK(daemon.was_waiting);
   CHECK(daemon.returns() == lines{});
   CHECK(daemon.fires(timer::retry) == lines{});
-  CHECK(daemon.submit(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+  CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
 }
 
 TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[session][P49]") {
@@ -165,9 +165,9 @@ TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[
   daemon.start_batch("100");
   daemon.returns();
   daemon.shard_ended();
-  CHECK(daemon.submit(at("40")) == lines{});
+  CHECK(daemon.async_checkpoint(at("40")) == lines{});
   CHECK(daemon.callback_lasts() == lines{});
-  CHECK(daemon.submit(at("100")) == lines{});
+  CHECK(daemon.async_checkpoint(at("100")) == lines{});
   CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("a checkpoint that is unanswered when shutdown_requested returns is aw
   daemon.returns();
   daemon.shutdown_requested();
   CHECK(daemon.checkpoint(1, at("40"), false) == lines{"write checkpoint 40/0"});
-  CHECK(daemon.submit(at("100")) == lines{});
+  CHECK(daemon.async_checkpoint(at("100")) == lines{});
   CHECK(daemon.returns() == lines{});
   CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 100/0"});
   CHECK(daemon.answer() == lines{"write status shutdownRequested"});
@@ -260,7 +260,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   SECTION("it comes: the position is pending") {
-    daemon.submit(at("100"));
+    daemon.async_checkpoint(at("100"));
     daemon.callback_lasts();
     daemon.answer("ThrottlingException");
     CHECK(mentions(daemon.log, "retrying after"));
@@ -290,7 +290,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
     CHECK_FALSE(mentions(daemon.log, "retrying after"));
   }
   SECTION("it does not: the process leaves") {
-    daemon.submit(at("100"));
+    daemon.async_checkpoint(at("100"));
     daemon.throws();
     CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"});
     CHECK_FALSE(mentions(daemon.log, "retrying after"));

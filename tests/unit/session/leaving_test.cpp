@@ -24,7 +24,7 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   CHECK(daemon.bad_line() == lines{});
   CHECK(daemon.failure() == lines{});
   CHECK(daemon.throws_lease_gone_elsewhere() == lines{});
-  CHECK(daemon.submit(at("100"), false) == lines{});
+  CHECK(daemon.async_checkpoint(at("100"), false) == lines{});
   CHECK(daemon.log.empty());
   CHECK(daemon.fires(timer::grace) == lines{});
 }
@@ -35,8 +35,8 @@ TEST_CASE("what is asked of a session that leaves fails at once", "[session]") {
   CHECK(daemon.failure() == lines{"request stop"});
   const std::string gone = make_error_code(kclxx::errc::daemon_gone).message();
   CHECK(daemon.checkpoint(1) == lines{"complete 1: " + gone});
-  CHECK(daemon.submit(2, std::nullopt) == lines{"complete 2: " + gone});
-  CHECK(daemon.submit() == lines{});
+  CHECK(daemon.async_checkpoint(2, std::nullopt) == lines{"complete 2: " + gone});
+  CHECK(daemon.async_checkpoint() == lines{});
   CHECK(daemon.no_records() == lines{});  // and a line is not acted upon
   CHECK(daemon.returns() == lines{"leave with 16"});
   CHECK(daemon.checkpoint(3, std::nullopt, false) == lines{"complete 3: " + gone});
@@ -52,7 +52,7 @@ TEST_CASE("a callback that throws while a checkpoint is unanswered waits for the
     CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
   }
   SECTION("and persists what else is complete") {
-    CHECK(daemon.submit(at("60"), false) == lines{});
+    CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
     CHECK(daemon.answer() == lines{"complete 1: persisted", "write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"leave with 10"});
   }
@@ -82,12 +82,12 @@ TEST_CASE("a file that continues instead of an answer ends what waited for it", 
                                   "call lease_lost"});
   }
   SECTION("a callback that threw") {
-    file.submit(at("40"));
+    file.async_checkpoint(at("40"));
     CHECK(file.throws() == lines{"request stop", "write checkpoint 40/0"});
     CHECK(file.no_records() == lines{"pause reading", "leave with 10"});
   }
   SECTION("a shutdown request") {
-    file.submit(at("100"));
+    file.async_checkpoint(at("100"));
     file.returns();
     file.answer("ThrottlingException");
     file.shutdown_requested();
@@ -100,7 +100,7 @@ TEST_CASE("a file that continues instead of an answer ends what waited for it", 
   SECTION("a shutdown request whose callback runs still") {
     file.returns();
     file.shutdown_requested();
-    file.submit(at("100"));
+    file.async_checkpoint(at("100"));
     CHECK(file.no_records() == lines{"pause reading"});
     CHECK(file.returns() ==
           lines{"write status shutdownRequested", "resume reading", "call process_records with 0"});
@@ -114,13 +114,13 @@ TEST_CASE("an answer that a file has ahead of its question is taken once", "[ses
   SECTION("in a shutdown request") {
     file.returns();
     file.shutdown_requested();
-    file.submit(at("100"));
+    file.async_checkpoint(at("100"));
     CHECK(file.answer() == lines{"pause reading"});
     CHECK(file.returns() ==
           lines{"write checkpoint 100/0", "resume reading", "write status shutdownRequested"});
   }
   SECTION("by a callback that threw") {
-    file.submit(at("100"));
+    file.async_checkpoint(at("100"));
     CHECK(file.answer() == lines{"pause reading"});
     CHECK(file.throws() ==
           lines{"request stop", "write checkpoint 100/0", "resume reading", "leave with 10"});
@@ -142,7 +142,7 @@ TEST_CASE("at the end of a file the line that is held is still worked off", "[se
 TEST_CASE("the end of a file ends a callback that threw", "[session][P58]") {
   session_dialogue file(manual(), true);
   file.start_batch("100");
-  file.submit(at("40"));
+  file.async_checkpoint(at("40"));
   CHECK(file.throws() == lines{"request stop", "write checkpoint 40/0"});
   CHECK(file.end_of_input() == lines{"leave with 10"});
 }
@@ -151,7 +151,7 @@ TEST_CASE("a second exception while the first one's checkpoint is persisted is l
           "[session][P45]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
-  CHECK(daemon.submit(at("40")) == lines{});
+  CHECK(daemon.async_checkpoint(at("40")) == lines{});
   CHECK(daemon.throws() == lines{"request stop", "write checkpoint 40/0"});
   daemon.armed.clear();
   daemon.log.clear();
@@ -164,11 +164,11 @@ TEST_CASE("a second exception while the first one's checkpoint is persisted is l
 TEST_CASE("what is not persisted when shard_ended throws is reported", "[session][P49]") {
   session_dialogue daemon(manual(1min));
   daemon.start_batch("100");
-  daemon.submit(at("100"));
+  daemon.async_checkpoint(at("100"));
   daemon.returns();
   daemon.answer();
   daemon.records("200");
-  daemon.submit(at("200"));
+  daemon.async_checkpoint(at("200"));
   CHECK(daemon.returns() == lines{"write status processRecords"});  // the pace holds it back
   daemon.shard_ended();
   CHECK(daemon.throws() == lines{"request stop", "leave with 10"});

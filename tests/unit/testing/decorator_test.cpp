@@ -27,13 +27,13 @@ class slice_service final : public kclxx::shard_service_wrapper {
   slice_service(std::shared_ptr<kclxx::shard_service> inner, sequence_position last)
       : shard_service_wrapper(std::move(inner)), last_(std::move(last)) {}
 
-  void submit(const std::optional<sequence_position>& position,
-              kclxx::checkpoint_handler handler) override {
-    shard_service_wrapper::submit(position.value_or(last_), std::move(handler));
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        kclxx::checkpoint_handler handler) override {
+    shard_service_wrapper::async_checkpoint(position.value_or(last_), std::move(handler));
   }
-  std::error_code wait(const std::optional<sequence_position>& position,
-                       const std::optional<clock::time_point>& deadline) override {
-    return shard_service_wrapper::wait(position.value_or(last_), deadline);
+  std::error_code checkpoint(const std::optional<sequence_position>& position,
+                             const std::optional<clock::time_point>& deadline) override {
+    return shard_service_wrapper::checkpoint(position.value_or(last_), deadline);
   }
 
  private:
