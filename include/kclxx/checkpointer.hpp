@@ -53,16 +53,16 @@ class checkpoint_target {
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
-/// a position that is already persisted succeeds at once. In initialize and lease_lost the
-/// functions that wait fail.
+/// a position that is already persisted succeeds at once. In initialize and lease_lost
+/// checkpoint and checkpoint_until fail.
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
 class KCLXX_EXPORT checkpointer {
  public:
   using clock = shard_service::clock;
 
-  /// Persists the target and waits for the daemon's answer. In shard_ended, without a target, it
-  /// finishes the shard (the library does that when shard_ended returns).
+  /// Persists the target and waits for the daemon's answer. Called in shard_ended without a target,
+  /// it finishes the shard; otherwise the library does so when shard_ended returns.
   ///
   /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
   /// time share one message to the daemon.
@@ -88,10 +88,10 @@ class KCLXX_EXPORT checkpointer {
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, never under a lock, perhaps while a
-  /// callback runs: lock what both use. The checkpointer of a context that was made without a
-  /// service calls the handler inside async_checkpoint; no other does. A handler should be short,
-  /// and must not wait for a checkpoint. In the test kit handlers run on the test's thread, between
-  /// callbacks and while a callback waits.
+  /// callback runs: lock what both use. Only the checkpointer of a context without a service calls
+  /// the handler before async_checkpoint returns. A handler should be short, and must not wait for
+  /// a checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
+  /// callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. Without a handler a target that is refused is logged too, unless

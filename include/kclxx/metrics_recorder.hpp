@@ -120,6 +120,7 @@ namespace detail {
 
 /// An observer that is called where the event happens, perhaps under a lock, on any thread, instead
 /// of later on a thread for observers. It neither blocks nor throws.
+/// Thread safety: events of several sessions arrive at the same time.
 class KCLXX_EXPORT direct_observer : public observer {
  public:
   ~direct_observer() override;

@@ -14,9 +14,9 @@ namespace kclxx {
 
 /// One Kinesis record, as a view into the batch that it came in.
 ///
+/// Thread safety: immutable; may be read from any thread.
 /// Lifetime: every view ends with the last copy of its `record_batch`. Keep a copy of the batch
 /// (it is a handle) to keep its records.
-/// Thread safety: immutable; may be read from any thread.
 class record {
  public:
   /// A date, in UTC.

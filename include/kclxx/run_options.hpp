@@ -35,9 +35,10 @@ enum class sharing_mode {
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
-  /// How often one checkpoint() that waits is attempted, the first attempt included; with the
-  /// values above for about 11 to 21 s. The checkpoint of the shard's end has the same limit. An
-  /// async_checkpoint has none: it stays pending, and is retried as long as the shard is read.
+  /// The largest number of attempts of one waiting checkpoint(), the first included. With the
+  /// values above, ten attempts take about 11 to 21 s. The checkpoint of the shard's end has the
+  /// same limit. An async_checkpoint has none: it stays pending, and is retried as long as the
+  /// shard is read.
   int max_attempts = 10;
 };
 
@@ -69,9 +70,10 @@ struct run_options {
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
   /// The interval does not apply once shutdown_requested or shard_ended has returned, after a
   /// failed callback, or to retries. Each checkpoint costs the daemon a write to its lease table.
-  /// Checkpoints are sent only while a callback is open, so what is complete before an idle time
-  /// stays unpersisted until the daemon's next call. callProcessRecordsEvenForEmptyRecordList in
-  /// the daemon's properties makes the daemon call regularly. 0: with every batch.
+  /// Checkpoints are sent only while a callback is open. So records that became complete just
+  /// before the shard went idle stay unpersisted until the daemon's next call.
+  /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon call
+  /// regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// Retries in shutdown_requested end this long after the daemon's message arrived. The time that
@@ -85,9 +87,9 @@ struct run_options {
   std::size_t max_line_length = std::size_t{1} << 30;
 
   // How the session ends.
-  /// How long a callback may continue after the daemon is gone. The processor's destructor must end
-  /// within the same time, counted from the end of the dialogue, but always has at least half a
-  /// second. grace_time is not the daemon's shutdownGraceMillis.
+  /// How long a callback may continue after the daemon is gone. The processor's destructor has the
+  /// same time, counted from the end of the dialogue, and always at least half a second. grace_time
+  /// is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
   /// For programs in which shards would disturb each other.
@@ -97,9 +99,9 @@ struct run_options {
   log_options logging{};
   /// Called with each message of at least logging.level. Empty: a log_writer writes the messages. A
   /// session calls the function on a thread of its own, one message at a time, in order. Several
-  /// sessions (see `serve`) call it at the same time. Messages from before a session come on the
-  /// thread of `run` or `serve`, whatever their level. If the function throws, the log_writer gets
-  /// the message.
+  /// sessions (see `serve`) call it at the same time. Messages from before a session are
+  /// passed on the thread that called `run` or `serve`; logging.level does not filter them. If the
+  /// function throws, the log_writer gets the message.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

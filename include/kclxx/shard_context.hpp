@@ -18,9 +18,9 @@ namespace kclxx {
 
 /// What a processor can know about its shard, its clock and its timers.
 ///
-/// Lifetime: as long as the processor, which may keep the reference that it got.
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
+/// Lifetime: as long as the processor, which may keep the reference that it got.
 class KCLXX_EXPORT shard_context {
  public:
   using clock = shard_service::clock;

@@ -21,8 +21,8 @@ class taken_record;
 ///
 /// When the lease is lost or the session has ended, a report has no effect.
 ///
-/// Lifetime: it keeps its record alive, and may outlive the processor.
 /// Thread safety: distinct objects may be used and destroyed from any thread, in any order.
+/// Lifetime: it keeps its record alive, and may outlive the processor.
 class KCLXX_EXPORT completion {
  public:
   /// An empty one.

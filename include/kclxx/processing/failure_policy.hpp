@@ -64,6 +64,7 @@ enum class exhausted {
 /// failed for good. So many failures mean that a dependency is down, and an outage must not move
 /// the whole stream into a file. Records not yet seen count as good, so with the defaults 100
 /// failures in a row are allowed.
+/// Thread safety: a value.
 struct flood_breaker {
   int window = 200;    ///< records; 0 turns it off
   double ratio = 0.5;  ///< from 0 to 1

@@ -39,7 +39,7 @@ enum class when_stuck {
 struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
-  /// that are not reported, and in kclxx/asio.hpp the coroutines.
+  /// not yet reported; with kclxx/asio.hpp, the coroutines.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
@@ -47,7 +47,8 @@ struct parallel_options {
   /// to this many records and bytes of data. A batch stays in memory, and its bytes count, until
   /// its records and all earlier ones are complete. While the window is full the daemon waits.
   /// After a crash at most the window, and what was completed since the last checkpoint, is
-  /// delivered again. A record that is larger than the window has it to itself.
+  /// delivered again. A record that is larger than window_bytes is admitted alone, once the
+  /// window is empty.
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
@@ -57,8 +58,8 @@ struct parallel_options {
   kclxx::when_stuck when_stuck = when_stuck::report;
 
   /// How long shutdown_requested waits for records that are not complete. If a record fails for
-  /// good while a callback is open, the session waits up to the same time for the running handlers
-  /// before it ends. Between two callbacks it does not wait. The default fits a shutdownGraceMillis
+  /// good while a callback is open, the running handlers get the same time before the session ends.
+  /// Between two callbacks they get none. The default fits a shutdownGraceMillis
   /// of 25 s, which `kclxx daemon check` recommends: 10 s remain for the checkpoint and for other
   /// shards.
   std::chrono::milliseconds drain_timeout{15'000};

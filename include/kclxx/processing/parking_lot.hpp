@@ -13,6 +13,7 @@ namespace kclxx {
 class shard_context;
 
 /// A record that failed for good, and why.
+/// Thread safety: a value.
 /// Lifetime: the record is valid during park().
 struct failed_record {
   const kclxx::record& record;

@@ -48,6 +48,25 @@ TEST_CASE("a public header has at most 150 lines, and comments are 30 to 55 % of
   }
 }
 
+TEST_CASE("the parts of a public docstring are in CONTRIBUTING's order", "[architecture]") {
+  const std::vector<std::string> order{
+      "Units:", "Errors:", "Thread safety:", "Lifetime:", "Blocking:"};
+  for (const fs::path& header : public_headers()) {
+    CAPTURE(header);
+    std::ifstream in(header);
+    std::size_t last = 0;  // of this docstring
+    for (std::string line; std::getline(in, line);) {
+      if (line.find("//") == std::string::npos) last = 0;
+      for (std::size_t part = 0; part < order.size(); ++part) {
+        if (line.find("// " + order[part]) == std::string::npos) continue;
+        CAPTURE(line);
+        CHECK(part >= last);
+        last = part;
+      }
+    }
+  }
+}
+
 TEST_CASE("each public header is compiled alone", "[architecture]") {
   const std::string list = kclxx::test::read_file(root / "tests/headers/CMakeLists.txt");
   for (const fs::path& header : public_headers()) {
