@@ -100,8 +100,6 @@ int main(int argc, char** argv) {
     const std::size_t colon = word.find(':');
     if (word.starts_with("exit:")) {
       exit_status = std::stoi(word.substr(5));
-    } else if (word == "starts late") {
-      ::sleep(3);
     } else if (word == "late") {
       at_end = null_checkpoint;
     } else if (colon == std::string::npos) {
