@@ -76,12 +76,15 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   const bool for_shard_end = phase_ == phase::closing &&
                              current_->what == action_kind::shard_ended &&
                              !checkpoints_.unanswered()->is_number();
-  if (for_shard_end && answer.error) ++shard_end_attempts_;
-  const bool end_is_given_up = for_shard_end && shard_end_attempts_ >= options_.retry.max_attempts;
+  if (for_shard_end && answer.error) ++current_->end_attempts;
+  const bool end_is_given_up =
+      for_shard_end && current_->end_attempts >= options_.retry.max_attempts;
   // Nothing is tried again in a process that is about to leave.
   const bool is_last = end_is_given_up || phase_ == phase::failing;
-  const auto outcome = checkpoints_.answered(
-      answer.error, now, is_last ? std::optional(time_point::min()) : last_retry_, out);
+  const auto last_retry = is_last    ? time_point::min()
+                          : current_ ? current_->last_retry
+                                     : std::nullopt;
+  const auto outcome = checkpoints_.answered(answer.error, now, last_retry, out);
   if (outcome == checkpoints::outcome::lease_gone) {
     is_loss_reported_ = true;
     fire_stop(out);
@@ -95,7 +98,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
     // Success is never reported: the shard's children would never be read (P50).
     out.push_back(log_line{log_level::error,
                            "the end of the shard could not be checkpointed after " +
-                               std::to_string(shard_end_attempts_) + " attempt(s): leaving"});
+                               std::to_string(current_->end_attempts) + " attempt(s): leaving"});
     abort(exit_status::shard_end_failed, out);
     return;
   }
@@ -138,10 +141,11 @@ void session::open(protocol::message message, record_batch batch, time_point now
     checkpoints_.lose_lease(errc::lease_lost, out);
     is_loss_reported_ = true;
     fire_stop(out);
-  } else if (*what == action_kind::shutdown_requested) {
-    last_retry_ = now + options_.shutdown_retry_limit;
   }
   current_ = open_action{*what, std::move(message.action)};
+  if (*what == action_kind::shutdown_requested) {
+    current_->last_retry = now + options_.shutdown_retry_limit;
+  }
   call_or_answer(std::move(next), largest, now, out);
 }
 
@@ -267,9 +271,7 @@ void session::on_async_checkpoint(const std::optional<waiter_id>& id,
 }
 
 void session::after_request(time_point now, actions& out) {
-  const bool is_end_of_shard =
-      phase_ == phase::closing && current_->what == action_kind::shard_ended;
-  if (is_end_of_shard && awaits_completion_) {
+  if (phase_ == phase::closing && awaits_completion()) {
     close(now, out);
   } else {
     send_next(now, out);
@@ -298,7 +300,7 @@ void session::on_timer(timer which, time_point now, actions& out) {
       }
       return;
     case timer::report:
-      if (phase_ == phase::closing && awaits_completion_) report_incomplete(out);
+      if (phase_ == phase::closing && awaits_completion()) report_incomplete(out);
       return;
     case timer::grace:
       if (phase_ == phase::leaving) {
@@ -436,17 +438,17 @@ void session::close_shutdown(time_point now, actions& out) {
   // The last chance: awaited, and retried for as long as the daemon has patience (P46). One try is
   // made in any case, even if the callback used that time up or a backoff would outlast it.
   if (checkpoints_.has_unanswered()) return;
-  const bool is_first_try = !tried_last_chance_;
-  const bool backoff_is_too_long = checkpoints_.not_before() > *last_retry_;
+  const bool is_first_try = !current_->tried_last_chance;
+  const bool backoff_is_too_long = checkpoints_.not_before() > *current_->last_retry;
   if (is_first_try && backoff_is_too_long) {
     send_next(std::max(now, checkpoints_.not_before()), out);
-  } else if (is_first_try || now <= *last_retry_) {
+  } else if (is_first_try || now <= *current_->last_retry) {
     send_next(now, out);
   }
-  if (checkpoints_.has_unanswered()) tried_last_chance_ = true;
+  if (checkpoints_.has_unanswered()) current_->tried_last_chance = true;
   if (phase_ != phase::closing || checkpoints_.has_unanswered()) return;
   if (can_be_answered() && checkpoints_.has_pending() && now < checkpoints_.not_before() &&
-      checkpoints_.not_before() <= *last_retry_) {
+      checkpoints_.not_before() <= *current_->last_retry) {
     return;  // the retry timer is running
   }
   if (checkpoints_.is_behind()) {
@@ -479,9 +481,9 @@ void session::close_shard_end(time_point now, actions& out) {
     return;
   }
   if (checkpoints_.is_all_complete()) {
-    awaits_completion_ = false;
+    current_->awaits_completion = false;
     checkpoints_.make_shard_end_pending();
-  } else if (!std::exchange(awaits_completion_, true)) {
+  } else if (!std::exchange(current_->awaits_completion, true)) {
     report_incomplete(out);
   }
   send_next(now, out);  // or the retry timer is running
@@ -505,7 +507,6 @@ void session::write_status_and_continue(time_point now, actions& out) {
   is_terminal_ =
       current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;
   current_.reset();
-  last_retry_.reset();
   phase_ = phase::idle;
   if (held_) {
     held_message next = *std::exchange(held_, std::nullopt);

@@ -79,7 +79,9 @@ class session {
   /// Whether the end of the shard is persisted.
   [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }
   /// True once the end of the shard waits for records that are not complete.
-  [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
+  [[nodiscard]] bool awaits_completion() const noexcept {
+    return current_ && current_->awaits_completion;
+  }
 
  private:
   enum class phase {
@@ -94,6 +96,12 @@ class session {
   struct open_action {
     action_kind what;
     std::string name;
+    // Of shutdown_requested.
+    std::optional<time_point> last_retry{};
+    bool tried_last_chance = false;
+    // Of shard_ended.
+    int end_attempts = 0;
+    bool awaits_completion = false;  // of records
   };
   struct held_message {
     protocol::message message;
@@ -158,12 +166,8 @@ class session {
   std::optional<given_up> given_up_;
   bool has_processor_ = true;      // unless its construction threw since the lease is gone
   bool is_loss_reported_ = false;  // the daemon has reported that the lease is lost
-  int shard_end_attempts_ = 0;
-  bool is_flushed_ = false;         // the callback has lasted: what is pending may be sent
-  bool awaits_completion_ = false;  // the end of the shard, for records that are not complete
+  bool is_flushed_ = false;        // the callback has lasted: what is pending may be sent
   std::optional<time_point> pace_armed_for_;
-  std::optional<time_point> last_retry_;  // in shutdown_requested
-  bool tried_last_chance_ = false;        // likewise
   exit_status leaving_with_ = exit_status::ok;
 };
 
