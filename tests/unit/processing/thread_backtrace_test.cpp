@@ -155,10 +155,17 @@ TEST_CASE("a backtrace begins with the function that blocks, and names functions
   other_thread joins([&] { reads.join(); });
   const int reading = reads.number();
   const int joining = joins.number();
-  CHECK(kclxx::test::eventually([&] {
-    const auto name = names_in(backtrace_of(reading)).front();
-    return name == "read" || name == "__read";
-  }));
+  std::string text;
+  const bool is_found = kclxx::test::eventually([&] {
+    text = backtrace_of(reading);
+    const auto names = names_in(text);
+    // AddressSanitizer calls backtrace() from a function of its own.
+    const auto end = names.begin() + std::min<std::ptrdiff_t>(2, std::ssize(names));
+    return std::any_of(names.begin(), end,
+                       [](const std::string& name) { return name == "read" || name == "__read"; });
+  });
+  CAPTURE(text);
+  CHECK(is_found);
   CHECK(kclxx::test::eventually([&] {
     const auto names = names_in(backtrace_of(joining));
     return std::find(names.begin(), names.end(), "std::thread::join") != names.end();
