@@ -37,7 +37,7 @@ void session_batch(benchmark::State& state) {
     const sequence_position end = position(++batch);
     actions.clear();
     session.on_message({"processRecords", protocol::process_records{{}, end}}, {}, now, actions);
-    session.on_submit({}, end, true, now, actions);
+    session.on_async_checkpoint({}, end, true, now, actions);
     session.on_callback_returned(now, actions);
     session.on_message({"checkpoint", protocol::checkpoint_answer{{}, end}}, {}, now, actions);
     // call, write_checkpoint, write_status

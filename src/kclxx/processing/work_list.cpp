@@ -106,7 +106,7 @@ std::optional<stuck_report> work_list::report(const ticket& one, time_point now)
   const auto* const attempt = handlers_.find(one);
   if (attempt == nullptr) return std::nullopt;
   const record& what = window().at(attempt->which);
-  return stuck_report{{0,  // set when it is sent
+  return stuck_report{{handlers_.stuck(),
                        what.position(),
                        key_of(what),
                        attempt->number,
