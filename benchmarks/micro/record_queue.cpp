@@ -52,7 +52,7 @@ void record_queue_in_random_order(benchmark::State& state, order in) {
     std::size_t batch = 0;
     std::size_t offset = 0;
     while (complete < all_records) {
-      while (queue.wants_more(batches[batch % batches.size()][offset])) {
+      while (queue.wants_more(batches[batch % batches.size()][offset].data().size())) {
         offset += queue.admit(batches[batch % batches.size()], offset, now);
         if (offset < batch_size) break;
         offset = 0;
