@@ -27,7 +27,7 @@ enum class exit_status : int {
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
   /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// With kclxx-share: the shared process ended first. Look for a crash, or the OOM killer.
+  /// With kclxx-share: the resident ended first. Look for a crash, or the OOM killer.
   resident_gone = 17,
 };
 

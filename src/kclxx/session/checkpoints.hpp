@@ -18,7 +18,7 @@ namespace kclxx::session {
 
 using time_point = std::chrono::steady_clock::time_point;
 
-/// The shard's progress: what was delivered, is complete, is pending, in flight, and persisted;
+/// The shard's progress: what was delivered, is complete, is pending, unanswered, and persisted;
 /// and who waits for what. SHARD_END is the null checkpoint; it sorts after every number, so that
 /// "covered" is one comparison everywhere.
 ///
@@ -64,16 +64,16 @@ class checkpoints {
   void sent(const sequence_position& position, time_point now);
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const { return unanswered_; }
   [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
-  /// Whether something higher than what is in flight could be sent.
+  /// Whether something higher than what was sent could follow it.
   [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency how) const;
 
-  /// The daemon answered what is in flight. Retryable errors arm the retry timer; those who wait
+  /// The daemon answered what was sent. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
   outcome answered(const std::optional<std::string>& error, time_point now,
                    const std::optional<time_point>& last_retry, actions& out);
-  /// The daemon continued without answering what is in flight, or is gone.
+  /// The daemon continued without an answer to it, or is gone.
   void not_answered(errc why, actions& out);
-  /// The lease is gone: nothing can be persisted any more. What is in flight is still answered.
+  /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
   void lose_lease(std::error_code why, actions& out);
 
   /// After a retryable error: when the next attempt is due.
