@@ -5,8 +5,6 @@ target_compile_options(kclxx_warnings INTERFACE
   -Wold-style-cast -Woverloaded-virtual
   # At -O3 g++ 12 warns wrongly of std::string's operator+ (its bug 105329).
   $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
-  # Newer clangs warn of what std::stable_sort of libstdc++ 12 uses itself.
-  $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,15>>:-Wno-deprecated-declarations>
   $<$<BOOL:${KCLXX_WARNINGS_AS_ERRORS}>:-Werror>)
 
 if(KCLXX_SANITIZE)

@@ -74,8 +74,8 @@ void batch_memory_pool::release_large() {
     const std::lock_guard lock(state_->mutex);
     state_->drops_large = true;
     auto& spare = state_->spare;
-    const auto first = std::stable_partition(
-        spare, spare + state_->count, [](const auto& memory) { return !memory->is_large(); });
+    const auto first = std::partition(spare, spare + state_->count,
+                                      [](const auto& memory) { return !memory->is_large(); });
     std::move(first, spare + state_->count, dropped);
     state_->count = static_cast<std::size_t>(first - spare);
   }

@@ -106,12 +106,11 @@ bool checkpoints::abandon(waiter_id id) {
 
 template <class Predicate>
 void checkpoints::complete_if(Predicate chosen, std::error_code result, actions& out) {
-  const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
-                                           [&](const waiter& waiting) { return !chosen(waiting); });
-  for (auto it = first; it != waiters_.end(); ++it) {
-    out.emplace_back(session::complete{it->id, result});
-  }
-  waiters_.erase(first, waiters_.end());
+  std::erase_if(waiters_, [&](const waiter& waiting) {
+    const bool is_chosen = chosen(waiting);
+    if (is_chosen) out.emplace_back(session::complete{waiting.id, result});
+    return is_chosen;
+  });
 }
 
 void checkpoints::fail_waiters(std::error_code why, actions& out) {

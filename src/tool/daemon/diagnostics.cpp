@@ -33,11 +33,16 @@ std::vector<diagnostic> check(const properties& all, kcl_version which, const ma
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const diagnostic& left, const diagnostic& right) {
-                     return position(left) < position(right);
-                   });
-  return found;
+  // Not std::stable_sort: libstdc++ 12 allocates for it with what C++20 has deprecated, of which clang
+  // warns.
+  std::vector<diagnostic> sorted;
+  for (diagnostic& one : found) {
+    const auto after = std::upper_bound(
+        sorted.begin(), sorted.end(), position(one),
+        [&](std::size_t place, const diagnostic& other) { return place < position(other); });
+    sorted.insert(after, std::move(one));
+  }
+  return sorted;
 }
 
 }  // namespace kclxx::tool
