@@ -85,18 +85,19 @@ message walk::decode() {
   }
   message result{action(), unknown_action{}};
   const std::string& name = result.action;
+  const auto what = action_named(name);
   const auto nothing = [](auto&, auto, auto) {};
-  if (name == "processRecords") {
+  if (what == action_kind::process_records) {
     result.body = decode_process_records();
   } else if (name == "checkpoint") {
     result.body = decode_checkpoint();
-  } else if (name == "initialize") {
+  } else if (what == action_kind::initialize) {
     result.body = decode_initialize();
-  } else if (name == "leaseLost") {
+  } else if (what == action_kind::lease_lost) {
     result.body = each_field<lease_lost>(nothing);
-  } else if (name == "shardEnded") {
+  } else if (what == action_kind::shard_ended) {
     result.body = each_field<shard_ended>(nothing);
-  } else if (name == "shutdownRequested") {
+  } else if (what == action_kind::shutdown_requested) {
     result.body = each_field<shutdown_requested>(nothing);
   } else if (name == "shutdown") {
     result.body = decode_shutdown();
@@ -275,7 +276,7 @@ std::variant<message, decode_error> decoder::decode(char* line, std::size_t leng
   std::memset(line + length, 0, padding);
   const fast_batch_parser::result known = memory_->batch.finish(line, length, records);
   if (known.is_whole) {
-    return message{"processRecords",
+    return message{action_name(action_kind::process_records),
                    process_records{known.millis_behind_latest, known.highest.get()}};
   }
   if (records.empty()) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,11 +56,20 @@ struct unknown_action {};
 /// What the daemon can ask of the child: a callback for each, and a status in answer.
 using action_kind = callback_kind;
 
+inline constexpr const char* action_names[] = {"initialize", "processRecords", "leaseLost",
+                                               "shardEnded", "shutdownRequested"};
+
 /// The name on the wire; 1.x and 2.0 call the two endings "shutdown".
 constexpr const char* action_name(action_kind kind) noexcept {
-  constexpr const char* names[] = {"initialize", "processRecords", "leaseLost", "shardEnded",
-                                   "shutdownRequested"};
-  return names[static_cast<std::size_t>(kind)];
+  return action_names[static_cast<std::size_t>(kind)];
+}
+
+/// std::nullopt for an answer, the older shutdown and an unknown action.
+constexpr std::optional<action_kind> action_named(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < std::size(action_names); ++i) {
+    if (name == action_names[i]) return static_cast<action_kind>(i);
+  }
+  return std::nullopt;
 }
 
 struct message {

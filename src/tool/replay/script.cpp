@@ -128,10 +128,12 @@ std::optional<script::action> script::next() {
 // That of the transcript, or what the faults put before it.
 std::optional<script::action> script::take_next() {
   if (is_last_) return std::nullopt;
-  if (faults_.is_lease_lost()) return injected(action_kind::lease_lost, "leaseLost", true);
+  if (faults_.is_lease_lost())
+    return injected(action_kind::lease_lost, protocol::action_name(action_kind::lease_lost), true);
   if (ahead_ && ahead_->content.kind == line_kind::process_records) {
     if (faults_.shutdown_replaces_it(ahead_->content.records)) {
-      return injected(action_kind::shutdown_requested, "shutdownRequested", true);
+      return injected(action_kind::shutdown_requested,
+                      protocol::action_name(action_kind::shutdown_requested), true);
     }
     if (faults_.unknown_action_comes_first()) {
       return injected(action_kind::process_records, unknown_action, false);

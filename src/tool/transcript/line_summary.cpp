@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/transcript/line_summary.hpp"
 
-#include <array>
 #include <cstdint>
 #include <simdjson.h>
 #include <utility>
@@ -17,19 +16,6 @@ namespace kclxx::transcript {
 namespace {
 
 using namespace protocol;
-
-struct named_kind {
-  std::string_view action;
-  line_kind kind;
-};
-constexpr std::array<named_kind, 6> kinds{{
-    {"initialize", line_kind::initialize},
-    {"processRecords", line_kind::process_records},
-    {"leaseLost", line_kind::lease_lost},
-    {"shardEnded", line_kind::shard_ended},
-    {"shutdownRequested", line_kind::shutdown_requested},
-    {"checkpoint", line_kind::checkpoint_answer},
-}};
 
 /// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
 class line_walk {
@@ -142,10 +128,11 @@ void line_walk::take_record(ondemand::object object, std::ptrdiff_t index) {
 }
 
 void line_walk::classify() {
-  for (const named_kind& one : kinds) {
-    if (one.action == result_.action) result_.kind = one.kind;
-  }
-  if (result_.action == "shutdown") {
+  if (const auto known = action_named(result_.action)) {
+    result_.kind = static_cast<line_kind>(*known);
+  } else if (result_.action == "checkpoint") {
+    result_.kind = line_kind::checkpoint_answer;
+  } else if (result_.action == "shutdown") {
     const auto is_end = is_shard_end(reason_.value_or(""));
     if (!is_end) fail("reason", unknown_shutdown_reason);
     result_.kind = *is_end ? line_kind::shard_ended : line_kind::lease_lost;

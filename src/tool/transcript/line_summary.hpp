@@ -18,6 +18,7 @@
 
 namespace kclxx::transcript {
 
+/// First the actions, in the order of protocol::action_kind.
 enum class line_kind {
   initialize,
   process_records,
