@@ -120,6 +120,8 @@ class session_dialogue {
   bool was_waiting = false;
   /// All that was logged.
   lines log;
+  /// The timers that were armed.
+  lines armed;
 
  private:
   template <class Body>
@@ -154,10 +156,6 @@ class session_dialogue {
     return result;
   }
 
- public:
-  lines armed;
-
- private:
   session::session session_;
   std::optional<sequence_position> written_;
   std::array<std::optional<session::time_point>, session::timer_count> timers_;

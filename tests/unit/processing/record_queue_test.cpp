@@ -307,7 +307,7 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
   std::vector<arrival> taken;
   record_queue::time_point time{};
   std::uint64_t next = 1;
-  for (int step = 0; step < 1500; ++step) {
+  for (int step = 0; step < 1000; ++step) {
     switch (below(4)) {
       case 0: {
         std::vector<std::string> batch(below(30));

@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <signal.h>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/syscall.h>
@@ -71,6 +73,16 @@ std::string answer_of(int thread) {
   return text;
 }
 
+/// How often the thread has waited so far.
+long waits_of(int thread) {
+  constexpr std::string_view field = "voluntary_ctxt_switches:";
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(field, 0) == 0) return std::stol(line.substr(field.size()));
+  }
+  throw std::runtime_error("the thread's status has no count of its waits");
+}
+
 std::vector<std::string> names_in(const std::string& text) {
   constexpr std::string_view separator = " < ";
   std::vector<std::string> names;
@@ -125,6 +137,7 @@ TEST_CASE("a thread that does not answer in time disturbs no later question", "[
 }
 
 TEST_CASE("a thread that cannot answer at once is waited for", "[processing]") {
+  const int asking = static_cast<int>(::syscall(SYS_gettid));
   std::atomic<bool> may_end = false;
   other_thread other([&] {
     sigset_t all;
@@ -133,11 +146,12 @@ TEST_CASE("a thread that cannot answer at once is waited for", "[processing]") {
     ::pthread_sigmask(SIG_BLOCK, &all, &before);
     while (!may_end) {
       if (has_pending_signal()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const long waits = waits_of(asking);
+        kclxx::test::eventually([&] { return waits_of(asking) >= waits + 2; });
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);  // the signal arrives now
         ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::yield();
     }
   });
   CHECK_FALSE(answer_of(other.number()).empty());

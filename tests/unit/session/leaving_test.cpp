@@ -223,7 +223,7 @@ TEST_CASE("a file that continues after an incomplete end of the shard is reporte
   CHECK(daemon.armed.empty());
 }
 
-TEST_CASE("a deadline after the answer is none", "[session]") {
+TEST_CASE("a deadline that passes after the answer does nothing", "[session]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.checkpoint(1);

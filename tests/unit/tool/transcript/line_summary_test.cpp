@@ -50,7 +50,7 @@ TEST_CASE("the summary of a batch has its size and its largest position", "[tran
   CHECK(batch.millis_behind_latest == 1234ms);
 }
 
-TEST_CASE("an empty batch has no position, and neither has one of zeros none",
+TEST_CASE("an empty batch has no position; a sequence number of zeros is one",
           "[transcript][summary]") {
   CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);
   CHECK(fine(R"({"action":"processRecords","records":[{"sequenceNumber":"00"}]})").position ==
