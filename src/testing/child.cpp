@@ -328,7 +328,7 @@ std::error_code child::checkpoint(const std::optional<sequence_position>& positi
     const auto timer = next_session_timer();
     if (deadline && (!timer || *deadline <= *timer)) {
       clock_->move_to(*deadline);
-      return give_up(id);
+      return time_out(id);
     }
     if (!timer) refuse_endless_wait(id, position);
     move_to(*timer);
@@ -338,7 +338,7 @@ std::error_code child::checkpoint(const std::optional<sequence_position>& positi
   return result;
 }
 
-std::error_code child::give_up(session::waiter_id id) {
+std::error_code child::time_out(session::waiter_id id) {
   waiting_.erase(id);
   driver_.on_deadline(id);
   settle();
@@ -347,7 +347,7 @@ std::error_code child::give_up(session::waiter_id id) {
 
 void child::refuse_endless_wait(session::waiter_id id,
                                 const std::optional<sequence_position>& position) {
-  static_cast<void>(give_up(id));
+  static_cast<void>(time_out(id));
   const std::string why =
       "checkpoint(" + (position ? to_string(*position) : std::string()) +
       ") waits for the daemon, which reads only while a callback is open, and none is: on this one "

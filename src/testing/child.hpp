@@ -147,7 +147,7 @@ class child final : public shard_service,
   void call_observers(const event_source& source, const shard_event& event);
   void end_user_code();
   void move_to(time_point time);
-  [[nodiscard]] std::error_code give_up(session::waiter_id id);
+  [[nodiscard]] std::error_code time_out(session::waiter_id id);
   [[noreturn]] void refuse_endless_wait(session::waiter_id id,
                                         const std::optional<sequence_position>& position);
 

@@ -399,7 +399,7 @@ void life::begin_wait(session::waiter_id id, const optional_position& at) {
   feed([&] { driver_.on_checkpoint(id, at, false); });
 }
 
-bool life::give_up(session::waiter_id id) {
+bool life::time_out(session::waiter_id id) {
   bool was_waiting = false;
   feed([&] { was_waiting = driver_.on_deadline(id); });
   return was_waiting;

@@ -150,7 +150,7 @@ class life : private driver::host, private processor::surroundings {
   // processor::surroundings
   void next_event() override;
   void begin_wait(session::waiter_id id, const optional_position& at) override;
-  bool give_up(session::waiter_id id) override;
+  bool time_out(session::waiter_id id) override;
   [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
   [[nodiscard]] std::size_t sent() const override { return delivered_; }
 

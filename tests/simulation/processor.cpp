@@ -344,7 +344,7 @@ void processor::step_elsewhere() {
       if (expiring == elsewhere_.end()) break;
       const auto id = expiring->first;
       elsewhere_.erase(expiring);
-      if (!around_.give_up(id)) throw violation("waiter: a completed call was not woken");
+      if (!around_.time_out(id)) throw violation("waiter: a completed call was not woken");
       break;
     }
     default:

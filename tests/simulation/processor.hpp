@@ -36,7 +36,7 @@ class processor {
     virtual void next_event() = 0;
     /// A waiting call of another thread begins, or gives up; false: it was completed before.
     virtual void begin_wait(session::waiter_id id, const std::optional<sequence_position>& at) = 0;
-    virtual bool give_up(session::waiter_id id) = 0;
+    virtual bool time_out(session::waiter_id id) = 0;
     [[nodiscard]] virtual session::waiter_id new_waiter() = 0;
     [[nodiscard]] virtual bool is_lease_lost() const = 0;
     /// So many of the shard's first records were sent by the daemon.

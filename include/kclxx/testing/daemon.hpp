@@ -138,11 +138,11 @@ class daemon {
   [[nodiscard]] const std::string& dialogue() const noexcept;
 
  private:
-  class simulation;
-  explicit daemon(std::unique_ptr<simulation> successor);
+  class virtual_worker;
+  explicit daemon(std::unique_ptr<virtual_worker> successor);
   [[nodiscard]] record_processor& any_processor() const;
 
-  std::unique_ptr<simulation> simulation_;
+  std::unique_ptr<virtual_worker> worker_;
 };
 
 std::ostream& operator<<(std::ostream& out, const daemon& from);

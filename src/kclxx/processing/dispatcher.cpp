@@ -135,11 +135,11 @@ void dispatcher::run_lane() noexcept {
     }
     observe_window(false);
   } catch (...) {  // memory is exhausted, or a thread of the service's
-    give_up(std::current_exception());
+    fail(std::current_exception());
   }
 }
 
-void dispatcher::give_up(const std::exception_ptr& why) noexcept {
+void dispatcher::fail(const std::exception_ptr& why) noexcept {
   try {
     change([&](time_point now, follow_up& then) {
       set_failure(why, failure_kind::at_once, now, then);

@@ -98,7 +98,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // Lanes.
   void run_lane() noexcept;
-  void give_up(const std::exception_ptr& why) noexcept;
+  void fail(const std::exception_ptr& why) noexcept;
   void call(const work& one);
   void start(const work& one);
   void decide(const work& one, std::exception_ptr thrown);

@@ -105,7 +105,7 @@ failure_decision failure_handling::on_failure(const record& failed, failed_attem
   const std::string error = message_of(thrown);
   if (attempts.count == 1) attempts.first_error = error;
   const std::string why = why_exhausted(failed, attempts, thrown);
-  if (!why.empty()) return give_up(failed, attempts, error, why);
+  if (!why.empty()) return on_exhausted(failed, attempts, error, why);
   return retry(failed, attempts, error);
 }
 
@@ -141,8 +141,8 @@ std::string failure_handling::why_exhausted(const record& failed, const failed_a
   return {};
 }
 
-failure_decision failure_handling::give_up(const record& failed, failed_attempts& attempts,
-                                           const std::string& error, const std::string& why) {
+failure_decision failure_handling::on_exhausted(const record& failed, failed_attempts& attempts,
+                                                const std::string& error, const std::string& why) {
   const std::string reason = "after " + count_of(attempts.count, "attempt") + " (" + why + ")";
   if (policy_.exhausted == exhausted::stop) {
     log(log_level::error, failed, "failed " + reason + "; the session ends: " + error);

@@ -99,8 +99,8 @@ class failure_handling {
   /// Why the record is not tried again; empty: it is.
   [[nodiscard]] std::string why_exhausted(const record& failed, const failed_attempts& attempts,
                                           const std::exception_ptr& thrown) const;
-  failure_decision give_up(const record& failed, failed_attempts& attempts,
-                           const std::string& error, const std::string& why);
+  failure_decision on_exhausted(const record& failed, failed_attempts& attempts,
+                                const std::string& error, const std::string& why);
   /// Counts a record that failed for good. False when it is one too many.
   bool allowed_by_breaker();
   [[nodiscard]] failure_decision retry(const record& failed, const failed_attempts& attempts,

@@ -73,7 +73,7 @@ void callbacks_thread::run_callback(std::unique_lock<std::mutex>& lock,
   {
     const auto result = session_.driver.run_callback(std::move(what), checkpointer(service), names);
     leave_if_forked();
-    const shared_session::event now(session_);
+    const synchronized_session::event now(session_);
     is_in_user_code_ = false;
     session_.driver.on_callback_done(result);
   }
@@ -94,7 +94,7 @@ void callbacks_thread::run_timer(std::unique_lock<std::mutex>& lock,
     }
     timer.reset();  // user code, if this was its only call
     leave_if_forked();
-    const shared_session::event now(session_);
+    const synchronized_session::event now(session_);
     is_in_user_code_ = is_in_timer_ = false;
     if (thrown) session_.driver.on_user_code_threw("a timer", thrown);
   }

@@ -14,7 +14,7 @@
 
 #include "driver/shard_timers.hpp"
 #include "io/private_descriptors.hpp"
-#include "runtime/shared_session.hpp"
+#include "runtime/synchronized_session.hpp"
 
 namespace kclxx::runtime {
 
@@ -28,7 +28,7 @@ class callbacks_thread {
   using time_point = clock::time_point;
   using timer_id = driver::shard_timers::timer_id;
 
-  callbacks_thread(shared_session& session, input_turns& input)
+  callbacks_thread(synchronized_session& session, input_turns& input)
       : session_(session), input_(input) {}
 
   /// Runs until the session is over. Errors: std::exception when there is no memory for a line or
@@ -64,7 +64,7 @@ class callbacks_thread {
   void begin_user_code();
   void leave_if_forked() const;
 
-  shared_session& session_;
+  synchronized_session& session_;
   input_turns& input_;
   const unsigned fork_count_ = io::fork_count();
   std::condition_variable has_work_;

@@ -10,7 +10,7 @@ namespace kclxx::runtime {
 
 using std::chrono::milliseconds;
 
-input_turns::input_turns(const configuration& with, shared_session& session,
+input_turns::input_turns(const configuration& with, synchronized_session& session,
                          callbacks_thread& callbacks, io::reactor& loop)
     : with_(with),
       session_(session),
@@ -24,13 +24,13 @@ void input_turns::on_line(std::variant<driver::line_decoder::decoded,
                                        driver::line_decoder::bad_line, driver::line_decoder::blank>
                               line,
                           bool has_replaced_utf8) {
-  const shared_session::event now(session_);
+  const synchronized_session::event now(session_);
   if (has_replaced_utf8) session_.driver.on_utf8_warning();
   session_.driver.on_line(std::move(line));
 }
 
 void input_turns::on_end_of_input(bool unfinished_line, int error) {
-  const shared_session::event now(session_);
+  const synchronized_session::event now(session_);
   session_.driver.on_end_of_input(unfinished_line, error);
 }
 
@@ -78,7 +78,7 @@ void input_turns::watch() {
 }
 
 void input_turns::on_watch() {
-  const shared_session::event now(session_);
+  const synchronized_session::event now(session_);
   is_watched_ = false;
   // In a read, the callbacks' thread starts the watch again when it is through.
   if (!callbacks_.is_in_user_code() || is_in_read_ || session_.driver.status()) return;
@@ -129,7 +129,7 @@ input_turns::outcome input_turns::read_once(const std::optional<time_point>& dea
 }
 
 void input_turns::read_until_answered(std::unique_lock<std::mutex>& lock,
-                                      const shared_session::waiting_call& call,
+                                      const synchronized_session::waiting_call& call,
                                       const std::optional<time_point>& deadline) {
   if (callbacks_.is_this_thread() && callbacks_.is_in_user_code() && is_callbacks_threads_) {
     while (!call.result && is_callbacks_threads_ && (!deadline || clock::now() < *deadline)) {

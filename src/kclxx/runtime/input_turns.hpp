@@ -9,7 +9,7 @@
 #include "io/input_poll.hpp"
 #include "io/reactor.hpp"
 #include "runtime/line_input.hpp"
-#include "runtime/shared_session.hpp"
+#include "runtime/synchronized_session.hpp"
 
 namespace kclxx::runtime {
 
@@ -35,7 +35,7 @@ class input_turns final : private line_sink {
   };
 
   /// Errors: std::exception when a descriptor cannot be had.
-  input_turns(const configuration& with, shared_session& session, callbacks_thread& callbacks,
+  input_turns(const configuration& with, synchronized_session& session, callbacks_thread& callbacks,
               io::reactor& loop);
 
   // Under the lock.
@@ -52,7 +52,7 @@ class input_turns final : private line_sink {
   void read(std::unique_lock<std::mutex>& lock, const std::optional<time_point>& deadline);
   /// While it is its turn, until the call is answered; on another thread it hands over instead.
   void read_until_answered(std::unique_lock<std::mutex>& lock,
-                           const shared_session::waiting_call& call,
+                           const synchronized_session::waiting_call& call,
                            const std::optional<time_point>& deadline);
 
   // On the protocol thread, without the lock.
@@ -83,7 +83,7 @@ class input_turns final : private line_sink {
   void watch();
 
   configuration with_;
-  shared_session& session_;
+  synchronized_session& session_;
   callbacks_thread& callbacks_;
   io::reactor& loop_;
   bool is_callbacks_threads_;

@@ -15,7 +15,7 @@
 namespace kclxx::runtime {
 
 using std::chrono::milliseconds;
-using event = shared_session::event;
+using event = synchronized_session::event;
 
 namespace {
 
@@ -286,7 +286,7 @@ void shard_runtime::async_checkpoint(const std::optional<sequence_position>& pos
 
 std::error_code shard_runtime::checkpoint(const std::optional<sequence_position>& position,
                                           const std::optional<time_point>& deadline) {
-  shared_session::waiting_call mine;
+  synchronized_session::waiting_call mine;
   event now(session_);
   // Between two actions the daemon does not listen, and the next waits for this thread.
   if (callbacks_.is_this_thread_in_timer()) {
@@ -324,14 +324,14 @@ bool shard_runtime::sleep_until(time_point deadline) {
 
 shard_runtime::timer_id shard_runtime::start_timer(milliseconds delay, milliseconds period,
                                                    std::function<void()> function) {
-  const shared_session::event now(session_);
+  const synchronized_session::event now(session_);
   const timer_id id = callbacks_.start_timer(clock::now() + delay, period, std::move(function));
   input_.wake_reader();
   return id;
 }
 
 void shard_runtime::cancel_timer(timer_id timer) {
-  const shared_session::event now(session_);
+  const synchronized_session::event now(session_);
   session_.timers.cancel(timer);
 }
 

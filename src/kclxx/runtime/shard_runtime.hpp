@@ -18,7 +18,7 @@
 #include "io/reactor.hpp"
 #include "runtime/callbacks_thread.hpp"
 #include "runtime/input_turns.hpp"
-#include "runtime/shared_session.hpp"
+#include "runtime/synchronized_session.hpp"
 
 namespace kclxx::runtime {
 
@@ -121,7 +121,7 @@ class shard_runtime final : public shard_service,
   void finish_observation(time_point deadline);
 
   configuration with_;
-  shared_session session_;
+  synchronized_session session_;
   input_turns input_;
   callbacks_thread callbacks_;
   detail::notification notification_;

@@ -53,7 +53,8 @@ class checkpoints {
   void async_checkpoint(const std::optional<waiter_id>& id,
                         const std::optional<sequence_position>& position, bool from_callback,
                         actions& out);
-  /// The waiting call gave up; its position stays pending. False when it was completed already.
+  /// The deadline of the waiting call has passed; its position stays pending. False when it was
+  /// completed already.
   bool abandon(waiter_id id);
   void fail_waiters(std::error_code why, actions& out);
 
@@ -80,8 +81,8 @@ class checkpoints {
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
   [[nodiscard]] bool is_lease_gone() const noexcept { return lease_gone_; }
   [[nodiscard]] bool is_shard_finished() const;
-  /// Whether records are complete, or pending, that are not persisted.
-  [[nodiscard]] bool is_behind() const { return !lease_gone_ && complete_ > persisted_; }
+  /// Whether records are complete that are not persisted.
+  [[nodiscard]] bool has_unpersisted() const { return !lease_gone_ && complete_ > persisted_; }
   [[nodiscard]] bool has_pending() const { return !lease_gone_ && pending_ > persisted_; }
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }

@@ -77,10 +77,10 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
                              current_->what == action_kind::shard_ended &&
                              !checkpoints_.unanswered()->is_number();
   if (for_shard_end && answer.error) ++current_->end_attempts;
-  const bool end_is_given_up =
+  const bool end_has_no_attempt_left =
       for_shard_end && current_->end_attempts >= options_.retry.max_attempts;
   // Nothing is tried again in a process that is about to leave.
-  const bool is_last = end_is_given_up || phase_ == phase::failing;
+  const bool is_last = end_has_no_attempt_left || phase_ == phase::failing;
   const auto last_retry = is_last    ? time_point::min()
                           : current_ ? current_->last_retry
                                      : std::nullopt;
@@ -94,7 +94,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
     return;
   }
   if ((for_shard_end && outcome == checkpoints::outcome::refused) ||
-      (end_is_given_up && outcome == checkpoints::outcome::retry_later)) {
+      (end_has_no_attempt_left && outcome == checkpoints::outcome::retry_later)) {
     // Success is never reported: the shard's children would never be read (P50).
     out.push_back(log_line{log_level::error,
                            "the end of the shard could not be checkpointed after " +
@@ -382,7 +382,7 @@ void session::leave_now(exit_status status, actions& out) {
 }
 
 void session::report_unpersisted(actions& out) {
-  if (!checkpoints_.is_behind()) return;
+  if (!checkpoints_.has_unpersisted()) return;
   out.push_back(log_line{log_level::warning,
                          "records up to " + to_string(*checkpoints_.complete()) +
                              " are complete but not checkpointed: they will be delivered again",
@@ -451,7 +451,7 @@ void session::close_shutdown(time_point now, actions& out) {
       checkpoints_.not_before() <= *current_->last_retry) {
     return;  // the retry timer is running
   }
-  if (checkpoints_.is_behind()) {
+  if (checkpoints_.has_unpersisted()) {
     out.push_back(log_line{log_level::error,
                            "shutdown: records up to " + to_string(*checkpoints_.complete()) +
                                " are complete but not checkpointed: they will be delivered again",

@@ -22,15 +22,16 @@
 
 namespace kclxx::testing {
 
-/// Joins the daemon model and one child at a time, and runs them until both are quiet.
-class daemon::simulation {
+/// One worker in virtual time: joins the daemon model and one child at a time, and runs them until
+/// both are quiet.
+class daemon::virtual_worker {
  public:
-  simulation(processor_factory make_processor, const run_options& options, daemon_options with);
+  virtual_worker(processor_factory make_processor, const run_options& options, daemon_options with);
   /// The daemon of another worker, which takes the lease from the predecessor.
-  explicit simulation(const simulation& predecessor, std::uint32_t seed);
-  simulation(const simulation&) = delete;
-  simulation& operator=(const simulation&) = delete;
-  ~simulation();
+  explicit virtual_worker(const virtual_worker& predecessor, std::uint32_t seed);
+  virtual_worker(const virtual_worker&) = delete;
+  virtual_worker& operator=(const virtual_worker&) = delete;
+  ~virtual_worker();
 
   // The verbs of testing::daemon; `name` is the verb's, for messages.
   void initialize(std::string_view shard_id, const sequence_position& start);
@@ -45,7 +46,7 @@ class daemon::simulation {
   void resume();
   void fail_next_checkpoint(std::string_view exception, int times);
   void lose_lease_silently();
-  [[nodiscard]] std::unique_ptr<simulation> start_successor();
+  [[nodiscard]] std::unique_ptr<virtual_worker> start_successor();
   void end_input_in_next_callback();
 
   [[nodiscard]] const observations& seen() const noexcept { return seen_; }

@@ -20,7 +20,7 @@
 namespace kclxx::runtime {
 
 /// A shard's session_driver, and what its threads need to feed it one event at a time.
-struct shared_session {
+struct synchronized_session {
   /// Holds the lock for one event. User code runs when it is released, since it may call back: what
   /// no thread can be had for, and the destructors of timers' functions.
   class event;
@@ -30,8 +30,8 @@ struct shared_session {
     std::optional<std::error_code> result;
   };
 
-  shared_session(processor_factory make_processor, const run_options& options, bool input_is_file,
-                 int log_descriptor, driver::host& around)
+  synchronized_session(processor_factory make_processor, const run_options& options,
+                       bool input_is_file, int log_descriptor, driver::host& around)
       : tasks(options, log_descriptor),
         driver(std::move(make_processor), options, input_is_file, std::random_device{}(), around) {}
 
@@ -46,9 +46,9 @@ struct shared_session {
   std::unique_ptr<observability::observation> observation;
 };
 
-class shared_session::event {
+class synchronized_session::event {
  public:
-  explicit event(shared_session& owner) : owner_(owner), lock_(owner.mutex) {}
+  explicit event(synchronized_session& owner) : owner_(owner), lock_(owner.mutex) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
   /// Also when the event has thrown: what it led to until then is not lost.
@@ -67,7 +67,7 @@ class shared_session::event {
   }
 
  private:
-  shared_session& owner_;
+  synchronized_session& owner_;
   std::unique_lock<std::mutex> lock_;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testing/simulation.hpp"
+#include "testing/virtual_worker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -17,10 +16,7 @@ using protocol::action_kind;
 
 /// An action that no daemon has so far. Errors: std::invalid_argument when one has.
 std::string unknown_line(std::string_view action) {
-  constexpr std::array<std::string_view, 7> known{"initialize", "processRecords",    "leaseLost",
-                                                  "shardEnded", "shutdownRequested", "shutdown",
-                                                  "checkpoint"};
-  if (std::find(known.begin(), known.end(), action) != known.end()) {
+  if (protocol::action_named(action) || action == "shutdown" || action == "checkpoint") {
     throw std::invalid_argument("send_unknown_action: " + std::string(action) + " is a known one");
   }
   std::string line = R"({"action":)";
@@ -30,8 +26,8 @@ std::string unknown_line(std::string_view action) {
 
 }  // namespace
 
-daemon::simulation::simulation(processor_factory make_processor, const run_options& options,
-                               daemon_options with)
+daemon::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
+                                       daemon_options with)
     : make_processor_(std::move(make_processor)),
       options_(options),
       with_(std::move(with)),
@@ -40,7 +36,7 @@ daemon::simulation::simulation(processor_factory make_processor, const run_optio
   start_child();
 }
 
-daemon::simulation::simulation(const simulation& predecessor, std::uint32_t seed)
+daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
     : make_processor_(predecessor.make_processor_),
       options_(predecessor.options_),
       with_(predecessor.with_),
@@ -53,12 +49,12 @@ daemon::simulation::simulation(const simulation& predecessor, std::uint32_t seed
   start_child();
 }
 
-daemon::simulation::~simulation() {
+daemon::virtual_worker::~virtual_worker() {
   // The test is over, not the process killed: what the processor holds is released.
   if (!child_->is_killed()) child_->finish();
 }
 
-void daemon::simulation::start_child() {
+void daemon::virtual_worker::start_child() {
   shard_context::fields names{.stream_name = with_.stream_name,
                               .application_name = with_.application_name,
                               .worker_id = with_.worker_id};
@@ -76,7 +72,7 @@ void daemon::simulation::start_child() {
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::simulation::own(daemon_model::lease taken) {
+void daemon::virtual_worker::own(daemon_model::lease taken) {
   lease_ = std::move(taken);
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (faults_.empty()) return std::nullopt;
@@ -87,7 +83,7 @@ void daemon::simulation::own(daemon_model::lease taken) {
   consumer_.emplace(with_.version, lease_);
 }
 
-void daemon::simulation::verb(const char* name, const std::function<void()>& body) {
+void daemon::virtual_worker::verb(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
   if (child_->is_in_callback()) {
     usage_->refuse_in_callback(std::string(name) +
@@ -99,13 +95,13 @@ void daemon::simulation::verb(const char* name, const std::function<void()>& bod
   usage_->raise_remembered();
 }
 
-void daemon::simulation::require(const char* name, action_kind what) const {
+void daemon::virtual_worker::require(const char* name, action_kind what) const {
   if (const std::string why = why_not(what); !why.empty()) {
     throw std::logic_error(std::string(name) + ": " + why);
   }
 }
 
-std::string daemon::simulation::why_not(action_kind what) const {
+std::string daemon::virtual_worker::why_not(action_kind what) const {
   if (child_->is_killed()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
   if (consumer_->can_call(what)) return {};
@@ -118,7 +114,7 @@ std::string daemon::simulation::why_not(action_kind what) const {
   return "after shutdownRequested a daemon sends an ending or closes the input, nothing else";
 }
 
-std::string daemon::simulation::how_it_left() const {
+std::string daemon::virtual_worker::how_it_left() const {
   std::string text =
       "the child has left with exit status " + std::to_string(static_cast<int>(*child_->status()));
   const auto last =
@@ -130,7 +126,7 @@ std::string daemon::simulation::how_it_left() const {
   return text;
 }
 
-void daemon::simulation::run_until_quiet() {
+void daemon::virtual_worker::run_until_quiet() {
   for (;;) {
     child_->settle();
     if (child_->run_user_code()) {
@@ -151,8 +147,8 @@ void daemon::simulation::run_until_quiet() {
   }
 }
 
-void daemon::simulation::send(action_kind what, std::string_view action, std::string line,
-                              const std::optional<sequence_position>& largest) {
+void daemon::virtual_worker::send(action_kind what, std::string_view action, std::string line,
+                                  const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
   daemon_model::daemon_events out;
@@ -160,7 +156,7 @@ void daemon::simulation::send(action_kind what, std::string_view action, std::st
   take(std::move(out));
 }
 
-void daemon::simulation::initialize(std::string_view shard_id, const sequence_position& start) {
+void daemon::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
   verb("initialize", [&] {
     if (is_initialized_ && child_->is_killed()) {
       throw std::logic_error("initialize: " + why_not(action_kind::initialize));
@@ -175,14 +171,14 @@ void daemon::simulation::initialize(std::string_view shard_id, const sequence_po
   });
 }
 
-void daemon::simulation::send_initialize() {
+void daemon::virtual_worker::send_initialize() {
   is_initialized_ = true;
   read_ = lease_.checkpoint();
   send(action_kind::initialize, protocol::action_name(action_kind::initialize),
        daemon_model::initialize_line(shard_id_, read_), std::nullopt);
 }
 
-void daemon::simulation::deliver(
+void daemon::virtual_worker::deliver(
     const char* name, const std::function<delivered_records::batch(delivered_records&)>& make) {
   verb(name, [&] {
     require(name, action_kind::process_records);
@@ -192,7 +188,7 @@ void daemon::simulation::deliver(
   });
 }
 
-void daemon::simulation::deliver_missed() {
+void daemon::virtual_worker::deliver_missed() {
   for (auto& batch : records_->after(read_)) {
     deliver(std::move(batch));
     run_until_quiet();
@@ -200,13 +196,13 @@ void daemon::simulation::deliver_missed() {
   }
 }
 
-void daemon::simulation::deliver(delivered_records::batch batch) {
+void daemon::virtual_worker::deliver(delivered_records::batch batch) {
   if (batch.largest) read_ = *batch.largest;
   send(action_kind::process_records, protocol::action_name(action_kind::process_records),
        std::move(batch.line), batch.largest);
 }
 
-void daemon::simulation::call(const char* name, action_kind what) {
+void daemon::virtual_worker::call(const char* name, action_kind what) {
   verb(name, [&] {
     require(name, what);
     const daemon_version version = with_.version;
@@ -215,7 +211,7 @@ void daemon::simulation::call(const char* name, action_kind what) {
   });
 }
 
-void daemon::simulation::send_unknown_action(std::string_view name) {
+void daemon::virtual_worker::send_unknown_action(std::string_view name) {
   verb("send_unknown_action", [&] {
     // For the model it is a batch without records under another name: it waits for that status.
     require("send_unknown_action", action_kind::process_records);
@@ -223,7 +219,7 @@ void daemon::simulation::send_unknown_action(std::string_view name) {
   });
 }
 
-void daemon::simulation::end_input() {
+void daemon::virtual_worker::end_input() {
   usage_->require_owner("end_input");
   const auto close = [this] {
     if (child_->is_killed()) throw std::logic_error("end_input: the child crashed");
@@ -240,7 +236,7 @@ void daemon::simulation::end_input() {
   }
 }
 
-void daemon::simulation::advance(milliseconds time) {
+void daemon::virtual_worker::advance(milliseconds time) {
   usage_->require_owner("advance");
   if (time < milliseconds(0)) throw std::invalid_argument("advance: time does not go backwards");
   const auto until = clock_->now() + time;
@@ -265,7 +261,7 @@ void daemon::simulation::advance(milliseconds time) {
   }
 }
 
-void daemon::simulation::crash() {
+void daemon::virtual_worker::crash() {
   usage_->require_owner("crash");
   const auto kill = [this] {
     if (child_->is_killed()) throw std::logic_error("crash: the child crashed already");
@@ -279,7 +275,7 @@ void daemon::simulation::crash() {
   child_->leave_callback_of_the_dead();
 }
 
-void daemon::simulation::resume() {
+void daemon::virtual_worker::resume() {
   verb("resume", [&] {
     if (!is_initialized_) throw std::logic_error("resume: initialize comes first");
     if (!child_->is_killed() && !child_->status()) {
@@ -298,45 +294,45 @@ void daemon::simulation::resume() {
   });
 }
 
-std::unique_ptr<daemon::simulation> daemon::simulation::start_successor() {
+std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor() {
   usage_->require_owner("start_successor");
   if (!is_initialized_) throw std::logic_error("start_successor: initialize comes first");
   if (lease_.checkpoint() == sequence_position("SHARD_END")) {
     throw std::logic_error("start_successor: the shard is finished, nobody reads it again");
   }
-  auto successor = std::make_unique<simulation>(*this, with_.seed + 1);
+  auto successor = std::make_unique<virtual_worker>(*this, with_.seed + 1);
   seen_.note("daemon", "has lost the lease to a successor, and does not know it");
   successor->verb("start_successor", [&] { successor->begin_successor(); });
   return successor;
 }
 
-void daemon::simulation::begin_successor() {
+void daemon::virtual_worker::begin_successor() {
   send_initialize();
   run_until_quiet();
   if (!child_->status()) deliver_missed();  // else its initialize failed
 }
 
-void daemon::simulation::lose_lease_silently() {
+void daemon::virtual_worker::lose_lease_silently() {
   usage_->require_owner("lose_lease_silently");
   lease_.lose();
 }
 
-void daemon::simulation::end_input_in_next_callback() {
+void daemon::virtual_worker::end_input_in_next_callback() {
   usage_->require_owner("end_input_in_next_callback");
   ends_input_in_callback_ = true;
 }
 
-void daemon::simulation::fail_next_checkpoint(std::string_view exception, int times) {
+void daemon::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
   usage_->require_owner("fail_next_checkpoint");
   if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
   faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
 }
 
-daemon::milliseconds daemon::simulation::arrival() const {
+daemon::milliseconds daemon::virtual_worker::arrival() const {
   return virtual_clock::first_date + clock_->elapsed();
 }
 
-void daemon::simulation::take(daemon_model::daemon_events happened) {
+void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
   for (daemon_model::daemon_event& event : happened) {
     if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
       seen_.answered(*answer, consumer_->checkpointer().last());
@@ -348,12 +344,12 @@ void daemon::simulation::take(daemon_model::daemon_events happened) {
   }
 }
 
-void daemon::simulation::on_callback(protocol::action_kind what) {
+void daemon::virtual_worker::on_callback(protocol::action_kind what) {
   seen_.callback(what);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
 }
 
-void daemon::simulation::on_left(kclxx::exit_status status) {
+void daemon::virtual_worker::on_left(kclxx::exit_status status) {
   seen_.note("child", "left with exit status " + std::to_string(static_cast<int>(status)));
   daemon_model::daemon_events out;
   consumer_->on_end_of_output(out);
