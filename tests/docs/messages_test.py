@@ -28,7 +28,7 @@ LEFT_OUT = {
 # docs/check.md has a table of the rules; what a rule saw is printed with what was expected, and why.
 LISTED = re.compile(r"src/tool/check/rules_\w+\.cpp")
 # Findings of daemon check: those have an entry. Why they matter and how to mend them, whole sentences, follows them.
-FINDINGS = re.compile(r"src/tool/daemon/(\w+_rules?|lint_defaults)\.[ch]pp")
+FINDINGS = re.compile(r"src/tool/daemon/(\w+_rules?|default_rules)\.[ch]pp")
 # What `--help` prints.
 HELP = {"add_option", "add_flag", "add_number", "option", "flag", "required", "add_seconds", "add_choice", "app",
         "add_command", "add_subcommand", "footer", "add_flag_callback", "passed_on_command", "print_row", "formatter"}

@@ -40,7 +40,7 @@ struct write_status {
   bool operator==(const write_status&) const = default;
 };
 
-/// Run this callback, then report callback_returned or callback_threw.
+/// Run this callback, then call on_callback_returned or on_callback_threw.
 struct call {
   action_kind what;
   record_batch batch{};                               // process_records
@@ -65,7 +65,7 @@ enum class timer {
 };
 inline constexpr std::size_t timer_count = 4;
 
-/// Report timer_fired after this time. Arming a timer again replaces it.
+/// Call on_timer after this time. Arming a timer again replaces it.
 struct arm_timer {
   timer which;
   std::chrono::milliseconds after;

@@ -17,7 +17,7 @@
 
 #include "tool/command.hpp"
 #include "tool/daemon/daemon_jars.hpp"
-#include "tool/daemon/launch.hpp"
+#include "tool/daemon/java_command.hpp"
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/package_cache.hpp"
 #include "tool/process/descriptor.hpp"

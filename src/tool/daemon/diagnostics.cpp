@@ -33,8 +33,8 @@ std::vector<diagnostic> check(const properties& all, kcl_version which, const ma
   const auto position = [](const diagnostic& one) {
     return one.line != 0 ? one.line : std::numeric_limits<std::size_t>::max();
   };
-  // Not std::stable_sort: libstdc++ 12 allocates for it with what C++20 has deprecated, of which clang
-  // warns.
+  // Not std::stable_sort: libstdc++ 12 allocates for it with what C++20 has deprecated, of which
+  // clang warns.
   std::vector<diagnostic> sorted;
   for (diagnostic& one : found) {
     const auto after = std::upper_bound(

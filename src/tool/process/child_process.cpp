@@ -67,12 +67,12 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   spawner starts;
   pipe_ends in = make_pipe(program_);
   pipe_ends out = make_pipe(program_);
-  pipe_ends err;
+  pipe_ends error_pipe;
   starts.put(in.read.get(), STDIN_FILENO);
   starts.put(out.write.get(), STDOUT_FILENO);
   if (error_goes == error_output::piped) {
-    err = make_pipe(program_);
-    starts.put(err.write.get(), STDERR_FILENO);
+    error_pipe = make_pipe(program_);
+    starts.put(error_pipe.write.get(), STDERR_FILENO);
   }
   if (has_own_group_) {
     starts.give_own_group();
@@ -90,7 +90,7 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   }
   input = std::move(in.write);
   output = std::move(out.read);
-  error = std::move(err.read);
+  error = std::move(error_pipe.read);
 }
 
 child_process::~child_process() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/launch.hpp"
+#include "tool/daemon/java_command.hpp"
 
 #include <algorithm>
 
