@@ -36,6 +36,7 @@ class checkpoint_handler {
 
   /// Precondition: it is not empty.
   /// Errors: what the function throws.
+  /// Blocking: as long as the function takes.
   void operator()(std::error_code result) { function_->call(result); }
   /// False for an empty or moved-from one.
   explicit operator bool() const noexcept { return function_ != nullptr; }

@@ -53,8 +53,9 @@ class checkpoint_target {
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
-/// a position that is already persisted succeeds at once. In initialize and lease_lost
-/// checkpoint and checkpoint_until fail.
+/// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail in
+/// initialize and in lease_lost.
+/// Errors: besides those named below, those of shard_service.
 /// Thread safety: all functions may be called from any thread, on the same object too; in the test
 /// kit from the test's thread only.
 class KCLXX_EXPORT checkpointer {
@@ -87,16 +88,16 @@ class KCLXX_EXPORT checkpointer {
   /// or a later position is persisted, or with the reason why this process will never persist it.
   /// Until then retryable errors are retried.
   ///
-  /// Handlers run one at a time on a thread of the session, never under a lock, perhaps while a
-  /// callback runs: lock what both use. Only the checkpointer of a context without a service calls
-  /// the handler before async_checkpoint returns. A handler should be short, and must not wait for
-  /// a checkpoint. In the test kit handlers run on the test's thread, between callbacks and while a
-  /// callback waits.
+  /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
+  /// what both use. A handler can be called before async_checkpoint returns. If no thread can be
+  /// started, or the context has no service, async_checkpoint itself calls it: hold no lock then
+  /// that the handler takes. A handler should be short, and must not wait for a checkpoint. In the
+  /// test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. Without a handler a target that is refused is logged too, unless
   /// the lease is lost.
-  /// Errors: none thrown; a target that cannot be checkpointed goes to the handler or the log.
+  /// Errors: a target that cannot be checkpointed is reported to the handler or the log.
   /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;

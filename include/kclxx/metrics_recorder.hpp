@@ -27,7 +27,7 @@ struct metric_family {
   std::string_view name;
   std::string_view help;
   metric_type type;
-  /// The name and the unit in the CloudWatch line; empty if it does not have the metric.
+  /// The name and the unit in the CloudWatch line; empty if that line does not have this metric.
   std::string_view cloudwatch_name{};
   std::string_view cloudwatch_unit{};
   /// The label that it has besides application, stream and shard; empty: none.

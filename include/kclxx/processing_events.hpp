@@ -22,7 +22,7 @@ struct record_attempted {
   sequence_position position;
   /// From 1 on.
   int attempt = 1;
-  /// Of the handler, by the shard's clock: with the test kit, virtual time.
+  /// How long the handler took, by the shard's clock, which is virtual in the test kit.
   std::chrono::nanoseconds duration;
   outcome how = outcome::succeeded;
   /// What it threw; empty when it succeeded.
@@ -71,9 +71,9 @@ struct window_changed {
   bool operator==(const window_changed&) const = default;
 };
 
-/// A handler runs for longer than parallel_options::stuck_after. Sent with each report of a stuck
-/// handler, which the fields after `handlers` describe: after stuck_after, after twice that time,
-/// and so on. Sent with `handlers` = 0 when no handler is stuck any more.
+/// A handler runs for longer than parallel_options::stuck_after. Sent with each report of such a
+/// handler: after stuck_after, after twice that time, and so on. The fields after `handlers`
+/// describe the handler. Sent with `handlers` = 0 when no handler is stuck any more.
 struct handlers_stuck {
   std::size_t handlers = 0;
   std::optional<sequence_position> position{};

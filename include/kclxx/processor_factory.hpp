@@ -90,8 +90,8 @@ class processor_factory {
     mode_ = mode;
   }
   /// The mode that the processors need; std::nullopt means run_options::mode. A copy of a factory
-  /// has the same mode. A factory made from a function that calls another factory has no mode: pass
-  /// the other factory's mode() to the constructor above.
+  /// has the same mode. If your function calls another factory, pass that factory's mode() to the
+  /// constructor above: it would be lost otherwise.
   [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
   /// A new processor. Null when the function returns null; the session then ends with

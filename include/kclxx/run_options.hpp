@@ -25,7 +25,7 @@ enum class checkpoint_mode {
 
 /// Whether one process may serve several shards: see docs/sharing.md.
 enum class sharing_mode {
-  allowed,  ///< with kclxx-share; the factory's functions then run on several threads
+  allowed,  ///< kclxx-share starts one process for all shards; several threads call the factory
   never,    ///< kclxx-share executes the program for each shard
 };
 
@@ -76,8 +76,8 @@ struct run_options {
   /// regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
-  /// Retries in shutdown_requested end this long after the daemon's message arrived. The time that
-  /// the callback takes counts. Keep it below the daemon's shutdownGraceMillis and
+  /// How long checkpoints are retried after the daemon has sent shutdownRequested. The time that
+  /// the callback takes is included. Keep it below the daemon's shutdownGraceMillis and
   /// gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
@@ -99,8 +99,8 @@ struct run_options {
   log_options logging{};
   /// Called with each message of at least logging.level. Empty: a log_writer writes the messages. A
   /// session calls the function on a thread of its own, one message at a time, in order. Several
-  /// sessions (see `serve`) call it at the same time. Messages from before a session are
-  /// passed on the thread that called `run` or `serve`; logging.level does not filter them. If the
+  /// sessions (see `serve`) call it at the same time. Before a session begins, the function is
+  /// called on the thread that called `run` or `serve`, and logging.level does not filter. If the
   /// function throws, the log_writer gets the message.
   std::function<void(const log_entry&)> log{};
 

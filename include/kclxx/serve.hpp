@@ -12,7 +12,7 @@
 namespace kclxx {
 
 /// A connection to the daemon for one shard, and the names that `run` takes from the environment.
-/// Thread safety: a value; two sessions at the same time may share `log`, and no other descriptor.
+/// Thread safety: a value. Sessions at the same time may share `log`, but not `input` and `output`.
 /// Lifetime: it closes nothing.
 struct transport {
   int input;   ///< a descriptor with the daemon's lines: a pipe, a socket, a file

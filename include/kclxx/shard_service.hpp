@@ -31,6 +31,7 @@ class KCLXX_EXPORT thread_pool {
   thread_pool() = default;
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
+  /// Blocking: until the functions that run have returned.
   virtual ~thread_pool();
 
   /// Runs `function` later, on one of the threads. A pool of one thread runs functions in order.
@@ -81,7 +82,8 @@ class KCLXX_EXPORT shard_service {
   /// Blocking: until the deadline, or until a stop is requested.
   virtual bool sleep_until(clock::time_point deadline) = 0;
 
-  /// See shard_context::after and every. A `period` of zero: once. The caller has checked both.
+  /// See shard_context::after and every, which have checked both durations. A `period` of zero
+  /// means one call.
   /// Errors: std::logic_error when there are no timers.
   virtual timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                                std::function<void()> function) = 0;

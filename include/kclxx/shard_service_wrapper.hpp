@@ -23,7 +23,7 @@ namespace kclxx {
 ///       part_of_batch(std::shared_ptr<kclxx::shard_service> inner, kclxx::sequence_position last)
 ///           : shard_service_wrapper(std::move(inner)), last_(std::move(last)) {}
 ///       void async_checkpoint(const std::optional<kclxx::sequence_position>& position,
-///                   kclxx::checkpoint_handler handler) override {
+///                             kclxx::checkpoint_handler handler) override {
 ///         shard_service_wrapper::async_checkpoint(position.value_or(last_), std::move(handler));
 ///       }
 ///       // and checkpoint() likewise
@@ -33,8 +33,7 @@ namespace kclxx {
 /// 2. Give the inner processor a checkpointer, or a shard_context, that is made with the wrapper.
 ///    shard_context::to_fields has the other fields of the context.
 /// 3. Override functions that belong together: async_checkpoint and checkpoint; or now, date,
-/// sleep_until,
-///    start_timer and wait_until_notified, which must all use the same clock.
+///    sleep_until, start_timer and wait_until_notified, which must all use the same clock.
 ///
 /// Errors: those of the inner service.
 /// Thread safety: as the inner service.

@@ -14,7 +14,7 @@ namespace kclxx {
 /// The records are complete when the handler returns. If it throws batch_failure, the records
 /// before that position are complete, the record there has failed an attempt, and the next call
 /// begins with it. After any other exception the handler is called with halves of the batch until
-/// the failing record is alone. This search is no attempt; it may deliver good records again.
+/// the failing record is alone. The search counts as no attempt, and may repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

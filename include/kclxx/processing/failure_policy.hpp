@@ -31,7 +31,7 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
 /// Thread safety: immutable; copies may be used on any thread, and share the cause.
 class KCLXX_EXPORT batch_failure : public std::exception {
  public:
-  /// `cause` is what policy, log and parking lot see; null: this exception.
+  /// Policy, log and parking lot use `cause`, or this exception if `cause` is null.
   /// Errors: std::bad_alloc.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   batch_failure(const batch_failure&) noexcept = default;
@@ -94,9 +94,9 @@ struct failure_policy {
   /// matter, since after an outage every record is old. It does not apply to a record without an
   /// arrival time.
   std::optional<std::chrono::seconds> max_age{};
-  /// Returns false for an exception that must not be retried. It is not called for permanent_error,
-  /// which is never retried, or for what is not a std::exception, which is always retried. Empty:
-  /// every other exception is retried.
+  /// Returns false for an exception that must not be retried. It is called only for a
+  /// std::exception that is no permanent_error. A permanent_error is never retried, and what is no
+  /// std::exception always is. Empty: all but a permanent_error are retried.
   /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> retryable{};
   /// What happens when a record has failed for good. The default is `stop`, because `skip` loses

@@ -40,9 +40,8 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
 ///       });
 ///
-/// A handler returns nothing; it throws when the subject is not processed. In a
-/// generic lambda `auto` means a record; for another subject write its type. A handle: copies share
-/// the function.
+/// A handler returns nothing; it throws when the subject is not processed. A parameter `auto` is
+/// taken for a record: write the type of another subject. A handle: copies share the function.
 ///
 /// Thread safety: the form of processing and the number of shards in the process decide from how
 /// many threads the function is called.
@@ -80,6 +79,7 @@ class basic_handler {
   /// The function for one shard.
   /// Errors: what the user's function throws, if it is of the form that makes a function.
   /// Thread safety: this calls the user's function, and is as safe to call as that function.
+  /// Blocking: as long as the user's function takes.
   [[nodiscard]] of_shard make(const shard_context& shard) const { return make_(shard); }
 
  private:

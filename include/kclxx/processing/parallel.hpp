@@ -44,9 +44,9 @@ struct parallel_options {
   kclxx::order order = order::key;
 
   /// The window is all records from the oldest incomplete one to the newest. It is limited
-  /// to this many records and bytes of data. A batch stays in memory, and its bytes count, until
-  /// its records and all earlier ones are complete. While the window is full the daemon waits.
-  /// After a crash at most the window, and what was completed since the last checkpoint, is
+  /// to this many records and bytes of data. The bytes of a batch count, and its memory is kept,
+  /// until its records and all earlier ones are complete. While the window is full the daemon
+  /// waits. After a crash at most the window, and what was completed since the last checkpoint, is
   /// delivered again. A record that is larger than window_bytes is admitted alone, once the
   /// window is empty.
   std::size_t window_records = 10'000;

@@ -18,8 +18,8 @@ class shard_context;
 struct failed_record {
   const kclxx::record& record;
   int attempts;             ///< those that failed
-  std::string first_error;  ///< what the first and the last of them threw
-  std::string last_error;
+  std::string first_error;  ///< what the first attempt threw
+  std::string last_error;   ///< what the last attempt threw
 };
 
 /// Where failed records are stored for later: a dead-letter queue. Derive from it to use a queue or
@@ -60,6 +60,7 @@ class KCLXX_EXPORT parking_file final : public parking_lot {
 
   /// Creates no file.
   /// Errors: std::system_error when no file can be written in the directory.
+  /// Blocking: until the file system has answered.
   void prepare(const shard_context& shard) override;
   /// Errors: std::system_error when the file cannot be opened, written or synchronized. What was
   /// written of the line is removed, where that is possible.

@@ -40,12 +40,13 @@ struct checkpoint_attempt {
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
 /// that nothing can end; std::invalid_argument for an argument that no daemon could send. An
 /// exception of a callback does not reach the caller: exit_status(), log() and thrown() have it,
-/// and the next call throws, since the child has left. One for a lost lease is in log() alone, and
-/// the child continues, except in shard_ended.
+/// and the next call throws, since the child has left. An exception for a lost lease is only in
+/// log(); the child then continues, unless shard_ended threw it.
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
 /// std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
 /// after the dialogue is over. Handlers that are due after this object's end are not called.
+/// Blocking: as long as the user code takes that runs in a function.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -104,8 +105,8 @@ class daemon {
   /// records after that are delivered. May be called inside a callback.
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
-  /// before a delivery, a daemon delivers the records that only the other one has delivered. Each
-  /// runs only inside its own functions. Timers that came due before fire in its next function.
+  /// before a daemon delivers new records, it delivers those that so far only the other one has.
+  /// Each runs only inside its own functions: a timer that is due fires in the next one.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
@@ -129,7 +130,6 @@ class daemon {
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
   /// Errors: std::logic_error when there is none; std::bad_cast when it is of another type.
-  /// Lifetime: see above.
   template <class Processor = record_processor>
   [[nodiscard]] Processor& processor() const {
     return dynamic_cast<Processor&>(any_processor());
