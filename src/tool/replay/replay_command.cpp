@@ -2,30 +2,24 @@
 #include "tool/replay/replay_command.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "tool/atomic_file.hpp"
 #include "tool/process/cancellation.hpp"
+#include "tool/replay/effect_files.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/parked_files.hpp"
-#include "tool/replay/replay_progress.hpp"
+#include "tool/replay/replay_files.hpp"
 #include "tool/replay/replay_report.hpp"
 #include "tool/replay/replay_result.hpp"
-#include "tool/replay/replay_shard.hpp"
 
 namespace kclxx::tool {
 
@@ -41,85 +35,6 @@ struct replay_arguments {
   std::string report;
   std::string effects;
 };
-
-/// Plays all files, so many at a time.
-class replay_of_files {
- public:
-  replay_of_files(const replay_arguments& what, const std::vector<std::string>& child)
-      : what_(what), child_(child), progress_(what.files.size()) {
-    for (const std::string& file : what.files) result_.shards.push_back({file, {}, {}});
-  }
-
-  replay_result run();
-
- private:
-  void work();
-  void play(std::size_t number);
-  void watch();
-
-  const replay_arguments& what_;
-  const std::vector<std::string>& child_;
-  std::deque<shard_progress> progress_;
-  replay_result result_;  // each shard's part belongs to the thread that plays it
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-  std::size_t done_ = 0;
-};
-
-replay_result replay_of_files::run() {
-  std::vector<std::thread> threads;
-  const std::size_t count = std::min<std::size_t>(what_.parallel, what_.files.size());
-  try {
-    for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    if (threads.empty()) throw;  // fewer only take longer
-  }
-  watch();
-  for (std::thread& thread : threads) thread.join();
-  throw_if_cancelled();
-  return std::move(result_);
-}
-
-void replay_of_files::work() {
-  for (std::size_t i = next_++; i < what_.files.size(); i = next_++) {
-    if (cancellation_signal() == 0) play(i);
-    const std::lock_guard lock(mutex_);
-    ++done_;
-    all_done_.notify_one();
-  }
-}
-
-void replay_of_files::play(std::size_t number) {
-  replayed_shard& shard = result_.shards[number];
-  try {
-    shard.summary = replay_shard(shard.file, child_, what_.how, progress_[number]);
-  } catch (const cancelled&) {  // reported for all shards together
-  } catch (const std::exception& error) {
-    shard.setup_error = error.what();
-  }
-}
-
-void replay_of_files::watch() {
-  std::uint64_t total = 0;
-  for (const std::string& file : what_.files) {
-    std::error_code not_a_file;
-    const auto size = std::filesystem::file_size(file, not_a_file);
-    if (!not_a_file) total += size;
-  }
-  progress_bar bar(total);
-  std::unique_lock lock(mutex_);
-  const auto is_done = [this] { return done_ == what_.files.size(); };
-  while (!all_done_.wait_for(lock, std::chrono::milliseconds(200), is_done)) {
-    std::uint64_t read = 0;
-    std::uint64_t records = 0;
-    for (const shard_progress& progress : progress_) {
-      read += progress.read_bytes.load(std::memory_order_relaxed);
-      records += progress.records.load(std::memory_order_relaxed);
-    }
-    bar.show(read, records);
-  }
-}
 
 /// Before anything is played.
 void require_files_to_read_again(const replay_arguments& what) {
@@ -164,41 +79,6 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
   }
 }
 
-replay_result play_in(const replay_arguments& what, const std::vector<std::string>& child,
-                      const std::filesystem::path& directory) {
-  std::vector<std::string> command = child;
-  for (std::string& word : command) {
-    word = effect_directories::replaced(std::move(word), directory);
-  }
-  return replay_of_files(what, command).run();
-}
-
-/// Without faults, and then with them.
-replay_result play_twice(const replay_arguments& what, const std::vector<std::string>& child) {
-  effect_directories directories;
-  replay_arguments without_faults = what;
-  without_faults.how.inject = {};
-  const replay_result reference = play_in(without_faults, child, directories.without_faults());
-  if (reference.status() != exit_status::ok) {
-    print_text(std::cerr, reference);
-    throw command_error(reference.status(), "the run without faults failed");
-  }
-  const effect_lines expected =
-      read_effects(effect_directories::replaced(what.effects, directories.without_faults()));
-  replay_result result = play_in(what, child, directories.with_faults());
-  const std::filesystem::path left =
-      effect_directories::replaced(what.effects, directories.with_faults());
-  // A child that a fault has ended early may have left nothing.
-  result.effects = compare_effects(
-      expected, std::filesystem::exists(left) ? read_effects(left) : effect_lines{});
-  if (!result.effects->is_same()) result.effects->kept_in = directories.keep();
-  return result;
-}
-
-replay_result play(const replay_arguments& what, const std::vector<std::string>& child) {
-  return what.effects.empty() ? replay_of_files(what, child).run() : play_twice(what, child);
-}
-
 int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   try {
     if (!what.faults.empty()) what.how.inject = replay::parse_faults(what.faults);
@@ -214,7 +94,10 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
-  replay_result result = play(what, child);
+  replay_result result =
+      what.effects.empty()
+          ? replay_files(what.files, child, what.how, what.parallel)
+          : replay_files_twice(what.files, child, what.how, what.parallel, what.effects);
   if (parked) parked->describe(result);
   if (report) {
     print_report(report->stream(), result);
