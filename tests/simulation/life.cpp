@@ -2,13 +2,10 @@
 #include "simulation/life.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <exception>
-#include <sstream>
 #include <utility>
 
 #include "base/names.hpp"
-#include "base/overloaded.hpp"
 
 namespace kclxx::simulation {
 
@@ -19,17 +16,17 @@ void life::find_choices() {
   };
   const unsigned rare = with_faults_ ? 1 : 0;
   const auto& faults = world_.faults;
-  may(!daemon_gone_ && !consumer_.is_closed() && !consumer_.is_waiting(), event::daemon_calls, 60);
-  may(!daemon_gone_, event::daemon_dies, rare * faults.daemon_death);
-  may(!daemon_gone_ && !consumer_.is_closed(), event::worker_stops, rare * faults.worker_stop);
-  may(!daemon_gone_ && !lease_.is_lost(), event::lease_is_stolen, rare * faults.lease_stolen);
-  may(!daemon_gone_ && !lease_.is_lost(), event::store_is_taken, rare * faults.store_taken);
+  const bool has_lease = !daemon_.is_gone() && !is_lease_lost();
+  may(daemon_.can_call(), event::daemon_calls, 60);
+  may(!daemon_.is_gone(), event::daemon_dies, rare * faults.daemon_death);
+  may(daemon_.can_stop(), event::worker_stops, rare * faults.worker_stop);
+  may(has_lease, event::lease_is_stolen, rare * faults.lease_stolen);
+  may(has_lease, event::store_is_taken, rare * faults.store_taken);
   const bool can_read =
       !child_has_seen_end_ && (to_child_.empty() ? input_ended_ : !driver_.is_reading_paused());
   may(!child_gone_ && can_read, event::child_reads, 60);
   may(!child_gone_, event::child_killed, rare * faults.crash);
-  may(!daemon_gone_ && (!to_daemon_.empty() || (child_gone_ && !daemon_has_seen_end_)),
-      event::daemon_reads, 60);
+  may(daemon_.can_read(), event::daemon_reads, 60);
   if (child_gone_) return;
   may(call_ && !is_in_user_code_, event::callback_begins, 60);
   may(processor_.can_step(), event::callback_steps, 60);
@@ -63,7 +60,7 @@ void life::note(fault what) const {
   if (unanswered_ > 0) count(7);
   if ((waiting_ && !waiting_->second) || processor_.waits_elsewhere() > 0) count(8);
   if (!handlers_.empty()) count(9);
-  if (lease_.is_lost()) count(10);
+  if (is_lease_lost()) count(10);
   if (input_ended_) count(11);
   if (processor_.has_given_up()) count(12);
 }
@@ -104,23 +101,19 @@ void life::take_step() {
 void life::perform(event what) {
   switch (what) {
     case event::daemon_calls:
-      return call_something();
+      return daemon_.call_something();
     case event::daemon_dies:
       log_.note([] { return std::string("the JVM dies"); });
       note(fault::daemon_dies);
-      daemon_gone_ = true;
-      return end_child_input(random_.chance(30));
-    case event::worker_stops: {
+      return daemon_.die(random_.chance(30));
+    case event::worker_stops:
       log_.note([] { return std::string("the worker stops"); });
       note(fault::worker_stops);
-      daemon_model::daemon_events happened;
-      consumer_.close(happened);
-      return take(happened);
-    }
+      return daemon_.stop_worker();
     case event::lease_is_stolen:
       log_.note([] { return std::string("the lease is stolen"); });
       note(fault::lease_is_stolen);
-      return lease_.lose();
+      return daemon_.lose_lease();
     case event::store_is_taken:
       log_.note([] { return std::string("another application takes the store"); });
       note(fault::store_is_taken);
@@ -134,7 +127,7 @@ void life::perform(event what) {
       was_killed_ = true;
       return child_is_gone();
     case event::daemon_reads:
-      return to_daemon_.empty() ? daemon_sees_end() : daemon_reads();
+      return daemon_.read();
     case event::callback_begins:
       return run_callback();
     case event::callback_steps:
@@ -161,8 +154,7 @@ void life::check_stuck() {
   if (!child_gone_ && processor_.hangs()) {
     if (input_ended_) throw violation("end: a hanging callback outlives the end of the input");
     log_.note([] { return std::string("the callback hangs; the JVM is halted"); });
-    daemon_gone_ = true;
-    return end_child_input(false);
+    return daemon_.die(false);
   }
   throw violation("stuck: nothing can happen any more");
 }
@@ -229,26 +221,12 @@ life::life(world& in, random_source& random, bool with_faults, trace& log, sched
       with_faults_(with_faults),
       log_(log),
       next_(std::move(next)),
-      start_(in.persisted),
-      lease_(in.lease.take_over()),
-      consumer_(daemon_model::daemon_version::v3, lease_),
-      delivered_(in.resume_index()),
+      daemon_(in, random, with_faults, log, *this),
       processor_(in, random, with_faults, *this),
       driver_(processor_.factory(), in.options, false, static_cast<std::uint32_t>(random.next()),
               *this) {
   context_.service = std::make_shared<service>(*this);
   context_.stop_token = stop_.get_token();
-  if (!with_faults_) return;
-  lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
-    if (random_.chance(world_.faults.throttle)) {
-      return random_.chance(50) ? "ThrottlingException" : "KinesisClientLibDependencyException";
-    }
-    if (random_.chance(world_.faults.fatal)) {
-      return random_.chance(50) ? "InvalidStateException" : "SomethingNewException";
-    }
-    if (random_.chance(world_.faults.lease_stolen)) return "ShutdownException";
-    return std::nullopt;
-  });
 }
 
 void life::child_reads() {
@@ -416,7 +394,7 @@ std::error_code life::write(std::string_view lines) {
     write_line(std::string(lines.substr(0, end)));
     lines.remove_prefix(end + 1);
   }
-  if (daemon_gone_) return std::make_error_code(std::errc::broken_pipe);
+  if (daemon_.is_gone()) return std::make_error_code(std::errc::broken_pipe);
   return {};
 }
 
@@ -426,9 +404,8 @@ void life::write_line(const std::string& line) {
     if (!may_write_) throw violation("order: the child writes while no action is open: " + line);
     if (line.find("\"checkpoint\"") != std::string::npos) {
       if (++unanswered_ > 1) throw violation("order: two checkpoints are unanswered");
-      const bool is_paced = consumer_.is_waiting() && !is_failing_ &&
-                            consumer_.waits_for() == protocol::action_kind::process_records &&
-                            processor_.open_waits() == 0;
+      const bool is_paced = daemon_.waits_for(protocol::action_kind::process_records) &&
+                            !is_failing_ && processor_.open_waits() == 0;
       if (is_paced && last_checkpoint_ &&
           now_ - *last_checkpoint_ < world_.options.checkpoint_interval) {
         throw violation("pace: nobody waits for " + line);
@@ -438,7 +415,7 @@ void life::write_line(const std::string& line) {
       may_write_ = false;
     }
   }
-  if (!daemon_gone_) to_daemon_.push_back(line);
+  daemon_.receive(line);
 }
 
 void life::arm(session::timer which, std::chrono::milliseconds after) {
@@ -474,7 +451,7 @@ void life::left(exit_status status) {
         return was_line_damaged_;
       case exit_status::daemon_gone:
       case exit_status::callback_stuck:
-        return input_ended_ || daemon_gone_ || was_line_damaged_;
+        return input_ended_ || daemon_.is_gone() || was_line_damaged_;
       case exit_status::start_failed:
       case exit_status::resource_failure:
       case exit_status::resident_gone:
@@ -523,155 +500,13 @@ void life::child_is_gone() {
   to_child_.clear();
 }
 
-using protocol::action_kind;
-
-namespace {
-
-template <class Printable>
-std::string text_of(const Printable& one) {
-  std::ostringstream out;
-  out << one;
-  return out.str();
-}
-
-}  // namespace
-
-void life::call_something() {
-  using daemon_model::daemon_version;
-  const auto& faults = world_.faults;
-  if (consumer_.can_call(action_kind::initialize)) {
-    return call(action_kind::initialize,
-                daemon_model::initialize_line("shardId-000000000000", start_), "initialize",
-                std::nullopt);
-  }
-  if (with_faults_ && random_.chance(faults.unknown_action)) {
-    note(fault::unknown_action);
-    return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp",
-                std::nullopt);
-  }
-  // A lease that is lost is found out sooner or later.
-  if (lease_.is_lost() && random_.chance(50)) {
-    return call(action_kind::lease_lost, daemon_model::action_line(action_kind::lease_lost),
-                "leaseLost", std::nullopt);
-  }
-  const bool all_delivered = delivered_ == world_.records.size();
-  if (consumer_.can_call(action_kind::shutdown_requested) &&
-      ((with_faults_ && random_.chance(faults.shutdown_request)) ||
-       (all_delivered && !world_.has_end))) {
-    note(fault::shutdown_is_requested);
-    return call(action_kind::shutdown_requested,
-                daemon_model::action_line(action_kind::shutdown_requested), "shutdownRequested",
-                std::nullopt);
-  }
-  if (!consumer_.can_call(action_kind::process_records)) {  // after shutdownRequested
-    if (random_.chance(50)) {
-      return call(action_kind::lease_lost, daemon_model::action_line(action_kind::lease_lost),
-                  "leaseLost", std::nullopt);
-    }
-    daemon_model::daemon_events happened;
-    consumer_.close(happened);
-    return take(happened);
-  }
-  if (all_delivered && world_.has_end && random_.chance(70)) {
-    return call(action_kind::shard_ended, daemon_model::action_line(action_kind::shard_ended),
-                "shardEnded", std::nullopt);
-  }
-  const std::size_t count =
-      std::min<std::size_t>(random_.below(6), world_.records.size() - delivered_);
-  std::vector<record> batch;
-  std::deque<std::string> numbers;
-  for (std::size_t i = delivered_; i < delivered_ + count; ++i) {
-    const sequence_position& at = world_.records[i];
-    batch.emplace_back(record::fields{.data = "x",
-                                      .partition_key = "k",
-                                      .sequence_number = numbers.emplace_back(at.sequence_number()),
-                                      .sub_sequence_number = at.sub_sequence_number()});
-  }
-  delivered_ += count;
-  const auto largest = count > 0 ? std::optional(batch.back().position()) : std::nullopt;
-  call(action_kind::process_records, daemon_model::process_records_line(batch, 0), "processRecords",
-       largest);
-}
-
-void life::call(action_kind what, const std::string& line, const std::string& action,
-                const std::optional<sequence_position>& largest) {
-  log_.note([&] { return "daemon: " + line; });
-  to_child_.push_back(line);
-  daemon_model::daemon_events happened;
-  consumer_.call(what, action, largest, happened);
-  take(happened);
-}
-
-void life::daemon_reads() {
-  const std::string line = std::move(to_daemon_.front());
-  to_daemon_.pop_front();
-  daemon_model::daemon_events happened;
-  consumer_.on_line(line, happened);
-  take(happened);
-}
-
-void life::daemon_sees_end() {
-  daemon_has_seen_end_ = true;
-  daemon_model::daemon_events happened;
-  consumer_.on_end_of_output(happened);
-  take(happened);
-  // Between two calls the daemon does not notice, until the next one.
-  if (consumer_.is_closed()) daemon_gone_ = true;
-}
-
-void life::take(const daemon_model::daemon_events& happened) {
-  using namespace daemon_model;
-  for (const daemon_event& one : happened) {
-    log_.note([&] { return "  daemon: " + text_of(one); });
-    std::visit(overloaded{
-                   [&](const answered& a) { take(a); },
-                   [&](const skipped& s) {
-                     throw violation("bytes: the daemon skipped a line (" + s.why + "): " + s.line);
-                   },
-                   [&](const returned&) {},
-                   [&](const failed& f) {
-                     if (!child_gone_) throw violation("status: " + f.why);
-                   },
-                   [&](const shard_end_not_checkpointed&) {
-                     if (!lease_.is_lost()) {
-                       throw violation(
-                           "end: success was reported without a checkpoint at the shard's end");
-                     }
-                   },
-                   [&](const close_input&) { end_child_input(false); },
-                   [&](const lost_line& l) {
-                     // Only a daemon that closes in mid-call leaves something unread.
-                     if (consumer_.has_worker_ended() && !child_gone_) {
-                       throw violation("status: nobody reads " + l.line);
-                     }
-                   },
-                   [&](const worker_ended& w) {
-                     if (!child_gone_) throw violation("status: " + w.why);
-                     if (driver_.status() == exit_status::ok) {
-                       throw violation(
-                           "status: the child left with 0 in the middle of an action: " + w.why);
-                     }
-                   },
-               },
-               one);
-  }
-  if (consumer_.is_closed() && daemon_has_seen_end_) daemon_gone_ = true;
-}
-
-void life::take(const daemon_model::answered& answer) {
-  if (answer.error) note(fault::checkpoint_is_refused);
-  if (answer.error && !answer.attempted) {
-    throw violation("range: " + answer.line);
-  }
-  if (answer.attempted && !answer.error) {
-    world_.persist(*answer.attempted, processor_.complete(), processor_.may_finish());
-  }
-  to_child_.push_back(answer.line);
-}
-
-void life::end_child_input(bool unfinished_line) {
+void life::close_child_input(bool unfinished_line) {
   input_ended_ = true;
   unfinished_line_ = unfinished_line;
+}
+
+void life::persisted(const sequence_position& position) {
+  world_.persist(position, processor_.complete(), processor_.may_finish());
 }
 
 }  // namespace kclxx::simulation

@@ -17,9 +17,9 @@
 #include <kclxx/run.hpp>
 #include <kclxx/shard_service.hpp>
 
-#include "daemon_model/shard_consumer.hpp"
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "simulation/daemon.hpp"
 #include "simulation/meetings.hpp"
 #include "simulation/processor.hpp"
 #include "simulation/random.hpp"
@@ -29,13 +29,13 @@
 namespace kclxx::simulation {
 
 /// One child process under one daemon, from its start to its end: the session driver, of which it
-/// is the host, the daemon model, a random processor, the pipes between them, and a clock.
+/// is the host, the daemon, a random processor, the pipes between them, and a clock.
 /// Every step is one event, chosen at random among those that could come next. A callback is an
 /// event that takes more events until it returns. Knows the invariants about the dialogue.
 ///
 /// Several lives may be under way at once: that of the lease's owner, and those of workers that
 /// have lost it and do not know it. One that waits for others within its callback is suspended.
-class life : private driver::host, private processor::surroundings {
+class life : private driver::host, private daemon::surroundings, private processor::surroundings {
  public:
   /// Lets some life take a step, this one for instance, which is in its callback.
   using scheduler = std::function<void(const life&)>;
@@ -43,9 +43,9 @@ class life : private driver::host, private processor::surroundings {
   life(world& in, random_source& random, bool with_faults, trace& log, scheduler next);
 
   void take_step();
-  [[nodiscard]] bool is_over() const { return child_gone_ && daemon_gone_; }
+  [[nodiscard]] bool is_over() const { return child_gone_ && daemon_.is_gone(); }
   [[nodiscard]] bool is_in_user_code() const { return is_in_user_code_; }
-  [[nodiscard]] bool is_lease_lost() const override { return lease_.is_lost(); }
+  [[nodiscard]] bool is_lease_lost() const override { return daemon_.is_lease_lost(); }
   /// To be asked once it is over.
   void check_end();
 
@@ -74,20 +74,6 @@ class life : private driver::host, private processor::surroundings {
     session_timer_fires,
     shard_timer_fires,
   };
-  enum class fault : std::size_t {
-    daemon_dies,
-    worker_stops,
-    lease_is_stolen,
-    store_is_taken,
-    child_is_killed,
-    shutdown_is_requested,
-    unknown_action,
-    damaged_line,
-    checkpoint_is_refused,
-    callback_throws,
-    timer_throws,
-    handler_throws,
-  };
   struct choice {
     event what;
     unsigned weight;
@@ -95,17 +81,6 @@ class life : private driver::host, private processor::surroundings {
   class service;
   using optional_position = std::optional<sequence_position>;
 
-  // The daemon's side.
-  void call_something();
-  void call(protocol::action_kind what, const std::string& line, const std::string& action,
-            const optional_position& largest);
-  void daemon_reads();
-  void daemon_sees_end();
-  void take(const daemon_model::daemon_events& happened);
-  void take(const daemon_model::answered& answer);
-  void end_child_input(bool unfinished_line);
-
-  // The child's side.
   void child_reads();
   void read_line(const std::string& text);
   void run_callback();
@@ -147,14 +122,23 @@ class life : private driver::host, private processor::surroundings {
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   void write_line(const std::string& line);
 
+  // daemon::surroundings
+  void write_to_child(std::string line) override { to_child_.push_back(std::move(line)); }
+  void close_child_input(bool unfinished_line) override;
+  [[nodiscard]] bool is_child_gone() const override { return child_gone_; }
+  [[nodiscard]] bool has_child_succeeded() const override {
+    return driver_.status() == exit_status::ok;
+  }
+  void persisted(const sequence_position& position) override;
+  void note(fault what) const override;
+
   // processor::surroundings
   void next_event() override;
   void begin_wait(session::waiter_id id, const optional_position& at) override;
   bool time_out(session::waiter_id id) override;
   [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
-  [[nodiscard]] std::size_t sent() const override { return delivered_; }
+  [[nodiscard]] std::size_t sent() const override { return daemon_.sent(); }
 
-  void note(fault what) const;
   void find_choices();
   void perform(event what);
   [[nodiscard]] bool leads_on(const choice& one) const;
@@ -166,19 +150,12 @@ class life : private driver::host, private processor::surroundings {
   trace& log_;
   scheduler next_;
   std::uint64_t steps_ = 0;
-  sequence_position start_;
-
-  daemon_model::lease lease_;
-  daemon_model::shard_consumer consumer_;
-  std::size_t delivered_;  // records handed over by the daemon
-  bool daemon_gone_ = false;
+  daemon daemon_;
 
   std::deque<std::string> to_child_;
-  std::deque<std::string> to_daemon_;
   bool input_ended_ = false;
   bool unfinished_line_ = false;
   bool child_has_seen_end_ = false;
-  bool daemon_has_seen_end_ = false;
 
   processor processor_;
   driver::batch_memory_pool memory_;

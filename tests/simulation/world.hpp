@@ -33,6 +33,22 @@ struct fault_rates {
   unsigned store_taken = 0;  // by another application, which shares the store by mistake
 };
 
+/// What is counted with the states it meets, in the order of life::met().
+enum class fault : std::size_t {
+  daemon_dies,
+  worker_stops,
+  lease_is_stolen,
+  store_is_taken,
+  child_is_killed,
+  shutdown_is_requested,
+  unknown_action,
+  damaged_line,
+  checkpoint_is_refused,
+  callback_throws,
+  timer_throws,
+  handler_throws,
+};
+
 /// One shard through all lives of those who read it: its records, what is persisted, and what was
 /// processed. Knows the invariants about records.
 class world {
