@@ -2,6 +2,7 @@
 // The child of the process tests. A record's text names what the callback does.
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,8 @@
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
+
+#include "support/awaited_count.hpp"
 
 namespace {
 
@@ -123,7 +126,10 @@ class obedient : public kclxx::record_processor {
       note("returned");
     } else if (what == "wait for stop") {
       note("waits");
-      while (!context_.stop_token().stop_requested()) std::this_thread::sleep_for(1ms);
+      std::promise<void> stop;
+      // libstdc++ calls it before those that are older, of which one may hang.
+      const std::stop_callback at_stop(context_.stop_token(), [&] { stop.set_value(); });
+      stop.get_future().wait();
       say("stopped");
       note("stopped");
     } else if (what == "sleep until stopped") {
@@ -283,13 +289,9 @@ class obedient : public kclxx::record_processor {
 
   // Returns once another shard of the process is here too.
   static void meet() {
-    static std::atomic<int> arrived = 0;
-    const int target = (arrived++ / 2 + 1) * 2;
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (arrived < target) {
-      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nobody came");
-      std::this_thread::sleep_for(1ms);
-    }
+    static kclxx::test::awaited_count arrived;
+    const std::uint64_t place = ++arrived;
+    if (!arrived.await(place + place % 2)) throw std::runtime_error("nobody came");
   }
 
   // What is in use, and 16 MB.

@@ -23,8 +23,10 @@
 #include "observability/metrics_outputs.hpp"
 #include "observability/observation.hpp"
 #include "observability/observer_queue.hpp"
+#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/kept_log.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
@@ -33,6 +35,7 @@ namespace kclxx::observability {
 namespace {
 
 namespace fs = std::filesystem;
+using test::kept_log;
 using test::temporary_folder;
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
@@ -54,7 +57,7 @@ class counting final : public observer {
  public:
   void on_event(const event_source&, const shard_event&) override { ++events; }
   void on_events_dropped(const event_source&, std::uint64_t count) override { dropped += count; }
-  std::atomic<std::uint64_t> events = 0;
+  test::awaited_count events;
   std::atomic<std::uint64_t> dropped = 0;
 };
 
@@ -86,37 +89,9 @@ class blocking final : public observer {
 
 const auto no_throw = [](const std::exception_ptr&) { FAIL("no observer throws here"); };
 
-/// The log of an output, read by the test's thread.
-class kept_log {
- public:
-  [[nodiscard]] metrics_outputs::log writer() {
-    return [this](log_level, const std::string& text) {
-      const std::lock_guard lock(mutex_);
-      lines_.push_back(text);
-      changed_.notify_all();
-    };
-  }
-  [[nodiscard]] std::vector<std::string> lines() {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-  /// True as soon as `count` lines from the `first` on have the text.
-  [[nodiscard]] bool await(const std::string& text, std::size_t count, std::size_t first = 0) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 20s, [&] {
-      std::size_t found = 0;
-      for (std::size_t i = first; i < lines_.size(); ++i) {
-        if (lines_[i].find(text) != std::string::npos) ++found;
-      }
-      return found >= count;
-    });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> lines_;
-};
+metrics_outputs::log writer_to(kept_log& log) {
+  return [&log](log_level level, const std::string& text) { log.add({level, "", text}); };
+}
 
 }  // namespace
 
@@ -143,7 +118,7 @@ TEST_CASE("an event is delivered without another one that follows", "[observabil
   const auto seen = std::make_shared<counting>();
   observer_queue queue({seen}, no_throw);
   queue.push(source(), lease_gained{});
-  CHECK(test::eventually([&] { return seen->events == 1; }));
+  CHECK(seen->events.await(1));
 }
 
 TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits",
@@ -236,7 +211,7 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
   const temporary_folder folder;
   const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
   kept_log log;
-  metrics_outputs outputs({.directory = folder.path().string()}, log.writer());
+  metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
   outputs.record(source(), lease_gained{});
   CHECK(test::eventually([&] { return fs::exists(path); }));
   CHECK(test::read_file(path).find("kclxx_records_total{") != std::string::npos);
@@ -245,7 +220,7 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
   outputs.record(source(), session_ended{exit_status::ok});
   CHECK(outputs.finish(in_time()));
   CHECK(names_in(folder.path()).empty());
-  CHECK(log.lines().empty());
+  CHECK(log.entries().empty());
 }
 
 TEST_CASE("exit status 0 removes the file; any other leaves the last figures in it",
@@ -254,7 +229,7 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
     const temporary_folder folder;
     const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
     kept_log log;
-    metrics_outputs outputs({.directory = folder.path().string()}, log.writer());
+    metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
     outputs.record(source(), lease_gained{});
     outputs.record(source(), batch_delivered{.records = 4711});
     outputs.record(source(), session_ended{status});
@@ -269,7 +244,7 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
   kept_log log;
   metrics_outputs outputs({.directory = folder.path().string(), .write_interval = 5ms},
-                          log.writer());
+                          writer_to(log));
   outputs.record(source(), lease_gained{});
   outputs.record(source(), batch_delivered{.records = 4711});
   CHECK(test::eventually(
@@ -285,13 +260,13 @@ TEST_CASE("with the longest interval the text file is written at the beginning a
                            .write_interval = std::chrono::milliseconds::max(),
                            .remove_at_end = false,
                            .summary_interval = 1ms},
-                          log.writer());
+                          writer_to(log));
   outputs.record(source(), lease_gained{});
   CHECK(test::eventually([&] { return fs::exists(path); }));
   outputs.record(source(), batch_delivered{.records = 4711});
   // Before the summary that follows, the file would be written if it were due.
-  CHECK(log.await("4711 records", 1));
-  CHECK(log.await(" records (", 1, log.lines().size()));
+  CHECK(log.await("4711 records"));
+  CHECK(log.await(" records (", 1, log.entries().size()));
   CHECK(test::read_file(path).find("} 4711\n") == std::string::npos);
   CHECK(outputs.finish(in_time()));
   CHECK(test::read_file(path).find("} 4711\n") != std::string::npos);
@@ -304,31 +279,31 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
     metrics_outputs outputs({.directory = (folder.path() / "missing").string(),
                              .write_interval = 1ms,
                              .summary_interval = 1ms},
-                            log.writer());
+                            writer_to(log));
     outputs.record(source(), lease_gained{});
     CHECK(log.await(" records (", 5));  // before each of them the file was tried
     CHECK(outputs.finish(in_time()));
   }
-  auto lines = log.lines();
-  std::erase_if(lines, [](const auto& line) { return line.find(" records (") != line.npos; });
-  REQUIRE(lines.size() == 1);
-  CHECK(lines[0] == "cannot write the metrics to " +
-                        (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
-                        ": No such file or directory");
+  auto entries = log.entries();
+  std::erase_if(entries, [](const auto& one) { return test::contains(one.text, " records ("); });
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].text == "cannot write the metrics to " +
+                               (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
+                               ": No such file or directory");
 }
 
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
   kept_log log;
-  metrics_outputs outputs({.summary_interval = 20ms}, log.writer());
+  metrics_outputs outputs({.summary_interval = 20ms}, writer_to(log));
   outputs.record(source(), lease_gained{});
   outputs.record(source(), batch_delivered{.records = 3});
-  CHECK(test::eventually([&] { return !log.lines().empty(); }));
+  CHECK(log.await(" records ("));
   outputs.record(source(), batch_delivered{.records = 4});
   CHECK(outputs.finish(in_time()));
   std::size_t records = 0;
-  for (const std::string& line : log.lines()) {
-    const std::size_t begin = line.find(": ") + 2;
-    records += std::stoul(line.substr(begin));
+  for (const log_entry& entry : log.entries()) {
+    const std::size_t begin = entry.text.find(": ") + 2;
+    records += std::stoul(entry.text.substr(begin));
   }
   CHECK(records == 7);
 }
@@ -364,7 +339,7 @@ TEST_CASE("nothing is written to the descriptor after an end that a file system 
   {
     kept_log log;
     metrics_outputs outputs({.directory = folder.path().string(), .cloudwatch_interval = 1h},
-                            log.writer(), ends[1]);
+                            writer_to(log), ends[1]);
     outputs.record(source(), lease_gained{});
     CHECK(test::eventually([&] { return fs::exists(file); }));
     // Nobody opens its other end.

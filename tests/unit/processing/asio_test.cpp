@@ -27,6 +27,7 @@
 #include <kclxx/asio.hpp>
 #include <kclxx/testing/daemon.hpp>
 
+#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
@@ -98,7 +99,7 @@ TEST_CASE("coroutines process records side by side, those of a key in order, on 
 }
 
 namespace {
-std::atomic<int> function_calls = 0;
+awaited_count function_calls;
 asio::awaitable<void> handle(record, const shard_context&) {
   co_await yield();
   ++function_calls;
@@ -109,8 +110,9 @@ TEST_CASE("a plain function can be the coroutine", "[processing][asio]") {
   served_shard shard(kclxx::asio::parallel(handle), prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(20, 1, 3));
-  shard.expect_status("processRecords");
-  CHECK(eventually([] { return function_calls == 20; }));
+  answer_until(shard, "processRecords");
+  CHECK(function_calls.await(20));
+  CHECK(function_calls == 20);
 }
 
 TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
@@ -148,7 +150,7 @@ TEST_CASE("a shard can have a handler of its own, made for its executor", "[proc
                        prompt());
     shard.initialize("shard-1");
     shard.send(keyed_records(10, 1, 3));
-    shard.expect_status("processRecords");
+    answer_until(shard, "processRecords");
     shard.send(R"({"action":"shardEnded"})");
     CHECK(answer_until(shard, "shardEnded"));
   }
@@ -165,16 +167,13 @@ TEST_CASE("an exception that leaves a function on the shard's context ends the s
       prompt());
   shard.initialize("shard-1");
   CHECK(shard.status() == kclxx::exit_status::callback_failed);
-  const auto logged = shard.logged();
-  CHECK(std::any_of(logged.begin(), logged.end(), [](const kclxx::log_entry& entry) {
-    return entry.text.find("no such table") != std::string::npos;
-  }));
+  CHECK(logged(shard, "no such table"));
 }
 
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   const bool is_own_context = GENERATE(true, false);
-  std::atomic<int> running = 0;
-  std::atomic<int> cancelled = 0;
+  awaited_count running;
+  awaited_count cancelled;
   const auto handler = [&](record) -> asio::awaitable<void> {
     ++running;
     try {
@@ -194,13 +193,13 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
     shard.initialize("shard-1");
     shard.send(keyed_records(100, 1, 100));
     shard.expect_status("processRecords");
-    REQUIRE(eventually([&] { return running == 64; }));
+    REQUIRE(running.await(64));
     shard.send(R"({"action":"leaseLost"})");
     shard.expect_status("leaseLost");
-    CHECK(eventually([&] { return cancelled == 64; }));
+    CHECK(cancelled.await(64));
     shard.close();
     CHECK(shard.status() == kclxx::exit_status::ok);
-    CHECK(shard.logged().empty());
+    CHECK(shard.log().entries().empty());
   }
   CHECK(running == 64);
 }
@@ -217,7 +216,7 @@ TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]
   shard.send(keyed_records(1, 1, 1));
   shard.expect_status("processRecords");
   CHECK(shard.status() == kclxx::exit_status::callback_failed);
-  CHECK(kclxx::test::logged(shard, "a timer failed: the table is gone"));
+  CHECK(logged(shard, "a timer failed: the table is gone"));
 }
 
 namespace {

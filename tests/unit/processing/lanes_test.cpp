@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() on real threads, under serve(): what ThreadSanitizer and AddressSanitizer watch.
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,6 +22,7 @@
 
 #include <kclxx/processing.hpp>
 
+#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
@@ -55,11 +55,11 @@ void wait_for_stop(const shard_context& context) {
 }
 
 /// Returns when each of 64 lanes has a record.
-void fill_lanes(served_shard& shard, const std::atomic<int>& running) {
+void fill_lanes(served_shard& shard, awaited_count& running) {
   shard.initialize("shard-1");
   shard.send(keyed_records(200, 1, 200));
   shard.expect_status("processRecords");
-  REQUIRE(eventually([&] { return running == 64; }));
+  REQUIRE(running.await(64));
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
 TEST_CASE("a place that is free is filled while the only key with records is being processed",
           "[processing][lanes]") {
   const kclxx::window_monitor monitor;
-  std::atomic<bool> has_begun = false;
+  awaited_count begun;  // the 18th
   std::atomic<bool> is_full = false;
   std::atomic<bool> is_in_time = false;
   served_shard shard(kclxx::parallel(
@@ -107,9 +107,8 @@ TEST_CASE("a place that is free is filled while the only key with records is bei
                                     state.window_size == 16;
                            };
                            if (number == 2) is_full = eventually(has_17th);
-                           if (number == 3)
-                             is_in_time = eventually([&] { return has_begun.load(); });
-                           if (number == 18) has_begun = true;
+                           if (number == 3) is_in_time = begun.await(1);
+                           if (number == 18) ++begun;
                          },
                          {}, {.lanes = 8, .window_records = 16, .monitor = monitor}),
                      prompt());
@@ -123,7 +122,7 @@ TEST_CASE("a place that is free is filled while the only key with records is bei
   }
   shard.send(line + "]}");
   answer_until(shard, "processRecords");
-  CHECK(eventually([&] { return has_begun.load(); }));
+  CHECK(begun.await(1));
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   CHECK(is_full);
@@ -219,8 +218,8 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
 // benchmarks/micro/stop.cpp measures how long that takes.
 TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the processor leaves",
           "[processing][lanes]") {
-  std::atomic<int> running = 0;
-  std::atomic<int> stopped = 0;
+  awaited_count running;
+  awaited_count stopped;
   served_shard shard(kclxx::parallel(
                          [&](const record&, const shard_context& context) {
                            ++running;
@@ -239,8 +238,8 @@ TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the proc
 
 TEST_CASE("a handler that is fenced on an idle shard stops the others, without a further line",
           "[processing][lanes]") {
-  std::atomic<int> running = 0;
-  std::atomic<int> stopped = 0;
+  awaited_count running;
+  awaited_count stopped;
   std::promise<void> fence;
   served_shard shard(kclxx::parallel(
                          [&](const record& one, const shard_context& context) {
@@ -257,7 +256,7 @@ TEST_CASE("a handler that is fenced on an idle shard stops the others, without a
   fill_lanes(shard, running);
   CHECK(stopped == 0);
   fence.set_value();
-  CHECK(eventually([&] { return stopped == 63; }));
+  CHECK(stopped.await(63));
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   CHECK(logged(shard, "another processor"));
@@ -266,23 +265,24 @@ TEST_CASE("a handler that is fenced on an idle shard stops the others, without a
 
 TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback that waits for room",
           "[processing][lanes]") {
-  std::atomic<int> running = 0;
+  awaited_count running;
+  awaited_count woken;
   served_shard shard(kclxx::parallel(
                          [&](const record& one, const shard_context& context) {
                            if (number_of(one) % 2 == 0) throw std::runtime_error("no");
                            ++running;
                            context.sleep_for(1h);
-                           --running;
+                           ++woken;
                          },
                          {.attempts = 0, .initial_backoff = 10min, .max_backoff = 10min},
                          {.lanes = 64, .order = kclxx::order::none, .window_records = 100}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(200, 1, 200));
-  REQUIRE(eventually([&] { return running == 50; }));  // the others have failed
-  shard.close();                                       // the daemon dies
+  REQUIRE(running.await(50));  // the others have failed
+  shard.close();               // the daemon dies
   CHECK(shard.status() == kclxx::exit_status::daemon_gone);
-  CHECK(running == 0);
+  CHECK(woken == 50);
 }
 
 TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints what is complete",
@@ -292,9 +292,9 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
   session.emplace(kclxx::parallel(
                       [&](const record& one) {
                         if (number_of(one) == 4) throw std::runtime_error("the table is gone");
-                        if (!eventually([&] { return logged(*session, "failed after 1 attempt"); }))
-                          return;
-                        ++ended;
+                        // One of the next may be taken after the log, before the failure stops it.
+                        if (number_of(one) > 4) return;
+                        if (session->log().await("failed after 1 attempt")) ++ended;
                       },
                       {.attempts = 1}, {.lanes = 4, .window_records = 4}),
                   prompt());
@@ -314,13 +314,11 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
 
 TEST_CASE("while a callback waits, what is complete is checkpointed within a second",
           "[processing][lanes]") {
-  std::atomic<std::uint64_t> may_end = 0;  // up to this record
+  awaited_count may_end;  // the records up to this one
   std::atomic<bool> has_waited_in_vain = false;
   served_shard shard(kclxx::parallel(
                          [&](const record& one) {
-                           const auto number = number_of(one);
-                           if (!eventually([&] { return may_end >= number; }))
-                             has_waited_in_vain = true;
+                           if (!may_end.await(number_of(one))) has_waited_in_vain = true;
                          },
                          {}, {.lanes = 3, .order = kclxx::order::none, .drain_timeout = 2min}),
                      prompt());
@@ -374,21 +372,23 @@ TEST_CASE("a place that is free is filled when a lane takes the last record that
 TEST_CASE("a second record that fails ends the wait for the handlers that run",
           "[processing][lanes]") {
   const bool is_retried = GENERATE(false, true);
-  std::atomic<bool> has_begun = false;
+  const kclxx::window_monitor monitor;
+  awaited_count begun;  // the second
   std::optional<served_shard> session;
   const auto handler = [&](const record& one) {
     if (number_of(one) == 1) {
-      eventually([&] { return has_begun.load(); });
+      if (!begun.await(1)) return;
       throw kclxx::permanent_error("record 1");
     }
-    has_begun = true;
-    eventually([&] { return logged(*session, "a permanent error"); });
+    ++begun;
+    // The log is written before.
+    eventually([&] { return !monitor.states().front().oldest->is_with_handler; });
     if (is_retried) throw std::runtime_error("record 2");
     throw kclxx::permanent_error("record 2");
   };
   session.emplace(
       kclxx::parallel(handler, {.attempts = 0, .initial_backoff = 1h, .max_backoff = 1h},
-                      {.lanes = 2, .window_records = 2, .drain_timeout = 2min}),
+                      {.lanes = 2, .window_records = 2, .drain_timeout = 2min, .monitor = monitor}),
       prompt());
   session->initialize("shard-1");
   session->send(keyed_records(3, 1, 3));
@@ -399,24 +399,23 @@ TEST_CASE("a second record that fails ends the wait for the handlers that run",
 TEST_CASE("a handler may return after its callback has thrown, and before the lease is lost",
           "[processing][lanes]") {
   std::optional<served_shard> session;
-  std::atomic<bool> has_begun = false;
-  std::atomic<bool> has_returned = false;
+  awaited_count begun;  // the second
+  awaited_count ended;
   session.emplace(kclxx::parallel(
                       [&](const record& one) {
                         if (number_of(one) == 1) {
-                          eventually([&] { return has_begun.load(); });
+                          if (!begun.await(1)) return;
                           throw kclxx::fenced_error("epoch 7, not 6");
                         }
-                        has_begun = true;
-                        eventually([&] { return logged(*session, "ended early"); });
-                        has_returned = true;
+                        ++begun;
+                        if (session->log().await("ended early")) ++ended;
                       },
                       {}, {.lanes = 2, .window_records = 2}),
                   prompt());
   session->initialize("shard-1");
   session->send(keyed_records(3, 1, 3));  // the callback waits with the third
   session->expect_status("processRecords");
-  CHECK(eventually([&] { return has_returned.load(); }));
+  CHECK(ended.await(1));
   session->send(R"({"action":"leaseLost"})");
   session->expect_status("leaseLost");
   session->close();
@@ -456,29 +455,27 @@ TEST_CASE(
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
   std::atomic<bool> was_interrupted = false;
-  std::atomic<bool> has_returned = false;
+  awaited_count returned;
   served_shard shard(kclxx::parallel(
                          [&](const record&) {
                            handler_that_waits(ends[0], was_interrupted);
-                           has_returned = true;
+                           ++returned;
                          },
                          {}, {.stuck_after = 30ms}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(1, 1, 1));
   shard.expect_status("processRecords");
-  REQUIRE(eventually([&] { return logged(shard, "handler is stuck"); }));
+  REQUIRE(shard.log().await("handler is stuck"));
   CHECK(logged(shard, "record 1/0 (partition key 'key-0', attempt 1)"));
-  INFO(shard.logged().at(0).text);
+  INFO(shard.log().entries().at(0).text);
   // ThreadSanitizer holds the signal back until the system call returns. On a busy machine the
   // thread may not answer in time, and a later report has it.
-  if (!is_thread_sanitized) {
-    CHECK(eventually([&] { return logged(shard, "handler_that_waits"); }));
-  }
-  REQUIRE(eventually([&] { return shard.logged().size() >= 3; }));  // 30, 60, 120 ms
-  CHECK_FALSE(has_returned);
+  if (!is_thread_sanitized) CHECK(shard.log().await("handler_that_waits"));
+  REQUIRE(shard.log().await("handler is stuck", 3));  // 30, 60, 120 ms
+  CHECK(returned == 0);
   REQUIRE(::write(ends[1], "x", 1) == 1);
-  CHECK(eventually([&] { return has_returned.load(); }));
+  CHECK(returned.await(1));
   CHECK_FALSE(was_interrupted);
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
@@ -507,12 +504,9 @@ TEST_CASE("when a stuck thread does not answer, the next one is not asked where 
   shard.send(keyed_records(2, 1, 2));
   shard.expect_status("processRecords");
   // The first report takes so long that then both are due.
-  CHECK(eventually([&] {
-    const auto all = shard.logged();
-    return std::any_of(all.begin(), all.end(), [](const auto& entry) {
-      return entry.text.find("it has had record 2/0") != std::string::npos &&
-             entry.text.find("what its thread is doing is not known") != std::string::npos;
-    });
+  CHECK(shard.log().await([](const kclxx::log_entry& entry) {
+    return contains(entry.text, "it has had record 2/0") &&
+           contains(entry.text, "what its thread is doing is not known");
   }));
   REQUIRE(::write(ends[1], "xx", 2) == 2);
   shard.close();
@@ -525,10 +519,10 @@ TEST_CASE("when_stuck::leave ends a session whose handler does not return, as st
           "[processing][lanes]") {
   static std::atomic<bool> is_free = false;  // outlives the thread that serve() abandons
   static std::atomic<int> running = 0;
+  static awaited_count destroyed;
   auto options = prompt();
   options.grace_time = 100ms;
-  auto kept = std::make_shared<int>();
-  const std::weak_ptr<int> session = kept;
+  std::shared_ptr<void> kept(nullptr, [](void*) { ++destroyed; });  // with the session
   std::optional<served_shard> shard;
   shard.emplace(kclxx::parallel(
                     [kept = std::move(kept)](const record&) {
@@ -549,7 +543,7 @@ TEST_CASE("when_stuck::leave ends a session whose handler does not return, as st
   REQUIRE(::pipe(others.data()) == 0);
   is_free = true;
   is_free.notify_all();
-  CHECK(eventually([&] { return session.expired(); }));
+  CHECK(destroyed.await(1));
   CHECK(running == 0);
   ::close(others[0]);
   ::close(others[1]);

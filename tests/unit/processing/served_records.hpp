@@ -81,7 +81,7 @@ inline run_options prompt() {
 }
 
 inline bool logged(const served_shard& shard, const std::string& text) {
-  const auto all = shard.logged();
+  const auto all = shard.log().entries();
   return std::any_of(all.begin(), all.end(),
                      [&](const auto& entry) { return entry.text.find(text) != std::string::npos; });
 }

@@ -21,6 +21,7 @@
 
 #include <kclxx/kclxx.hpp>
 
+#include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
@@ -31,6 +32,7 @@ namespace kclxx::runtime {
 namespace {
 
 using namespace std::chrono_literals;
+using test::awaited_count;
 using test::eventually;
 using test::served_shard;
 
@@ -213,6 +215,7 @@ TEST_CASE(
 
   std::atomic<std::uint64_t> delivered{1};
   std::vector<calls> of_thread(threads);
+  awaited_count handled_in_all;
   std::atomic<int> running = threads;
   std::vector<std::thread> all;
   for (unsigned i = 0; i < threads; ++i) {
@@ -224,12 +227,13 @@ TEST_CASE(
         const std::uint64_t number = 1 + random() % so_far;
         checkpoint_target target;
         if (random() % 4 != 0) target = sequence_position(std::to_string(number));
-        request(from, target, [&mine, &handled, from, target](std::error_code) {
+        request(from, target, [&mine, &handled, &handled_in_all, from, target](std::error_code) {
           mine.inside += is_in_call ? 1 : 0;
           // Under a lock this would never return.
-          request(from, target, [&mine, &handled](std::error_code) {
+          request(from, target, [&mine, &handled, &handled_in_all](std::error_code) {
             mine.inside += is_in_call ? 1 : 0;
             ++handled;
+            ++handled_in_all;
           });
         });
         if (random() % 8 == 0) delivered.wait(so_far);  // until the next batch
@@ -253,12 +257,7 @@ TEST_CASE(
   CHECK(shard.status() == exit_status::ok);
   CHECK(is_ascending);
   CHECK(last > 0);
-  CHECK(eventually([&] {
-    return std::all_of(of_thread.begin(), of_thread.end(), [](const calls& seen) {
-      return std::all_of(seen.handled.begin(), seen.handled.end(),
-                         [](const auto& handled) { return handled > 0; });
-    });
-  }));
+  CHECK(handled_in_all.await(threads * calls::most));
   for (const calls& seen : of_thread) {
     CHECK(seen.inside == 0);
     for (const auto& handled : seen.handled) CHECK(handled == 1);
@@ -286,7 +285,7 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
   shard.send(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":0,"error":null})");
   CHECK(shard.status() == exit_status::callback_failed);
   CHECK(called == 10);
-  const auto logged = shard.logged();
+  const auto logged = shard.log().entries();
   CHECK(std::count_if(logged.begin(), logged.end(), [](const log_entry& entry) {
           return entry.text == "a checkpoint handler failed: as told";
         }) >= 1);
@@ -326,7 +325,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
     shard.records({"a"}, 1);
     shard.answer_until_status();
   }
-  CHECK(eventually([&] { return !shard.logged().empty(); }));
+  CHECK(shard.log().await("ended early"));
   const int timers = seen.timers;
   for (std::uint64_t number = 2; number < 100; ++number) {
     shard.records({"b"}, number);
@@ -339,7 +338,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
   CHECK(seen.batches == (by_timer ? 0 : 1));
   CHECK(seen.timers <= timers + 1);  // one may have been running
   CHECK(seen.lease_lost == 1);
-  const auto logged = shard.logged();
+  const auto logged = shard.log().entries();
   REQUIRE(logged.size() == 1);
   CHECK(logged.front().level == log_level::warning);
   CHECK(logged.front().text.find(by_timer ? "a timer ended early: epoch 7, not 6: fenced"
@@ -348,7 +347,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
 
 TEST_CASE("a log function that does not return holds up no checkpoint handler", "[serve]") {
   std::promise<void> released;
-  std::atomic<int> entered = 0;
+  awaited_count entered;
   run_options options;
   options.mode = checkpoint_mode::manual;
   options.checkpoint_interval = 0ms;
@@ -356,19 +355,22 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
     ++entered;
     wait.wait();
   };
-  std::atomic<bool> is_persisted = false;
+  awaited_count persisted;
   served_shard shard(
       [&](const record_batch& batch, const checkpointer& with) {
         const shard_context context({.service = with.service()});
         for (int i = 0; i < 3; ++i) context.log(log_level::warning, "slow");
-        with.async_checkpoint(batch, [&](std::error_code error) { is_persisted = !error; });
+        with.async_checkpoint(batch, [&](std::error_code error) {
+          if (!error) ++persisted;
+        });
       },
       options);
   shard.initialize("shard-0");
   shard.records({"a"}, 1);
   CHECK(shard.answer_until_status() == std::vector<std::uint64_t>{1});
-  CHECK(eventually([&] { return is_persisted.load(); }));
-  CHECK(eventually([&] { return entered == 1; }));
+  CHECK(persisted.await(1));
+  CHECK(entered.await(1));
+  CHECK(entered == 1);
   released.set_value();
   shard.close();
   CHECK(shard.status() == exit_status::ok);
@@ -419,7 +421,7 @@ TEST_CASE("an input that is reset while idle ends the session with one line", "[
   shard.await_unread();  // the status, which is lost
   shard.close();
   CHECK(shard.status() == exit_status::daemon_gone);
-  const auto logged = shard.logged();
+  const auto logged = shard.log().entries();
   REQUIRE(logged.size() == 1);
   CHECK(logged.front() == log_entry{log_level::error, "shard-0",
                                     "cannot read from the daemon: Connection reset by peer"});
@@ -487,18 +489,18 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
       {"the session ends", ""},
   }));
   CAPTURE(what);
-  std::atomic<bool> has_run = false;
+  awaited_count runs;
   served_shard shard([&, which = what](const shard_context& context) {
     const bool is_once = which == "its only call has returned";
     auto owned = std::make_shared<calls_in_destructor>(context);
-    const auto function = [&has_run, owned = std::move(owned)] { has_run = true; };
+    const auto function = [&runs, owned = std::move(owned)] { ++runs; };
     const auto timer = is_once ? context.after(0ms, function) : context.every(1h, function);
     if (which == "it is cancelled") context.cancel(timer);
     return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
         std::make_shared<std::function<void(record_batch)>>([](const record_batch&) {}));
   });
   shard.initialize("shard-0");
-  if (what == "its only call has returned") CHECK(eventually([&] { return has_run.load(); }));
+  if (what == "its only call has returned") CHECK(runs.await(1));
   if (!last_action.empty()) {
     shard.send(last_action);
     shard.expect_status("leaseLost");
@@ -508,7 +510,7 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
   }
   shard.close();
   CHECK(shard.status() == exit_status::ok);
-  CHECK(shard.logged().size() == 1);
+  CHECK(shard.log().entries().size() == 1);
 }
 
 TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[serve]") {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <poll.h>
 #include <stdexcept>
 #include <string>
@@ -17,13 +16,15 @@
 
 #include <kclxx/serve.hpp>
 
+#include "support/kept_log.hpp"
 #include "support/scripted_daemon.hpp"
 
 namespace kclxx::test {
 
 /// A shard that `serve` serves on a thread, and the daemon's end of its socket pair.
 ///
-/// Thread safety: none. What fails throws, since Catch's assertions belong to one thread.
+/// Thread safety: none, but of log(). What fails throws, since Catch's assertions belong to one
+/// thread.
 class served_shard {
  public:
   explicit served_shard(processor_factory make_processor, run_options options = {}) {
@@ -111,29 +112,13 @@ class served_shard {
     if (daemon_ != -1) ::close(std::exchange(daemon_, -1));
   }
   [[nodiscard]] exit_status status() { return status_.get(); }
-  [[nodiscard]] std::vector<log_entry> logged() const { return log_->entries(); }
+  [[nodiscard]] kept_log& log() const { return *log_; }
 
  private:
-  class log_of_shard {
-   public:
-    void add(const log_entry& entry) {
-      const std::lock_guard lock(mutex_);
-      entries_.push_back(entry);
-    }
-    std::vector<log_entry> entries() {
-      const std::lock_guard lock(mutex_);
-      return entries_;
-    }
-
-   private:
-    std::mutex mutex_;
-    std::vector<log_entry> entries_;
-  };
-
   int daemon_ = -1;
   int child_ = -1;
   std::string read_;
-  std::shared_ptr<log_of_shard> log_ = std::make_shared<log_of_shard>();
+  std::shared_ptr<kept_log> log_ = std::make_shared<kept_log>();
   std::future<exit_status> status_;
 };
 
