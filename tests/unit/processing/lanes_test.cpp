@@ -425,13 +425,19 @@ TEST_CASE("a handler may return after its callback has thrown, and before the le
 TEST_CASE("after a lost lease the window is emptied as soon as the last handler has returned",
           "[processing][lanes]") {
   const kclxx::window_monitor monitor;
+  awaited_count begun;
   std::promise<void> may_end;
-  served_shard shard(kclxx::parallel([&](const record&) { may_end.get_future().wait(); }, {},
-                                     {.monitor = monitor}),
+  served_shard shard(kclxx::parallel(
+                         [&](const record&) {
+                           ++begun;
+                           may_end.get_future().wait();
+                         },
+                         {}, {.monitor = monitor}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(2, 1, 1));  // the second waits for the first
   shard.expect_status("processRecords");
+  CHECK(begun.await(1));
   shard.send(R"({"action":"leaseLost"})");
   shard.expect_status("leaseLost");
   CHECK(monitor.states().at(0).records == 2);
