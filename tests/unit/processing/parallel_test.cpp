@@ -310,17 +310,20 @@ TEST_CASE("stop: the exception leaves a timer when no callback is open", "[proce
 
 TEST_CASE("stop: in an open callback what is complete is checkpointed first",
           "[processing][parallel]") {
+  std::string last;
   test_daemon daemon(kclxx::parallel(
-                         [](const record& one) {
-                           if (one.data() == "bad") throw std::runtime_error("the table is gone");
+                         [&](const record& one) {
+                           last = one.data();
+                           if (last == "bad") throw std::runtime_error("the table is gone");
                          },
                          {.attempts = 1}, {.lanes = 1, .window_records = 2}),
                      prompt());
   daemon.initialize();
-  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "bad"}, {"e", "4"}});
+  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "bad"}, {"d", "3"}, {"e", "4"}});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   CHECK(logged(daemon, "process_records (5 records, 1/0 to 5/0) failed: the table is gone"));
-  CHECK(daemon.persisted() == sequence_position("3"));
+  CHECK(daemon.persisted() == sequence_position("2"));
+  CHECK(last == "bad");  // the next one is in the window too, and is not begun
 }
 
 TEST_CASE("stop: of two records that fail for good, the first one's exception ends the session",
