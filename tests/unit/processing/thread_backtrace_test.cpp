@@ -173,8 +173,9 @@ TEST_CASE("a backtrace begins with the function that blocks, and names functions
   const bool is_found = kclxx::test::eventually([&] {
     text = backtrace_of(reading);
     const auto names = names_in(text);
-    // AddressSanitizer calls backtrace() from a function of its own.
-    const auto end = names.begin() + std::min<std::ptrdiff_t>(2, std::ssize(names));
+    // AddressSanitizer calls backtrace() from a function of its own, and read() of glibc 2.41
+    // enters the kernel three functions deeper.
+    const auto end = names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(names));
     return std::any_of(names.begin(), end,
                        [](const std::string& name) { return name == "read" || name == "__read"; });
   });
