@@ -11,7 +11,9 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,9 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
+#include <boost/version.hpp>
 
 #include <kclxx/asio.hpp>
 #include <kclxx/testing/daemon.hpp>
@@ -170,6 +174,7 @@ TEST_CASE("an exception that leaves a function on the shard's context ends the s
   CHECK(logged(shard, "no such table"));
 }
 
+#if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   const bool is_own_context = GENERATE(true, false);
   awaited_count running;
@@ -203,6 +208,7 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   }
   CHECK(running == 64);
 }
+#endif
 
 TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]") {
   served_shard shard(kclxx::asio::parallel(
@@ -304,7 +310,12 @@ TEST_CASE("async_checkpoint resumes a coroutine on its executor", "[processing][
   daemon.deliver({"b"});
   context.restart();
   context.poll();
-  CHECK(outcome == "lease gone");
+  // A code of an older Boost does not convert back.
+  constexpr bool converts =
+      std::is_constructible_v<boost::system::error_code, const std::error_code&>;
+  CHECK(outcome == (converts ? "lease gone"
+                             : "ShutdownException: this worker no longer holds the lease; drop the "
+                               "work"));
 }
 
 TEST_CASE("async_checkpoint with a future, and with a callback that has an executor",
