@@ -9,6 +9,7 @@
 #include "base/duration.hpp"
 #include "base/names.hpp"
 #include "base/overloaded.hpp"
+#include "base/thrown.hpp"
 #include "protocol/encoder.hpp"
 
 namespace kclxx::driver {
@@ -44,16 +45,9 @@ struct failure {
 };
 
 failure describe(const std::string& whose, const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::system_error& error) {  // a checkpoint_error, a fenced_error
-    const bool is_lease_gone = error.code() == checkpoint_condition::lease_gone;
-    return {whose + (is_lease_gone ? " ended early: " : " failed: ") + error.what(), is_lease_gone};
-  } catch (const std::exception& error) {
-    return {whose + " failed: " + error.what()};
-  } catch (...) {
-    return {whose + " failed: an exception that is not a std::exception"};
-  }
+  const bool is_lease_gone = detail::is_lease_gone(thrown);
+  return {whose + (is_lease_gone ? " ended early: " : " failed: ") + detail::message_of(thrown),
+          is_lease_gone};
 }
 
 }  // namespace

@@ -50,25 +50,13 @@ std::string count_of(int count, const char* noun) {
 
 }  // namespace
 
-std::string message_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception that is not a std::exception";
-  }
-}
-
 bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const std::system_error& error) {  // a checkpoint_error, a fenced_error
-    return error.code() == checkpoint_condition::lease_gone;
   } catch (const process_ended&) {  // in a test; the record has not failed
     return true;
   } catch (...) {
-    return false;
+    return detail::is_lease_gone(thrown);
   }
 }
 

@@ -17,12 +17,13 @@
 #include <kclxx/record.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "base/thrown.hpp"
+
 namespace kclxx::processing {
 
-/// The text of an exception, for logs and parked lines.
-std::string message_of(const std::exception_ptr& thrown);
+using detail::message_of;
 
-/// Whether it is the checkpoint_error of a lost lease, or a fenced_error.
+/// The same as detail::is_lease_gone; also true for the process_ended of the test kit.
 bool is_lease_gone(const std::exception_ptr& thrown);
 
 /// The wait after so many failures, without jitter. A backoff of more than a day counts as a day.
