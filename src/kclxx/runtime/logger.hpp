@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <kclxx/run_options.hpp>
 
 namespace kclxx::runtime {
@@ -13,5 +15,10 @@ void log_to(int descriptor, const log_entry& entry) noexcept;
 
 /// The same, but only if it is taken at once: for a thread that must not be held up.
 void log_to_if_writable(int descriptor, const log_entry& entry) noexcept;
+
+/// The message about what prevents a session, or ends it.
+inline std::string cannot_serve(const char* why) {
+  return std::string("cannot serve the daemon: ") + why;
+}
 
 }  // namespace kclxx::runtime

@@ -25,8 +25,6 @@ constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
 
-std::string cannot_serve(const char* why) { return std::string("cannot serve the daemon: ") + why; }
-
 }  // namespace
 
 shard_runtime::shard_runtime(configuration with, processor_factory make_processor,
