@@ -189,8 +189,8 @@ TEST_CASE("time and rates begin with the answer to initialize, and callbacks hav
   kclxx::tool::child_process tool({KCLXX_TOOL, "replay", "--json", files.dialogue(3), "--",
                                    "/bin/sh", "-c", R"(read -r go < "$0"; exec "$@")", gate,
                                    KCLXX_SIMPLE_CHILD, "2:takes 200 ms"});
-  std::ofstream starts(gate);  // waits for the child
-  CHECK_FALSE(tool.wait_until(clock::now() + 1s));
+  std::ofstream starts(gate);                       // waits for the child
+  CHECK_FALSE(tool.wait_until(clock::now() + 1s));  // longer than the callback will take
   const auto begin = clock::now();
   starts << "go\n" << std::flush;
   const auto total = nlohmann::json::parse(read_all(tool.output.get()))["total"];
@@ -213,7 +213,7 @@ TEST_CASE("the time of a slow source is not the child's", "[replay]") {
             static_cast<ssize_t>(text.size()));
   };
   write(initialize + "\n" + replayed::batch(0) + "\n");
-  // The batch has its status, and the tool cannot know the next line.
+  // The batch has its status, and the tool cannot know the next line. Longer than --timeout:
   CHECK_FALSE(tool.wait_until(std::chrono::steady_clock::now() + 3s));
   write(replayed::batch(1) + "\n" + lease_lost + "\n");
   tool.input.close();

@@ -44,7 +44,7 @@ using kclxx::shard_context;
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
-asio::awaitable<void> sleep(std::chrono::milliseconds time) {
+[[maybe_unused]] asio::awaitable<void> sleep(std::chrono::milliseconds time) {
   asio::steady_timer timer(co_await asio::this_coro::executor, time);
   co_await timer.async_wait(asio::use_awaitable);
 }
