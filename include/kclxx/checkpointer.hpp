@@ -80,7 +80,7 @@ class KCLXX_EXPORT checkpointer {
                         std::error_code& ec) const;
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
-  /// callback returns, or once the callback has run for 5 ms, at most once per
+  /// callback returns, or once it has run for 5 ms. At most one is sent in each
   /// run_options::checkpoint_interval. In shard_ended it is sent only after the callback has
   /// returned, so do not wait for the handler there.
   ///
@@ -90,9 +90,9 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. A handler can be called before async_checkpoint returns. If no thread can be
-  /// started, or the context has no service, async_checkpoint itself calls it: hold no lock then
-  /// that the handler takes. A handler should be short, and must not wait for a checkpoint. In the
-  /// test kit handlers run on the test's thread, between callbacks and while a callback waits.
+  /// started, or the context has no service, async_checkpoint itself calls it. So do not hold a
+  /// lock that the handler takes. A handler should be short, and must not wait for a checkpoint. In
+  /// the test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. Without a handler a target that is refused is logged too, unless

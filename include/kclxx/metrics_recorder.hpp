@@ -36,7 +36,7 @@ struct metric_family {
   std::span<const std::string_view> label_values{};
 };
 
-/// Index of metric_families(), which have the help text of each.
+/// The index of each family in metric_families(), which has the help texts.
 enum class metric : std::size_t {
   batches,
   records,
@@ -118,8 +118,8 @@ class KCLXX_EXPORT metrics_recorder {
 
 namespace detail {
 
-/// An observer that is called where the event happens, perhaps under a lock, on any thread, instead
-/// of later on a thread for observers. It neither blocks nor throws.
+/// An observer that is called at once, on the thread where the event happens, perhaps under a lock.
+/// Others are called later, on a thread for observers. It neither blocks nor throws.
 /// Thread safety: events of several sessions arrive at the same time.
 class KCLXX_EXPORT direct_observer : public observer {
  public:

@@ -10,7 +10,7 @@
 namespace kclxx {
 
 /// Keeps the families of docs/metrics.md in a registry of prometheus-cpp, next to the program's
-/// own: for a process with several shards, which exposes all of them at one port. Put it into
+/// own. A process with several shards can then expose the metrics of all at one port. Put it into
 /// run_options::observers. A shard's series end with its lease or its session.
 ///
 /// Thread safety: one observer may watch many sessions.

@@ -18,6 +18,7 @@ namespace kclxx {
 
 /// What a processor can know about its shard, its clock and its timers.
 ///
+/// Errors: besides those named below, those of shard_service.
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
 /// Lifetime: as long as the processor, which may keep the reference that it got.
@@ -95,9 +96,9 @@ class KCLXX_EXPORT shard_context {
   /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
-  /// Writes `text`, with the shard's id and `position`, to run_options::log, or to the log_writer
-  /// if that is empty. Control characters are escaped. Without a service the text alone goes to
-  /// stderr, at once and as it is.
+  /// Writes `text`, with the shard's id and `position`, to run_options::log. If that function is
+  /// empty, a log_writer writes it. Control characters are escaped. Without a service the text
+  /// alone goes to stderr, at once and as it is.
   /// Blocking: no; a thread of the session writes it. While 10,000 lines wait, further ones are
   /// dropped, and their number is logged.
   void log(log_level level, const std::string& text,

@@ -18,9 +18,8 @@
 
 namespace kclxx {
 
-/// A simulated process has ended, as in the test kit after crash(): a service throws this out of
-/// each call that user code still makes. Not a std::exception. A `catch (...)` block must rethrow
-/// it.
+/// Thrown when a simulated process has ended, as in the test kit after crash(): each further call
+/// of the service throws it. Not a std::exception. A `catch (...)` block must rethrow it.
 struct process_ended {};
 
 /// Threads that run functions. Destroying it drops the functions that have not begun, and waits

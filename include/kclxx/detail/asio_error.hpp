@@ -36,7 +36,8 @@ class boost_category final : public Base {
 #pragma GCC diagnostic pop
 #endif
 
-/// The code that Asio's completion tokens get for one of this library's. Empty for an empty one.
+/// Converts a code of this library into the one that Asio's completion tokens receive. An empty
+/// code stays empty.
 ///
 /// With Boost 1.81 or newer it holds `ec` itself, and converts back to it. With an older one it has
 /// the same value and text in a category of ours, and does not convert back.

@@ -9,7 +9,7 @@
 namespace kclxx {
 
 /// The processor factory of a program that processes a batch at once: the handler gets all
-/// records of one processRecords call, at least one; after a failure it gets some of them.
+/// records of one processRecords call; after a failure a part of them. It gets no empty batch.
 ///
 /// The records are complete when the handler returns. If it throws batch_failure, the records
 /// before that position are complete, the record there has failed an attempt, and the next call

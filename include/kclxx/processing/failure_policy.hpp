@@ -95,8 +95,8 @@ struct failure_policy {
   /// arrival time.
   std::optional<std::chrono::seconds> max_age{};
   /// Returns false for an exception that must not be retried. It is called only for a
-  /// std::exception that is no permanent_error. A permanent_error is never retried, and what is no
-  /// std::exception always is. Empty: all but a permanent_error are retried.
+  /// std::exception that is no permanent_error. A permanent_error is never retried. An exception
+  /// that is not a std::exception is always retried. Empty: all but a permanent_error are retried.
   /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> retryable{};
   /// What happens when a record has failed for good. The default is `stop`, because `skip` loses

@@ -81,7 +81,6 @@ class daemon {
   daemon& send_unknown_action(std::string_view name);
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   daemon& end_input();
-
   /// Virtual time passes. Inside a callback: that callback takes this long.
   daemon& advance(milliseconds time);
 
@@ -106,7 +105,7 @@ class daemon {
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
   /// before a daemon delivers new records, it delivers those that so far only the other one has.
-  /// Each runs only inside its own functions: a timer that is due fires in the next one.
+  /// Each runs only inside its own functions: there its timers fire that have become due meanwhile.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
@@ -145,6 +144,7 @@ class daemon {
   std::unique_ptr<virtual_worker> worker_;
 };
 
+/// Writes dialogue().
 std::ostream& operator<<(std::ostream& out, const daemon& from);
 
 }  // namespace kclxx::testing
