@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines and completion tokens of the program's own Boost.Asio (1.74 or newer). Header-only,
-// and not included by kclxx.hpp: a program that includes it needs Boost's headers.
+// Coroutines and completion tokens of the program's own Boost.Asio (1.74 or newer). Header-only.
+// kclxx.hpp does not include it, since this header needs Boost's headers.
 #pragma once
 
 #include <optional>
@@ -35,13 +35,13 @@ namespace kclxx::asio {
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
 ///
-/// Each shard has an io_context and one thread that runs it. An exception of any other function on
-/// that io_context is treated like one from a timer.
+/// Each shard has an io_context and one thread that runs it. If a function on that io_context that
+/// is not one of these coroutines throws, the exception is treated like one from a timer.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), each coroutine receives
-/// cancellation_type::all. By default a coroutine accepts only `terminal`, which this includes.
-/// Before Boost 1.77 coroutines cannot be cancelled. The processor's destructor waits until all
-/// coroutines have ended.
+/// cancellation_type::all. It includes `terminal`, the only type that a coroutine accepts by
+/// default. Before Boost 1.77 coroutines cannot be cancelled. The processor's destructor waits
+/// until all coroutines have ended.
 ///
 /// Errors: as kclxx::parallel.
 /// Thread safety: the coroutines of one shard need no lock among themselves. If a process serves
@@ -74,8 +74,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
-/// work of that executor. On an idle shard it can take hours: the daemon reads a child only while a
-/// callback is open.
+/// work of that executor. On an idle shard it can take hours: the daemon reads the child's output
+/// only while a callback is open.
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 /// Blocking: no.

@@ -68,7 +68,7 @@ class KCLXX_EXPORT checkpointer {
   /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
   /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
-  /// Blocking: until the daemon answers. The daemon reads a child only while one of its callbacks
+  /// Blocking: until the daemon answers. The daemon reads the child's output only while a callback
   /// is open. So a call on another thread between two callbacks waits for the next callback, on an
   /// idle shard for hours: give it a deadline, or use `async_checkpoint`.
   void checkpoint(const checkpoint_target& target = {}) const;

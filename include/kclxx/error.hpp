@@ -11,7 +11,8 @@ namespace kclxx {
 
 /// Why this library refused a checkpoint or gave up on one, and what to do.
 enum class errc {
-  /// Another worker holds the lease and continues from the last checkpoint. Drop the work.
+  /// Another worker holds the lease and continues from the last checkpoint. Drop the work. The
+  /// callback lease_lost has this error, too.
   lease_lost = 1,
   /// The daemon closed its end, or this process is leaving. The records will be delivered again:
   /// return from the callback.
@@ -26,7 +27,7 @@ enum class errc {
   /// succeeds). Use the position of a record.
   invalid_position,
   /// The daemon accepts no checkpoint during initialize, and a timer cannot wait for a checkpoint.
-  /// Wait for records; use async_checkpoint in a timer. In lease_lost the error is lease_lost.
+  /// Wait for records; use async_checkpoint in a timer.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,
@@ -49,8 +50,8 @@ enum class checkpoint_errc {
   /// InvalidStateException: the lease table is broken, or the phase permits no checkpoint. See
   /// the daemon's log.
   invalid_state,
-  /// IllegalArgumentException: the position is out of the permitted range. Checkpoint between the
-  /// last checkpoint and the last delivered record.
+  /// IllegalArgumentException: the position is out of the permitted range. Use a position between
+  /// the last checkpoint and the last delivered record.
   illegal_argument,
 };
 
@@ -103,13 +104,12 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
   [[nodiscard]] std::string_view name() const noexcept { return daemon_error_name(code()); }
 };
 
-/// A store that admits one writer per shard no longer accepts this processor. Its code is
+/// Reports that a store, which admits one writer per shard, refuses this processor. code() is
 /// errc::fenced.
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
 /// timer or a checkpoint handler. The library treats it as a lost lease: it logs `reason`, calls no
-/// callback but lease_lost, and continues the session. The comment of record_processor names the
-/// two cases in which the session ends.
+/// callback but lease_lost, and continues the session, except in two cases (see record_processor).
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:

@@ -4,7 +4,8 @@
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10".
+/// process exited with value: 10". An action is a request of the daemon, such as processRecords. It
+/// is open until the child has answered with a status.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
@@ -27,7 +28,8 @@ enum class exit_status : int {
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
   /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// With kclxx-share: the resident ended first. Look for a crash, or the OOM killer.
+  /// With kclxx-share: the process that serves all shards ended before the session did. Look for a
+  /// crash, or the OOM killer.
   resident_gone = 17,
 };
 

@@ -58,22 +58,23 @@ struct record_skipped {
   bool operator==(const record_skipped&) const = default;
 };
 
-/// The records that are delivered and not complete. Only `parallel` has a window. It sends this
-/// event when its window becomes full or empty, and otherwise about once a second while it changes.
+/// How many records are delivered and not complete. Only `parallel` sends it: when its window
+/// becomes full or empty, and otherwise about once a second while the window changes.
 struct window_changed {
   std::size_t records = 0;
   /// Of their data, after decoding base64.
   std::uint64_t bytes = 0;
   /// When the oldest of them was delivered, by the shard's clock; std::nullopt when none is left.
   std::optional<std::chrono::steady_clock::time_point> oldest{};
-  /// Everything up to here is complete; std::nullopt before the first record is.
+  /// Everything up to here is complete; std::nullopt until the first record is complete.
   std::optional<sequence_position> watermark{};
   bool operator==(const window_changed&) const = default;
 };
 
 /// A handler runs for longer than parallel_options::stuck_after. Sent with each report of such a
-/// handler: after stuck_after, after twice that time, and so on. The fields after `handlers`
-/// describe the handler. Sent with `handlers` = 0 when no handler is stuck any more.
+/// handler: after stuck_after, and then after twice, four times, eight times as long. The fields
+/// after `handlers` describe the handler. Sent with `handlers` = 0 when no handler is stuck any
+/// more.
 struct handlers_stuck {
   std::size_t handlers = 0;
   std::optional<sequence_position> position{};

@@ -16,7 +16,8 @@ namespace kclxx {
 /// Thread safety: one observer may watch many sessions.
 class prometheus_observer final : public detail::direct_observer {
  public:
-  /// Errors: std::invalid_argument when the registry has another family of one of the names.
+  /// Errors: std::invalid_argument when one of the names already belongs to a different family in
+  /// the registry.
   explicit prometheus_observer(std::shared_ptr<prometheus::Registry> registry);
   /// Removes its series from the registry.
   /// Blocking: no.

@@ -57,7 +57,7 @@ class record {
   }
 
   /// Decimal digits. User records of one aggregated (KPL) record share it, and differ in the
-  /// sub-sequence number, which counts from 0 on. To compare records use position().
+  /// sub-sequence number, which counts from 0 on. To compare records, use position().
   [[nodiscard]] std::string_view sequence_number() const noexcept { return sequence_number_; }
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_sequence_number_; }
 

@@ -17,7 +17,7 @@ namespace kclxx {
 /// The records of one processRecords call, in the shard's order.
 ///
 /// A cheap handle on memory that it shares: copying one costs a reference count. A copy keeps the
-/// records and all that they view alive, after process_records has returned too. May be empty
+/// records and their memory alive, also after process_records has returned. A batch may be empty
 /// (the daemon sends empty batches when callProcessRecordsEvenForEmptyRecordList is set).
 ///
 /// Thread safety: distinct copies may be used and dropped from different threads.

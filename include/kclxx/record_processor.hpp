@@ -17,10 +17,12 @@ namespace kclxx {
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
 /// do not end the session: the library logs the exception and then calls only lease_lost, or
-/// nothing if the constructor or initialize threw. docs/protocol.md names two cases in which the
-/// session ends nevertheless (P67, P68). Do not throw these errors for other reasons.
-/// Thread safety: callbacks run on one thread, one at a time. With `run` it is the thread that
-/// called it; under kclxx-share each shard has a thread of its own.
+/// nothing if the constructor or initialize threw. Two cases differ, both while the daemon has not
+/// reported that the lease is lost: when the shard ends, the session ends with shard_end_failed;
+/// when records still arrive after five minutes, with callback_failed. Do not throw these errors
+/// for other reasons.
+/// Thread safety: callbacks run on one thread, one at a time: the thread that called `run`. Under
+/// kclxx-share each shard has a thread of its own.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:

@@ -42,13 +42,14 @@ struct retry_options {
   int max_attempts = 10;
 };
 
-/// The built-in outputs of metrics; docs/metrics.md lists these. All are off. The environment takes
-/// precedence: KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
+/// The built-in outputs of metrics. All are off. The environment takes precedence:
+/// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS. docs/metrics.md lists the
+/// metrics.
 /// Thread safety: a value.
 struct metrics_options {
   /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
   /// collector of node_exporter. It is removed when the lease ends or the exit status is 0; after a
-  /// failure it stays. The directory must exist. Empty: no file.
+  /// failure it stays. The directory must exist. An empty string means no file.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
   /// False: the file stays at the end of the lease and at exit status 0, too.
@@ -92,7 +93,7 @@ struct run_options {
   /// is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
-  /// For programs in which shards would disturb each other.
+  /// Set it to `never` if shards would disturb each other in one process.
   sharing_mode sharing = sharing_mode::allowed;
 
   // Where messages go.

@@ -24,8 +24,8 @@ namespace kclxx {
 /// count: "007" equals "7".
 ///
 /// An object has at most 48 bytes. It uses heap memory only for a number of more than 77 digits
-/// (leading zeros not counted). Copying one never allocates. To store one use to_string(), and
-/// from_string() to read it again.
+/// (leading zeros not counted). Copying one never allocates. To store one, use to_string();
+/// from_string() reads it again.
 ///
 /// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {

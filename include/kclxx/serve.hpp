@@ -28,8 +28,8 @@ struct transport {
 /// called many times in a process, and from many threads at the same time: one session per call,
 /// each with threads of its own.
 ///
-/// The caller ignores or handles SIGPIPE, and writes nothing else to the descriptors. They stay
-/// open, and belong to the caller again when this returns.
+/// The caller must ignore or handle SIGPIPE, and must not use `input` and `output` until this
+/// returns. They stay open.
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the session ends, at most run_options::grace_time plus one second after the end
 /// of the input; but the end of a plain file does not interrupt a callback. Callbacks run on a

@@ -50,7 +50,7 @@ class KCLXX_EXPORT thread_pool {
 ///
 /// Errors: beside those named below, std::bad_alloc; in the test kit also process_ended, and
 /// std::logic_error for a use that it cannot play (see testing::daemon).
-/// Thread safety: all functions may be called from any thread. The test kit's run on the test's
+/// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
 class KCLXX_EXPORT shard_service {
  public:

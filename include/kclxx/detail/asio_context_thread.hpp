@@ -19,8 +19,8 @@ namespace kclxx::asio::detail {
 /// Errors: an exception that leaves a function on the io_context, such as a completion handler of
 /// the program's, is treated like one from a timer of the shard; the thread continues.
 /// Thread safety: executor() may be called from any thread.
-/// Lifetime: the shard_context must outlive it. What was posted and has not run is destroyed with
-/// it, so nothing may wait for that by then.
+/// Lifetime: the shard_context must outlive it. Functions that were posted and have not run are
+/// destroyed with it, so nothing may still wait for them.
 class context_thread {
  public:
   /// Errors: std::system_error when the thread cannot be started.

@@ -75,8 +75,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     });
   }
 
-  /// Has every coroutine cancelled that runs now or is started later; without effect before Boost
-  /// 1.77, whose coroutines cannot be cancelled.
+  /// Cancels every coroutine that runs now or is started later; without effect before Boost 1.77,
+  /// whose coroutines cannot be cancelled.
   /// Blocking: no. It returns before the coroutines have noticed.
   void cancel() {
     const std::lock_guard lock(mutex_);
@@ -111,7 +111,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
 #endif
   };
 
-  /// The last thing that a coroutine does: after it wait() may return.
+  /// The last thing that a coroutine does. wait() may return after it.
   void remove(const std::shared_ptr<one>& gone) {
     const std::lock_guard lock(mutex_);
     all_.erase(gone);
@@ -124,8 +124,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     return is_cancelled_;
   }
 
-  /// On the executor: a signal may be emitted only where its coroutine runs, and not once that has
-  /// ended.
+  /// On the executor: a signal may be emitted only where its coroutine runs, and only until the
+  /// coroutine has ended.
   static void cancel([[maybe_unused]] one& which) {
 #if BOOST_VERSION >= 107700
     if (!which.has_ended) which.signal.emit(boost::asio::cancellation_type::all);

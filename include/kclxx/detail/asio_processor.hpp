@@ -36,8 +36,8 @@ namespace kclxx::asio::detail {
 template <class Handler>
 class processor final : public record_processor {
  public:
-  /// Errors: those of kclxx::parallel's factory; what the program's function throws that makes a
-  /// handler; std::system_error when the thread of the io_context cannot be started.
+  /// Errors: those of kclxx::parallel's factory; what is thrown by the program's function that
+  /// makes a handler; std::system_error when the thread of the io_context cannot be started.
   processor(std::shared_ptr<Handler> shared, const failure_policy& policy,
             const parallel_options& options, const std::optional<executor_type>& executor,
             const shard_context& shard)
@@ -99,8 +99,8 @@ class processor final : public record_processor {
   /// The shard's own, or the program's, which other shards may be calling now.
   handler_type& handler() { return *handler_; }
   /// What it has, connections for instance, belongs to the executor.
-  /// Blocking: until the executor has destroyed it; on one of the program's own that has stopped,
-  /// indefinitely.
+  /// Blocking: until the executor has destroyed it. If the program's own executor has stopped, this
+  /// never returns.
   void destroy_handler() {
     std::promise<void> destroyed;
     boost::asio::post(executor_, [&] {
@@ -127,7 +127,8 @@ class processor final : public record_processor {
 };
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a
-/// context_thread. Its mode is manual, since the inner processor requests the checkpoints.
+/// context_thread. The factory's mode is manual, since the inner processor requests the
+/// checkpoints.
 /// Errors: std::bad_alloc, and what moving or copying the handler throws. What is wrong with policy
 /// or options is thrown when a shard starts.
 template <class Handler>

@@ -12,9 +12,10 @@ namespace kclxx {
 /// records of one processRecords call; after a failure a part of them. It gets no empty batch.
 ///
 /// The records are complete when the handler returns. If it throws batch_failure, the records
-/// before that position are complete, the record there has failed an attempt, and the next call
-/// begins with it. After any other exception the handler is called with halves of the batch until
-/// the failing record is alone. The search counts as no attempt, and may repeat good records.
+/// before batch_failure::position() are complete. The record at that position has failed an
+/// attempt, and the next call begins with it. After any other exception the handler is called with
+/// halves of the batch until the failing record is alone. The search counts as no attempt, and may
+/// repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

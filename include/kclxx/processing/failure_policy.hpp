@@ -84,15 +84,15 @@ struct failure_policy {
   /// Attempts per record, the first included. 5 means 1.5 to 3 s of waits: enough for a connection
   /// to be made again, and short enough for the daemon's limits. 0: unlimited.
   int attempts = 5;
-  /// The wait after a failure: after the first `initial_backoff`, then twice as long each time, up
+  /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long, up
   /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
   /// the same time. With `each` and `batches` the shard waits meanwhile; with `parallel` only the
   /// records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that has been in the stream for longer is not tried again. Unset: age does not
-  /// matter, since after an outage every record is old. It does not apply to a record without an
-  /// arrival time.
+  /// matter. That is the default, since after an outage every record is old. It does not apply to a
+  /// record without an arrival time.
   std::optional<std::chrono::seconds> max_age{};
   /// Returns false for an exception that must not be retried. It is called only for a
   /// std::exception that is no permanent_error. A permanent_error is never retried. An exception
@@ -108,8 +108,8 @@ struct failure_policy {
   /// For `skip` and `park`.
   flood_breaker flood{};
 
-  /// The longest that one record's attempts wait, without the time that the handler takes.
-  /// std::nullopt: without limit.
+  /// The longest time that the waits between one record's attempts can take together. The
+  /// handler's own time is not included. std::nullopt: without limit.
   [[nodiscard]] KCLXX_EXPORT std::optional<std::chrono::milliseconds> patience() const;
 };
 

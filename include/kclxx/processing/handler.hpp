@@ -40,9 +40,9 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
 ///       });
 ///
-/// A handler returns nothing; it throws when the subject is not processed. A generic
-/// lambda is taken for a function of a record: for another subject, write its type. A handle:
-/// copies share the function.
+/// A handler returns nothing; it throws when the subject is not processed. A generic lambda is
+/// taken for a function of a record; in `batches`, of a batch. For a completion or a shard_context,
+/// write the parameter's type. Copies share the function.
 ///
 /// Thread safety: the form of processing and the number of shards in the process decide from how
 /// many threads the function is called.

@@ -33,8 +33,8 @@ enum class when_stuck {
 };
 
 /// How records are processed side by side.
-/// Errors: `lanes` or a limit of the window of 0, or a negative duration, ends the session when a
-/// shard starts (exit_status::callback_failed).
+/// Errors: if `lanes`, `window_records` or `window_bytes` is 0, or a duration is negative, the
+/// session ends when a shard starts (exit_status::callback_failed).
 /// Thread safety: a value; processors copy it.
 struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
@@ -52,8 +52,8 @@ struct parallel_options {
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
-  /// A handler that runs for longer is reported in the log, again after twice the time, and so on.
-  /// 0: never.
+  /// A handler that runs for longer is reported in the log, and again after twice, four times,
+  /// eight times as long. 0: never.
   std::chrono::milliseconds stuck_after{60'000};
   kclxx::when_stuck when_stuck = when_stuck::report;
 

@@ -32,7 +32,7 @@ struct window_state {
   };
 
   std::string shard_id;
-  /// Everything up to here is complete; std::nullopt before the first record.
+  /// Everything up to here is complete; std::nullopt until the first record is complete.
   std::optional<sequence_position> watermark{};
   /// The newest record that is complete.
   std::optional<sequence_position> highest_complete{};
@@ -62,7 +62,7 @@ class KCLXX_EXPORT window_monitor {
   window_monitor();
 
   /// The state of each shard that is processed now.
-  /// Blocking: no; it takes each shard's lock as long as copying the state takes.
+  /// Blocking: no; it holds each shard's lock only while it copies the state.
   [[nodiscard]] std::vector<window_state> states() const;
 
   /// For the library.

@@ -40,18 +40,18 @@ struct checkpoint_attempt {
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
 /// that nothing can end; std::invalid_argument for an argument that no daemon could send. An
 /// exception of a callback does not reach the caller: exit_status(), log() and thrown() have it,
-/// and the next call throws, since the child has left. An exception for a lost lease is only in
-/// log(); the child then continues, unless shard_ended threw it.
+/// and the next call throws, since the child has left. If a callback or the factory throws for a
+/// lost lease, only log() has the exception, and the child continues (see record_processor).
 /// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
 /// std::logic_error there, and the next call throws it too.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
 /// after the dialogue is over. Handlers that are due after this object's end are not called.
-/// Blocking: as long as the user code takes that runs in a function.
+/// Blocking: a function blocks while user code runs in it.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// `options.log` is called besides log(); nothing goes to stderr.
+  /// Each message goes to log() and, if it is set, to `options.log`. Nothing goes to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options with = {});
   /// A moved-from daemon can only be destroyed or assigned to.
@@ -85,8 +85,8 @@ class daemon {
   daemon& advance(milliseconds time);
 
   /// The child is killed, as by kill -9: no callback is called, and the processor is not destroyed.
-  /// Inside user code crash() throws process_ended, which is no std::exception, to leave it. Unlike
-  /// a real kill, this destroys local objects.
+  /// Inside user code, crash() leaves that code: it throws process_ended, which is no
+  /// std::exception. Unlike a real kill, this destroys local objects.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
   /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
@@ -104,8 +104,8 @@ class daemon {
   /// records after that are delivered. May be called inside a callback.
   ///
   /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
-  /// before a daemon delivers new records, it delivers those that so far only the other one has.
-  /// Each runs only inside its own functions: there its timers fire that have become due meanwhile.
+  /// before a daemon delivers new records, it delivers those that only the other one has delivered.
+  /// Each runs only inside its own functions. Timers that became due meanwhile fire there.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();

@@ -22,7 +22,7 @@ struct daemon_options {
   daemon_version version = daemon_version::v3;
   /// For the jitter of retries, which is the same in each run with the same seed.
   std::uint32_t seed = 1;
-  /// What shard_context has for the environment's names; std::nullopt: not set.
+  /// The names in shard_context, which `run` takes from the environment; std::nullopt: not set.
   std::optional<std::string> stream_name{};
   std::optional<std::string> application_name{};
   std::optional<std::string> worker_id{};
