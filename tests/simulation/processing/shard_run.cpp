@@ -28,9 +28,9 @@ run_options random_run_options(random_source& random) {
 }  // namespace
 
 /// A disk that is full now and then.
-class processing_run::lot final : public parking_lot {
+class shard_run::lot final : public parking_lot {
  public:
-  lot(processing_run& owner, unsigned full) : owner_(owner), full_(full) {}
+  lot(shard_run& owner, unsigned full) : owner_(owner), full_(full) {}
 
   void park(const shard_context&, const failed_record& failed) override {
     if (!owner_.is_calm_ && owner_.random_.chance(full_)) {
@@ -42,19 +42,19 @@ class processing_run::lot final : public parking_lot {
   }
 
  private:
-  processing_run& owner_;
+  shard_run& owner_;
   unsigned full_;
 };
 
 /// The handler of one shard for the form with completions.
-struct processing_run::starter {
-  processing_run* owner;
+struct shard_run::starter {
+  shard_run* owner;
   const shard_context* shard;
   std::shared_ptr<thread_pool> pool;
   void operator()(completion one) const { owner->start(std::move(one), *shard, *pool); }
 };
 
-processing_run::processing_run(std::uint64_t seed, trace& log)
+shard_run::shard_run(std::uint64_t seed, trace& log)
     : log_(log),
       random_(seed),
       form_(static_cast<form>(random_.below(5))),
@@ -75,9 +75,9 @@ processing_run::processing_run(std::uint64_t seed, trace& log)
   daemon_.emplace(make_form(), random_run_options(random_), with);
 }
 
-processing_run::~processing_run() { daemon_.reset(); }
+shard_run::~shard_run() { daemon_.reset(); }
 
-failure_policy processing_run::random_policy() {
+failure_policy shard_run::random_policy() {
   failure_policy policy;
   policy.attempts = static_cast<int>(random_.below(6));  // 0: without end
   policy.initial_backoff = milliseconds(random_.below(1000));
@@ -88,7 +88,7 @@ failure_policy processing_run::random_policy() {
   return policy;
 }
 
-parallel_options processing_run::random_options() {
+parallel_options shard_run::random_options() {
   parallel_options options;
   options.lanes = 1 + random_.below(64);
   options.order = random_.chance(70) ? order::key : order::none;
@@ -99,7 +99,7 @@ parallel_options processing_run::random_options() {
   return options;
 }
 
-processor_factory processing_run::make_form() {
+processor_factory shard_run::make_form() {
   const auto one_by_one = [this](const record& one, const shard_context& shard) {
     process(one, shard);
   };
@@ -122,7 +122,7 @@ processor_factory processing_run::make_form() {
   std::abort();
 }
 
-meetings& processing_run::met() {
+meetings& shard_run::met() {
   static meetings all({"a handler fails", "a handler fails for good", "a handler is fenced",
                        "a record cannot be parked", "a completion is dropped",
                        "the child is killed", "the lease is lost", "the lease is lost silently",
@@ -135,7 +135,7 @@ meetings& processing_run::met() {
   return all;
 }
 
-void processing_run::note(fault what) const {
+void shard_run::note(fault what) const {
   const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
   const auto has = [&](auto predicate) { return stream_.has(predicate); };
   using end = planned_record::end;
@@ -154,7 +154,7 @@ void processing_run::note(fault what) const {
 }
 
 template <class Body>
-void processing_run::guarded(Body body) noexcept {
+void shard_run::guarded(Body body) noexcept {
   try {
     body();
   } catch (const violation& what) {
@@ -162,7 +162,7 @@ void processing_run::guarded(Body body) noexcept {
   }
 }
 
-void processing_run::begin(const record& one, const shard_context& shard, bool is_first) {
+void shard_run::begin(const record& one, const shard_context& shard, bool is_first) {
   if (++calls_ > most_calls) {  // in a callback that never returns, nothing else ends it
     std::cout << "seed 0: stuck: handlers are called without end\n" << std::flush;
     std::_Exit(EXIT_FAILURE);
@@ -177,7 +177,7 @@ void processing_run::begin(const record& one, const shard_context& shard, bool i
   });
 }
 
-void processing_run::throw_if_it_fails(const record& one) {
+void shard_run::throw_if_it_fails(const record& one) {
   planned_record& plan = stream_.of(one);
   if (is_calm_ || plan.failures == 0) return;
   if (random_.chance(1)) {
@@ -195,7 +195,7 @@ void processing_run::throw_if_it_fails(const record& one) {
   throw std::runtime_error("failed");
 }
 
-void processing_run::process(const record& one, const shard_context& shard) {
+void shard_run::process(const record& one, const shard_context& shard) {
   begin(one, shard, true);
   const planned_record& plan = stream_.of(one);
   if (plan.time.count() > 0 && !shard.sleep_for(plan.time)) {
@@ -208,7 +208,7 @@ void processing_run::process(const record& one, const shard_context& shard) {
 
 /// Effects come at the end: what precedes a failure has its effect only if the position is
 /// reported.
-void processing_run::process_batch(const record_batch& batch, const shard_context& shard) {
+void shard_run::process_batch(const record_batch& batch, const shard_context& shard) {
   guarded([&] { absorb_log(); });
   const bool tells = form_ == form::batches_with_position && random_.chance(80);
   const auto succeed = [&](std::size_t count) {
@@ -234,7 +234,7 @@ void processing_run::process_batch(const record_batch& batch, const shard_contex
   succeed(batch.size());
 }
 
-void processing_run::start(completion one, const shard_context& shard, thread_pool& pool) {
+void shard_run::start(completion one, const shard_context& shard, thread_pool& pool) {
   begin(one.record(), shard, true);
   const milliseconds time = stream_.of(one.record()).time;
   taken_.push_back(std::move(one));
@@ -248,7 +248,7 @@ void processing_run::start(completion one, const shard_context& shard, thread_po
 }
 
 /// Completions are reported in any order.
-void processing_run::settle_one(const shard_context& shard) {
+void shard_run::settle_one(const shard_context& shard) {
   if (taken_.empty()) return;
   const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(random_.below(taken_.size()));
   completion one = std::move(*at);
@@ -267,11 +267,11 @@ void processing_run::settle_one(const shard_context& shard) {
   one.complete();
 }
 
-void processing_run::settle_all() {
+void shard_run::settle_all() {
   while (!taken_.empty()) settle_one(*shard_);
 }
 
-void processing_run::absorb_log() {
+void shard_run::absorb_log() {
   const auto& lines = daemon_->log();
   for (; log_read_ < lines.size(); ++log_read_) {
     log_.note([&] { return "  log: " + lines[log_read_].text; });
@@ -279,9 +279,9 @@ void processing_run::absorb_log() {
   }
 }
 
-bool processing_run::is_alive() const { return !is_killed_ && !daemon_->exit_status(); }
+bool shard_run::is_alive() const { return !is_killed_ && !daemon_->exit_status(); }
 
-run_length processing_run::run() {
+run_length shard_run::run() {
   const auto began = daemon_->now();
   const auto length = [&] { return run_length{calls_, daemon_->now() - began}; };
   try {
@@ -302,7 +302,7 @@ run_length processing_run::run() {
   return length();
 }
 
-void processing_run::take_step() {
+void shard_run::take_step() {
   const std::uint64_t choice = random_.below(100);
   if (choice < 50) {
     deliver();
@@ -337,7 +337,7 @@ void processing_run::take_step() {
   check();
 }
 
-void processing_run::deliver() {
+void shard_run::deliver() {
   const std::size_t count = 1 + random_.below(20);
   // On one thread a callback that waits for a completion would wait indefinitely.
   can_wait_ = has_room_for(count);
@@ -347,14 +347,14 @@ void processing_run::deliver() {
   daemon_->deliver_records(records);
 }
 
-bool processing_run::has_room_for(std::size_t records) const {
+bool shard_run::has_room_for(std::size_t records) const {
   const auto windows = options_.monitor.states();
   const std::size_t held = windows.size() > killed_ ? windows.back().window_size : 0;
   return options_.window_bytes > 1000 && held + records < options_.window_records;
 }
 
 /// The child ends in one of the ways in which it can.
-void processing_run::end_life() {
+void shard_run::end_life() {
   if (is_alive()) {
     switch (random_.below(5)) {
       case 0:
@@ -392,7 +392,7 @@ void processing_run::end_life() {
   check_end();
 }
 
-void processing_run::start_next() {
+void shard_run::start_next() {
   stream_.end_child();
   for (completion& one : taken_) of_dead_children_.push_back(std::move(one));
   taken_.clear();
@@ -407,7 +407,7 @@ void processing_run::start_next() {
 }
 
 /// Of a living child that has lost its lease; those of children that were killed precede it.
-void processing_run::check_empty_window() {
+void shard_run::check_empty_window() {
   const auto states = options_.monitor.states();
   if (!is_alive() || states.size() <= killed_) return;
   const window_state& last = states.back();
@@ -418,7 +418,7 @@ void processing_run::check_empty_window() {
 }
 
 /// The last child: without faults.
-void processing_run::finish() {
+void shard_run::finish() {
   while (!stream_.is_all_delivered()) {
     deliver();
     check();
@@ -433,7 +433,7 @@ void processing_run::finish() {
   }
 }
 
-void processing_run::check() {
+void shard_run::check() {
   guarded([&] {
     absorb_log();
     stream_.check(daemon_->persisted());
@@ -442,7 +442,7 @@ void processing_run::check() {
 }
 
 /// How the child left.
-void processing_run::check_end() {
+void shard_run::check_end() {
   const auto status = daemon_->exit_status();
   log_.note([&] {
     return status ? "the child left with " + std::to_string(static_cast<int>(*status))

@@ -22,12 +22,12 @@ namespace kclxx::simulation {
 
 /// One shard that is processed by a random form of processing, under the test kit's daemon, with
 /// faults, by one child after the other. The last one meets no fault, and finishes it.
-class processing_run {
+class shard_run {
  public:
-  processing_run(std::uint64_t seed, trace& log);
-  processing_run(const processing_run&) = delete;
-  processing_run& operator=(const processing_run&) = delete;
-  ~processing_run();
+  shard_run(std::uint64_t seed, trace& log);
+  shard_run(const shard_run&) = delete;
+  shard_run& operator=(const shard_run&) = delete;
+  ~shard_run();
 
   /// Returns how often handlers were called. Errors: violation.
   run_length run();
