@@ -11,8 +11,8 @@ namespace kclxx {
 
 /// Why this library refused a checkpoint or gave up on one, and what to do.
 enum class errc {
-  /// Another worker holds the lease and continues from the last checkpoint. Drop the work. The
-  /// callback lease_lost has this error, too.
+  /// Another worker holds the lease and continues from the last checkpoint. Drop the work. A
+  /// checkpoint in record_processor::lease_lost fails with this error, too.
   lease_lost = 1,
   /// The daemon closed its end, or this process is leaving. The records will be delivered again:
   /// return from the callback.

@@ -29,7 +29,7 @@ struct log_entry {
 
 /// How a message is written.
 enum class log_form {
-  automatic,  ///< journal if stderr is connected to journald, else text
+  automatic,  ///< journal if stderr is connected to journald and no file is set, else text
   text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
   json,       ///< one object in a line: time, level, shard, position, message
   /// The native protocol of journald, with fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=kclxx,

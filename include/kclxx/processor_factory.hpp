@@ -67,7 +67,7 @@ class function_processor final : public record_processor {
 ///
 /// Thread safety: a function that serves several shards at the same time (see `serve`) must be safe
 /// to call from several threads.
-/// Lifetime: the function outlives every processor that it made.
+/// Lifetime: `run`, `serve` and the test kit keep the function longer than its processors.
 class processor_factory {
  public:
   /// Errors: std::bad_alloc, and what moving or copying the function throws.

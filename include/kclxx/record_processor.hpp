@@ -42,7 +42,7 @@ class KCLXX_EXPORT record_processor {
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. With
   /// checkpoint_mode::manual the library first waits until a checkpoint of the last delivered
-  /// record is persisted or has been requested.
+  /// record has been requested.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

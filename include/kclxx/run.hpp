@@ -23,8 +23,8 @@ namespace kclxx {
 /// Errors: none thrown; see exit_status. Each failure is one line in the log.
 /// Blocking: until the daemon ends the dialogue. If a callback ignores the stop token, the process
 /// ends with std::_Exit, at most run_options::grace_time plus one second after the end of the
-/// input. The end of a plain file on stdin does not interrupt a callback. In a process that
-/// kclxx-share has started, the thread of the callback is abandoned, and the process continues.
+/// input. A process that kclxx-share has started abandons the callback's thread instead, and
+/// continues. The end of a plain file on stdin does not interrupt a callback.
 [[nodiscard]] KCLXX_EXPORT int run(processor_factory make_processor,
                                    const run_options& options = {});
 

@@ -98,11 +98,11 @@ struct run_options {
 
   // Where messages go.
   log_options logging{};
-  /// Called with each message of at least logging.level. Empty: a log_writer writes the messages. A
-  /// session calls the function on a thread of its own, one message at a time, in order. Several
-  /// sessions (see `serve`) call it at the same time. Before a session begins, the function is
-  /// called on the thread that called `run` or `serve`, and logging.level does not filter. If the
-  /// function throws, the log_writer gets the message.
+  /// Called with each message of at least logging.level. If it is empty or throws, a log_writer
+  /// writes the message. A session calls the function on a thread of its own, one message at a
+  /// time, in order. Several sessions (see `serve`) call it at the same time. Before a session
+  /// begins, the function is called on the thread that called `run` or `serve`, and logging.level
+  /// does not filter. If it is empty or throws there, the message goes to stderr, as text.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

@@ -27,8 +27,8 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 
 }  // namespace detail
 
-/// What processes a `Subject`: a record_handler or a batch_handler. Constructed from one of these
-/// functions, which may be move-only:
+/// What processes a `Subject`: a record_handler, a batch_handler or an async_record_handler (whose
+/// subject is a completion). Constructed from one of these functions, which may be move-only:
 ///
 /// - `(Subject)`
 /// - `(Subject, const shard_context&)`
