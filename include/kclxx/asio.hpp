@@ -35,8 +35,8 @@ namespace kclxx::asio {
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
 ///
-/// Each shard has an io_context and one thread that runs it. If a function on that io_context that
-/// is not one of these coroutines throws, the exception is treated like one from a timer.
+/// Each shard has an io_context and one thread that runs it. Other functions may run there, too. An
+/// exception from one of them is treated like one from a timer.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), each coroutine receives
 /// cancellation_type::all. It includes `terminal`, the only type that a coroutine accepts by

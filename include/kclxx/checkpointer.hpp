@@ -28,7 +28,8 @@ class checkpoint_target {
   /// Errors: std::invalid_argument when its sequence number is not a number.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. A checkpoint of an empty batch does nothing, and succeeds at once.
+  /// The batch's last record. An empty batch covers nothing: while the worker has the lease, its
+  /// checkpoint succeeds at once.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();

@@ -12,7 +12,7 @@ enum class exit_status : int {
   /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
   /// catch what can be handled.
   callback_failed = 10,
-  /// A line from the daemon is malformed or out of order; the log shows its beginning. Check that
+  /// A line from the daemon is malformed or out of order; the log describes it. Check that
   /// only the daemon writes to the child's stdin, or install a newer kclxx.
   protocol_error = 11,
   /// The input ended in the middle of an action or a line, or a pipe broke: the daemon died or

@@ -119,7 +119,7 @@ class KCLXX_EXPORT metrics_recorder {
 namespace detail {
 
 /// An observer that is called at once, on the thread where the event happens, perhaps under a lock.
-/// Others are called later, on a thread for observers. It neither blocks nor throws.
+/// So it must neither block nor throw. Others are called later, on a thread for observers.
 /// Thread safety: events of several sessions arrive at the same time.
 class KCLXX_EXPORT direct_observer : public observer {
  public:

@@ -82,16 +82,15 @@ class processor_factory {
       : make_([shared = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function))](
                   const shard_context& context) { return make(shared, context); }) {}
 
-  /// For processors that need a certain mode: it takes precedence over run_options::mode.
+  /// For processors that need a certain mode: it takes precedence over run_options::mode, unless it
+  /// is std::nullopt. If your function calls another factory, pass the mode() of that factory.
   /// Errors: as above.
   template <class Function>
-  processor_factory(Function&& function, checkpoint_mode mode)
+  processor_factory(Function&& function, std::optional<checkpoint_mode> mode)
       : processor_factory(std::forward<Function>(function)) {
     mode_ = mode;
   }
-  /// The mode that the processors need; std::nullopt means run_options::mode. A copy of a factory
-  /// has the same mode. If your function calls another factory, pass that factory's mode() to the
-  /// constructor above: it would be lost otherwise.
+  /// The mode that the processors need; std::nullopt means run_options::mode.
   [[nodiscard]] const std::optional<checkpoint_mode>& mode() const noexcept { return mode_; }
 
   /// A new processor. Null when the function returns null; the session then ends with

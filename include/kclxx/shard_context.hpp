@@ -97,8 +97,8 @@ class KCLXX_EXPORT shard_context {
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log. If that function is
-  /// empty, a log_writer writes it. Control characters are escaped. Without a service the text
-  /// alone goes to stderr, at once and as it is.
+  /// empty, a log_writer writes it. Control characters are escaped. Without a service `kclxx: ` and
+  /// the unescaped text go to stderr at once.
   /// Blocking: no; a thread of the session writes it. While 10,000 lines wait, further ones are
   /// dropped, and their number is logged.
   void log(log_level level, const std::string& text,

@@ -46,7 +46,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       const std::lock_guard lock(mutex_);
       all_.insert(added);
     }
-    // What it threw belongs to `ended` alone: co_spawn would keep it, too, and would destroy it
+    // The exception belongs to `ended` alone: co_spawn would keep it, too, and would destroy it
     // when another thread has it already.
     auto body = [added, function = std::move(function)]() mutable -> boost::asio::awaitable<void> {
       try {

@@ -98,7 +98,7 @@ class processor final : public record_processor {
   }
   /// The shard's own, or the program's, which other shards may be calling now.
   handler_type& handler() { return *handler_; }
-  /// What it has, connections for instance, belongs to the executor.
+  /// The handler's members, connections for instance, belong to the executor.
   /// Blocking: until the executor has destroyed it. If the program's own executor has stopped, this
   /// never returns.
   void destroy_handler() {

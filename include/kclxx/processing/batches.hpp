@@ -13,9 +13,9 @@ namespace kclxx {
 ///
 /// The records are complete when the handler returns. If it throws batch_failure, the records
 /// before batch_failure::position() are complete. The record at that position has failed an
-/// attempt, and the next call begins with it. After any other exception the handler is called with
-/// halves of the batch until the failing record is alone. The search counts as no attempt, and may
-/// repeat good records.
+/// attempt; if it is tried again, the next call begins with it. After any other exception the
+/// handler is called with halves of the batch until the failing record is alone. The search counts
+/// as no attempt, and may repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

@@ -86,8 +86,8 @@ struct failure_policy {
   int attempts = 5;
   /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long, up
   /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
-  /// the same time. With `each` and `batches` the shard waits meanwhile; with `parallel` only the
-  /// records of the same key do.
+  /// the same time. With `each` and `batches` the shard waits meanwhile. With `parallel` and
+  /// order::key only the later records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that has been in the stream for longer is not tried again. Unset: age does not

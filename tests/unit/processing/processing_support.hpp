@@ -99,7 +99,7 @@ class wrapped {
               context_.emplace(fields);
               return inner_(*context_);
             },
-            checkpoint_mode::manual};
+            inner_.mode()};
   }
   [[nodiscard]] const Wrapper& service() const { return *service_; }
 
