@@ -91,7 +91,7 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. A handler can be called before async_checkpoint returns. If no thread can be
-  /// started, or the context has no service, async_checkpoint itself calls it. So do not hold a
+  /// started, or the context has no service, async_checkpoint itself may call it. So do not hold a
   /// lock that the handler takes. A handler should be short, and must not wait for a checkpoint. In
   /// the test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///

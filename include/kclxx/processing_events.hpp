@@ -72,11 +72,10 @@ struct window_changed {
 };
 
 /// A handler runs for longer than parallel_options::stuck_after. Sent with each report of such a
-/// handler: after stuck_after, and then after twice, four times, eight times as long. The fields
-/// after `handlers` describe the handler. Sent with `handlers` = 0 when no handler is stuck any
-/// more.
+/// handler: after stuck_after, and then after twice, four times, eight times as long. Sent with
+/// `handlers` = 0, and without a position, when no handler is stuck any more.
 struct handlers_stuck {
-  std::size_t handlers = 0;
+  std::size_t handlers = 0;  ///< that are stuck now; the other fields describe the reported one
   std::optional<sequence_position> position{};
   std::string partition_key{};
   int attempt = 1;

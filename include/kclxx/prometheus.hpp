@@ -9,9 +9,9 @@
 
 namespace kclxx {
 
-/// Keeps the families of docs/metrics.md in a registry of prometheus-cpp, next to the program's
-/// own. A process with several shards can then expose the metrics of all at one port. Put it into
-/// run_options::observers. A shard's series end with its lease or its session.
+/// Keeps the families of docs/metrics.md in a registry of prometheus-cpp, which may have families
+/// of the program, too. A process with several shards can then expose the metrics of all at one
+/// port. Put it into run_options::observers. A shard's series end with its lease or its session.
 ///
 /// Thread safety: one observer may watch many sessions.
 class prometheus_observer final : public detail::direct_observer {

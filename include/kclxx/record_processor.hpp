@@ -17,10 +17,10 @@ namespace kclxx {
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
 /// do not end the session: the library logs the exception and then calls only lease_lost, or
-/// nothing if the constructor or initialize threw. If the daemon has not reported that the lease is
-/// lost, two cases differ. When the shard ends, the session ends with shard_end_failed. When
-/// records still arrive after five minutes, it ends with callback_failed. Do not throw these errors
-/// for other reasons.
+/// nothing if the constructor or initialize threw. The session does end if the daemon has not
+/// reported that the lease is lost: with shard_end_failed when the shard ends, and with
+/// callback_failed when records still arrive after five minutes. Do not throw these errors for
+/// other reasons.
 /// Thread safety: callbacks run on one thread, one at a time: the thread that called `run`. Under
 /// kclxx-share each shard has a thread of its own.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.

@@ -42,13 +42,14 @@ class KCLXX_EXPORT thread_pool {
 
 /// The interface behind `checkpointer` and `shard_context`: checkpoints, the clock, waiting,
 /// timers, threads, the log and the events of one shard. `run` and the test kit implement it.
-/// Derive from `shard_service_wrapper` to write a decorator: a processor that calls an inner
-/// processor and changes what the inner one checkpoints, for instance a part of a batch.
+/// A decorator is a processor that calls an inner processor and changes what the inner one
+/// checkpoints, for instance a part of a batch. It gives the inner one a service that is derived
+/// from `shard_service_wrapper`.
 ///
 /// The library waits and sleeps only through this interface. So waiting takes no real time in the
 /// test kit.
 ///
-/// Errors: beside those named below, std::bad_alloc; in the test kit also process_ended, and
+/// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, and
 /// std::logic_error for a use that it cannot play (see testing::daemon).
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.

@@ -15,8 +15,8 @@
 
 namespace kclxx {
 
-/// The base of decorators: passes everything on to another service. Override what differs. The
-/// following decorator lets an inner processor checkpoint the part of a batch that it was given:
+/// A service for decorators: passes everything on to another service. Override what differs. The
+/// following one lets an inner processor checkpoint the part of a batch that it was given:
 ///
 ///     class part_of_batch final : public kclxx::shard_service_wrapper {
 ///      public:

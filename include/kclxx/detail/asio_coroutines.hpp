@@ -32,8 +32,8 @@ namespace kclxx::asio::detail {
 class coroutines : public std::enable_shared_from_this<coroutines> {
  public:
   /// Runs `function`, which makes the coroutine, and calls `ended` with what it threw: a null
-  /// pointer when it returned. Both are called on `on`, `ended` exactly once, unless the executor
-  /// is destroyed first.
+  /// pointer when it returned. Both run on `on`. `ended` is called exactly once, unless the
+  /// executor is destroyed first.
   ///
   /// `on` must run one function at a time, as a strand does: the state of a coroutine has no lock.
   /// Errors: std::bad_alloc.
@@ -46,8 +46,8 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
       const std::lock_guard lock(mutex_);
       all_.insert(added);
     }
-    // The exception belongs to `ended` alone: co_spawn would keep it, too, and would destroy it
-    // when another thread has it already.
+    // Only `ended` gets the exception: co_spawn would keep a reference, and release it while
+    // another thread uses the exception.
     auto body = [added, function = std::move(function)]() mutable -> boost::asio::awaitable<void> {
       try {
         co_await function();

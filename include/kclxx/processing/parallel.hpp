@@ -44,8 +44,8 @@ struct parallel_options {
   kclxx::order order = order::key;
 
   /// The window is all records from the oldest incomplete one to the newest. It is limited
-  /// to this many records and bytes of data. The bytes of a batch count, and its memory is kept,
-  /// until its records and all earlier ones are complete. While the window is full the daemon
+  /// to this many records and bytes of data. A batch uses memory, and its bytes count, until its
+  /// records and all earlier ones are complete. While the window is full the daemon
   /// waits. After a crash at most the window, and what was completed since the last checkpoint, is
   /// delivered again. A record that is larger than window_bytes is admitted alone, once the
   /// window is empty.
@@ -57,8 +57,8 @@ struct parallel_options {
   std::chrono::milliseconds stuck_after{60'000};
   kclxx::when_stuck when_stuck = when_stuck::report;
 
-  /// How long shutdown_requested waits for records that are not complete. If a record fails for
-  /// good while a callback is open, the running handlers get the same time before the session ends.
+  /// How long shutdown_requested waits for records that are not complete. If a failed record ends
+  /// the session while a callback is open, the running handlers get the same time first.
   /// Between two callbacks they get none. The default fits a shutdownGraceMillis
   /// of 25 s, which `kclxx daemon check` recommends: 10 s remain for the checkpoint and for other
   /// shards.

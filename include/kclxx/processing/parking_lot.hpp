@@ -32,7 +32,7 @@ class KCLXX_EXPORT parking_lot {
   parking_lot& operator=(const parking_lot&) = delete;
   virtual ~parking_lot();
 
-  /// Called before the first record of a shard, so that a lot that cannot work is found early.
+  /// Called before the first record of a shard. A parking lot that cannot work throws here.
   /// Errors: any exception; the session then ends with exit_status::callback_failed.
   /// Blocking: it may; the shard waits.
   virtual void prepare(const shard_context& shard);
