@@ -47,8 +47,8 @@ enum class checkpoint_errc {
   dependency,
   /// ShutdownException: this worker no longer holds the lease. Drop the work.
   shutdown,
-  /// InvalidStateException: the lease table is broken, or the phase permits no checkpoint. See
-  /// the daemon's log.
+  /// InvalidStateException: the lease table is broken, or no checkpoint is permitted now. See the
+  /// daemon's log.
   invalid_state,
   /// IllegalArgumentException: the position is out of the permitted range. Use a position between
   /// the last checkpoint and the last delivered record.

@@ -72,7 +72,7 @@ struct window_changed {
 };
 
 /// A handler runs for longer than parallel_options::stuck_after. Sent with each report of such a
-/// handler: after stuck_after, and then after twice, four times, eight times as long. Sent with
+/// handler: after stuck_after, and then each time that the handler's time has doubled. Sent with
 /// `handlers` = 0, and without a position, when no handler is stuck any more.
 struct handlers_stuck {
   std::size_t handlers = 0;  ///< that are stuck now; the other fields describe the reported one

@@ -61,7 +61,7 @@ class KCLXX_EXPORT sequence_position {
     if (kind_ == kind::long_number) share();
   }
   sequence_position& operator=(const sequence_position& other) noexcept {
-    // Shared before what was there is released: both may be the same text.
+    // The new text is shared before the old one is released: both may be the same.
     if (other.kind_ == kind::long_number) other.share();
     if (kind_ == kind::long_number) release();
     number_ = other.number_;

@@ -18,8 +18,9 @@
 
 namespace kclxx {
 
-/// Thrown when a simulated process has ended, as in the test kit after crash(): each further call
-/// of the service throws it. Not a std::exception. A `catch (...)` block must rethrow it.
+/// Thrown into the user code of a simulated process that has ended, as in the test kit after
+/// crash(): by each further checkpoint, wait, timer start and log call of the service. Not a
+/// std::exception. A `catch (...)` block must rethrow it.
 struct process_ended {};
 
 /// Threads that run functions. Destroying it drops the functions that have not begun, and waits

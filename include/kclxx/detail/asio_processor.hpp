@@ -85,7 +85,7 @@ class processor final : public record_processor {
   /// `done` when it ends.
   /// Blocking: no.
   void start(completion done) {
-    // Several threads may run the program's executor, but not one coroutine.
+    // Several threads may run the program's executor; a strand lets one at a time run a coroutine.
     const executor_type on = own_ ? executor_ : executor_type(boost::asio::make_strand(executor_));
     // The completion keeps the record, and is kept until the coroutine has ended. Completions
     // outlive the inner processor, so the record is there while the destructor waits, too.

@@ -58,7 +58,7 @@ class basic_handler {
   template <class Function>
   requires(
       !std::is_same_v<std::decay_t<Function>, basic_handler> &&
-      // Checked first: each check compiles the body of a generic lambda.
+      // The types come first: each other check compiles the body of a generic lambda.
       (std::is_same_v<Subject, const record&> || std::is_same_v<Subject, record_batch> ||
        !detail::handles<std::decay_t<Function>,
                         const record&>)&&(detail::handles<std::decay_t<Function>, Subject> ||

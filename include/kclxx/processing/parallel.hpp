@@ -52,8 +52,8 @@ struct parallel_options {
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
-  /// A handler that runs for longer is reported in the log, and again after twice, four times,
-  /// eight times as long. 0: never.
+  /// A handler that runs for longer is reported in the log, and again each time that its time has
+  /// doubled. 0: never.
   std::chrono::milliseconds stuck_after{60'000};
   kclxx::when_stuck when_stuck = when_stuck::report;
 

@@ -123,11 +123,11 @@ class daemon_errors final : public std::error_category {
         return name + ": this worker no longer holds the lease; drop the work";
       case checkpoint_errc::invalid_state:
         return name +
-               ": the lease table is broken, or the phase permits no checkpoint; see the "
+               ": the lease table is broken, or no checkpoint is permitted now; see the "
                "daemon's log";
       case checkpoint_errc::illegal_argument:
         return name +
-               ": the position is out of range; checkpoint between the last checkpoint and "
+               ": the position is out of range; use one between the last checkpoint and "
                "the last record";
     }
     return name.empty() ? unknown(value) : name + ": see the daemon's log";
