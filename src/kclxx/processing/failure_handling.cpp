@@ -136,7 +136,8 @@ failure_decision failure_handling::on_exhausted(const record& failed, failed_att
     log(log_level::error, failed, "failed " + reason + "; the session ends: " + error);
     return {failure_decision::kind::stop};
   }
-  if (!allowed_by_breaker()) {
+  // A record that could not be parked was counted then.
+  if (attempts.parking_failures == 0 && !allowed_by_breaker()) {
     log(log_level::error, failed,
         "failed " + reason + ", and so did too many of the last " +
             count_of(policy_.flood.window, "record") +
@@ -176,10 +177,6 @@ failure_decision failure_handling::retry_parking(const record& failed, failed_at
                                                  const std::string& error) {
   ++attempts.parking_failures;
   attempts.round = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failed_.empty()) failed_.pop_back();  // it is not complete after all
-  }
   if (is_logged(parking_failures_logged_)) {
     log(log_level::error, failed,
         "cannot be parked: " + error +

@@ -455,6 +455,20 @@ TEST_CASE("an attempt to park a record again is no further failure for the flood
   CHECK(with.persisted() == sequence_position("2"));
 }
 
+TEST_CASE("while a record cannot be parked, the flood breaker forgets no failure",
+          "[processing][flood]") {
+  flaky handler;
+  const auto lot = make_lot();
+  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
+  with.initialize().deliver({"bad"});
+  lot->refusals = 20;
+  with.deliver({"bad"});
+  CHECK(lot->all.size() == 2);
+  with.deliver({"bad"});
+  CHECK(with.exit_status() == exit_status::callback_failed);
+  CHECK(lot->all.size() == 2);
+}
+
 TEST_CASE("a record that cannot be parked is tried again without the flood breaker, too",
           "[processing][each]") {
   flaky handler;
