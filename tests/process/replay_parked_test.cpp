@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay --parked: parked records come again.
+#include <csignal>
 #include <filesystem>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -73,6 +75,25 @@ TEST_CASE("records that a child has parked are delivered again, in order", "[rep
   const auto third = replay({"--parked", "again.jsonl"}, "b");
   CHECK(third.status == 0);
   CHECK(box.read("shard-1.parked.jsonl").find(R"("data":"Yg==")") != std::string::npos);
+}
+
+TEST_CASE("a disk that is full while parked records are prepared leaves no file of them",
+          "[replay][parked]") {
+  const sandbox box;
+  box.write("parked.jsonl", parked("shard-1", "100", "YQ=="));
+  std::filesystem::create_directory(box / "tmp");
+  const auto result = in_forked_copy([&] {
+    const rlimit none{};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    ::signal(SIGXFSZ, SIG_IGN);
+    box.become_kclxx({"replay", "--parked", "parked.jsonl", "--", KCLXX_PARKING_CHILD, "out"},
+                     {"TMPDIR=" + (box / "tmp").string()});
+    return 98;
+  });
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == 5);
+  CHECK_THAT(result.err, Contains("File too large"));
+  CHECK(box.list("tmp").empty());
 }
 
 TEST_CASE("parked records of several files are played by shard, in order, and once each",

@@ -70,8 +70,8 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   const auto all = read_properties(options);
   const auto found = find_problems(options, all);
   std::size_t errors = 0;
-  for (const tool::diagnostic& one : found) {
-    const bool is_error = one.level == tool::severity::error;
+  for (const diagnostic& one : found) {
+    const bool is_error = one.level == severity::error;
     errors += is_error ? 1 : 0;
     std::cout << (one.origin.empty() ? options.file : one.origin);
     if (one.line != 0) std::cout << ":" << one.line;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/line_writer.hpp"
 #include "tool/command.hpp"
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/java_command.hpp"
@@ -47,7 +48,7 @@ std::string new_worker_id() {
 
 std::string folder_of_jars(const launch_options& options) {
   namespace fs = std::filesystem;
-  const std::string name(tool::name_of(options.which()));
+  const std::string name(name_of(options.which()));
   const std::string fetch = "kclxx daemon fetch --kcl " + options.kcl.text();
   const bool is_in_cache = options.jars.empty();
   const fs::path folder =
@@ -73,8 +74,8 @@ std::string absolute_file(const std::string& name) {
   return std::filesystem::absolute(name).string();
 }
 
-tool::launch_settings settings_for(const launch_options& options) {
-  tool::launch_settings settings;
+launch_settings settings_for(const launch_options& options) {
+  launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
   settings.jars = folder_of_jars(options);
@@ -100,9 +101,9 @@ std::string find_launcher() {
 }
 
 /// What the daemon is to read.
-tool::properties effective_properties(const launch_options& options) {
-  tool::properties all = read_properties(options);
-  if (options.is_shared) tool::share_children(all, find_launcher());
+properties effective_properties(const launch_options& options) {
+  properties all = read_properties(options);
+  if (options.is_shared) share_children(all, find_launcher());
   return all;
 }
 
@@ -113,10 +114,8 @@ std::string file_in_memory(const char* name, std::string_view text) {
   const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
   if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
   ::fchmod(file, 0600);
-  while (!text.empty()) {
-    const ssize_t n = ::write(file, text.data(), text.size());
-    if (n == -1 && errno != EINTR) cannot_set_up(std::string(name) + ": " + std::strerror(errno));
-    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  if (const auto error = io::write_all(file, text)) {
+    cannot_set_up(std::string(name) + ": " + error.message());
   }
   ::fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
   return "/proc/self/fd/" + std::to_string(file);
@@ -127,7 +126,7 @@ machine this_machine() {
   return {look_at_program, region != nullptr && *region != '\0'};
 }
 
-void mention_diagnostics(const launch_options& options, const tool::properties& all) {
+void mention_diagnostics(const launch_options& options, const properties& all) {
   const auto found = find_problems(options, all);
   if (found.empty()) return;
   std::cerr << "kclxx daemon run: " << options.file << " has " << found.size()
@@ -147,11 +146,11 @@ void listen_to_sigterm() {
 
 }  // namespace
 
-tool::properties read_properties(const launch_options& options) {
+properties read_properties(const launch_options& options) {
   try {
-    return tool::with_overrides(tool::parse_properties(text_of_file(options.file)),
-                                tool::overrides_in(environment()), options.which());
-  } catch (const tool::properties_error& error) {
+    return with_overrides(parse_properties(text_of_file(options.file)), overrides_in(environment()),
+                          options.which());
+  } catch (const properties_error& error) {
     cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
   }
 }
@@ -165,31 +164,31 @@ std::vector<diagnostic> find_problems(const launch_options& options, const prope
 }
 
 void run_daemon(const launch_options& options) {
-  tool::properties all = effective_properties(options);
-  tool::launch_settings settings = settings_for(options);
+  properties all = effective_properties(options);
+  launch_settings settings = settings_for(options);
   mention_diagnostics(options, all);
-  tool::settle_worker_id(all, options.which(), new_worker_id());
-  settings.properties_file = file_in_memory("properties", tool::write_properties(all));
+  settle_worker_id(all, options.which(), new_worker_id());
+  settings.properties_file = file_in_memory("properties", write_properties(all));
   if (settings.logging_file.empty()) {
-    settings.logging_file = file_in_memory("logging", tool::logging_of(options.which()));
+    settings.logging_file = file_in_memory("logging", logging_of(options.which()));
   }
-  tool::launch made = tool::compose(settings, all);
+  launch made = compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
   listen_to_sigterm();
   exec(std::move(made.command));
 }
 
 void print_daemon_command(const launch_options& options) {
-  tool::properties all = effective_properties(options);
-  tool::launch_settings settings = settings_for(options);
-  tool::settle_worker_id(all, options.which(), new_worker_id());
-  std::vector<tool::inline_file> files{{3, tool::write_properties(all)}};
+  properties all = effective_properties(options);
+  launch_settings settings = settings_for(options);
+  settle_worker_id(all, options.which(), new_worker_id());
+  std::vector<inline_file> files{{3, write_properties(all)}};
   settings.properties_file = "/dev/fd/3";
   if (settings.logging_file.empty()) {
-    files.push_back({4, std::string(tool::logging_of(options.which()))});
+    files.push_back({4, std::string(logging_of(options.which()))});
     settings.logging_file = "/dev/fd/4";
   }
-  std::cout << tool::shell_command(tool::compose(settings, all), files) << std::flush;
+  std::cout << shell_command(compose(settings, all), files) << std::flush;
 }
 
 }  // namespace kclxx::tool

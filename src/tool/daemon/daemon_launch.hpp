@@ -23,12 +23,12 @@ struct launch_options {
   std::chrono::milliseconds patience{0};  ///< of the program, for check; 0: not known
   std::vector<std::string> java_options;
 
-  [[nodiscard]] tool::kcl_version which() const { return kcl.which; }
+  [[nodiscard]] kcl_version which() const { return kcl.which; }
 };
 
 /// The file with the overrides of the environment.
 /// Errors: command_error or std::system_error for a file that cannot be read.
-tool::properties read_properties(const launch_options& options);
+properties read_properties(const launch_options& options);
 
 /// What is wrong with the file, for a daemon that is started here, and with the KCL's version.
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all);

@@ -9,6 +9,7 @@
 
 #include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
+#include "tool/process/program_search.hpp"
 
 namespace kclxx::tool {
 
@@ -27,8 +28,6 @@ struct diagnostic {
 
   bool operator==(const diagnostic&) const = default;
 };
-
-enum class executable_state { ok, missing, not_executable, directory };
 
 /// What the daemon would find under the first word of executableName: a path, or a name to be
 /// looked up in PATH.

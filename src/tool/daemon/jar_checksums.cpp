@@ -27,7 +27,7 @@ checksums parsed(std::string_view text) {
 
 // Of a command for sh.
 std::string output_of(const std::filesystem::path& folder, const std::string& command) {
-  const std::string whole = "cd " + tool::shell_word(folder.string()) + " && " + command;
+  const std::string whole = "cd " + shell_word(folder.string()) + " && " + command;
   std::FILE* const output = ::popen(whole.c_str(), "re");
   if (output == nullptr) cannot_set_up("sha256sum", "started");
   std::string text;

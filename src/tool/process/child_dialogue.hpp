@@ -10,9 +10,9 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "tool/line_splitter.hpp"
 #include "tool/process/cancellable_loop.hpp"
 #include "tool/process/child_process.hpp"
-#include "tool/transcript/line_splitter.hpp"
 
 namespace kclxx::tool {
 
@@ -125,7 +125,7 @@ class child_dialogue {
   bool is_broken_ = false;         // the same
   bool is_woken_ = false;          // the same
 
-  transcript::line_splitter lines_;
+  line_splitter lines_;
   std::size_t dropped_ = 0;  // bytes of the current line
   clock::time_point read_at_{};
 };

@@ -13,8 +13,6 @@ namespace kclxx::tool {
 
 namespace {
 
-using tool::executable_state;
-
 executable_state look_at_path(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == -1) return executable_state::missing;

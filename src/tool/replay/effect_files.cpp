@@ -2,10 +2,8 @@
 #include "tool/replay/effect_files.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <fstream>
-#include <system_error>
 
 #include "tool/command.hpp"
 
@@ -60,23 +58,13 @@ effect_comparison compare_effects(const effect_lines& without_faults,
 }
 
 effect_directories::effect_directories() {
-  std::string name = (fs::temp_directory_path() / "kclxx-effects-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
-  }
-  root_ = name;
   fs::create_directory(without_faults());
   fs::create_directory(with_faults());
 }
 
-effect_directories::~effect_directories() {
-  std::error_code ignored;
-  if (!is_kept_) fs::remove_all(root_, ignored);
-}
-
 std::string effect_directories::keep() {
-  is_kept_ = true;
-  return root_.string();
+  root_.keep();
+  return root_.path().string();
 }
 
 std::string effect_directories::replaced(std::string text, const fs::path& directory) {

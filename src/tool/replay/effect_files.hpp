@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tool/replay/temporary_directory.hpp"
+
 namespace kclxx::tool {
 
 /// How often each line is there, in any order: shards that are played in parallel write in any.
@@ -40,12 +42,11 @@ effect_comparison compare_effects(const effect_lines& without_faults,
 class effect_directories {
  public:
   effect_directories();
-  effect_directories(const effect_directories&) = delete;
-  effect_directories& operator=(const effect_directories&) = delete;
-  ~effect_directories();
 
-  [[nodiscard]] std::filesystem::path without_faults() const { return root_ / "without-faults"; }
-  [[nodiscard]] std::filesystem::path with_faults() const { return root_ / "with-faults"; }
+  [[nodiscard]] std::filesystem::path without_faults() const {
+    return root_.path() / "without-faults";
+  }
+  [[nodiscard]] std::filesystem::path with_faults() const { return root_.path() / "with-faults"; }
   std::string keep();
 
   /// What stands for one of them in the child's command and in the name of the file.
@@ -53,8 +54,7 @@ class effect_directories {
   static std::string replaced(std::string text, const std::filesystem::path& directory);
 
  private:
-  std::filesystem::path root_;
-  bool is_kept_ = false;
+  temporary_directory root_{"effects"};
 };
 
 }  // namespace kclxx::tool

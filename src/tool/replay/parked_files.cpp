@@ -3,38 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <iostream>
 #include <string_view>
-#include <system_error>
 
 #include "tool/command.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 
-namespace {
-
-std::string content_of(const std::string& name) {
-  constexpr std::size_t step = std::size_t{1} << 20;
-  input_file file(name);
-  std::string text;
-  std::size_t size = 0;
-  for (std::size_t read = 1; read > 0; size += read) {
-    text.resize(size + step);
-    read = file.read(text.data() + size, step);
-  }
-  text.resize(size);
-  return text;
-}
-
-}  // namespace
-
 parked_files::parked_files(const std::vector<std::string>& files) {
   replay::parked_records records;
   try {
-    for (const std::string& file : files) records.add_file(file, content_of(file));
+    for (const std::string& file : files) records.add_file(file, text_of_file(file));
   } catch (const replay::parked_error& error) {
     throw command_error(exit_status::bad_transcript, error.what());
   }
@@ -43,11 +23,6 @@ parked_files::parked_files(const std::vector<std::string>& files) {
               << ": left out, since it is cut off: a record is complete once its line is whole\n";
   }
   shards_ = records.shards();
-  std::string name = (std::filesystem::temp_directory_path() / "kclxx-parked-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), name + " cannot be made");
-  }
-  directory_ = name;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const std::array<std::string_view, 1> dialogue{shards_[i].dialogue};
     output_file(transcript(i).string(), output_file::access::owner).write(dialogue);
@@ -55,13 +30,8 @@ parked_files::parked_files(const std::vector<std::string>& files) {
   }
 }
 
-parked_files::~parked_files() {
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
-
 std::filesystem::path parked_files::transcript(std::size_t shard) const {
-  return directory_ / (std::to_string(shard) + ".jsonl");
+  return directory_.path() / (std::to_string(shard) + ".jsonl");
 }
 
 std::vector<std::string> parked_files::transcripts() const {

@@ -8,6 +8,7 @@
 
 #include "tool/replay/parked_records.hpp"
 #include "tool/replay/replay_result.hpp"
+#include "tool/replay/temporary_directory.hpp"
 
 namespace kclxx::tool {
 
@@ -18,9 +19,6 @@ class parked_files {
   /// What was cut off is named on stderr.
   /// Errors: command_error for what is no file of parked records; std::system_error.
   explicit parked_files(const std::vector<std::string>& files);
-  parked_files(const parked_files&) = delete;
-  parked_files& operator=(const parked_files&) = delete;
-  ~parked_files();
 
   [[nodiscard]] std::vector<std::string> transcripts() const;
   /// Names each shard's files in the result, and counts its records.
@@ -30,7 +28,7 @@ class parked_files {
   [[nodiscard]] std::filesystem::path transcript(std::size_t shard) const;
 
   std::vector<replay::parked_shard> shards_;
-  std::filesystem::path directory_;
+  temporary_directory directory_{"parked"};
 };
 
 }  // namespace kclxx::tool

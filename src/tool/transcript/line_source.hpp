@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "tool/line_splitter.hpp"
 #include "tool/transcript/byte_stream.hpp"
-#include "tool/transcript/line_splitter.hpp"
 
 namespace kclxx::transcript {
 
@@ -15,7 +15,7 @@ namespace kclxx::transcript {
 class line_source {
  public:
   /// Bytes after a line that can be read.
-  static constexpr std::size_t padding = line_splitter::padding;
+  static constexpr std::size_t padding = tool::line_splitter::padding;
 
   enum class result { line, end, cut_off, too_long };
 
@@ -30,7 +30,7 @@ class line_source {
  private:
   byte_source& source_;
   std::size_t limit_;
-  line_splitter lines_;
+  tool::line_splitter lines_;
 };
 
 }  // namespace kclxx::transcript

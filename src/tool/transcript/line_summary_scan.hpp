@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "protocol/decimal.hpp"
 #include "protocol/highest_position.hpp"
 #include "tool/transcript/line_summary.hpp"
 
@@ -120,7 +121,7 @@ inline std::optional<line_summary> summary_scan::take() {
   }
   std::int64_t behind = 0;
   if (!eat("null")) {
-    constexpr std::int64_t most = INT64_MAX / 1'000'000;  // as elsewhere
+    constexpr std::int64_t most = protocol::most_milliseconds;
     if (!number(behind) || behind < -most || behind > most) return std::nullopt;
     result.millis_behind_latest = std::chrono::milliseconds(behind);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/transcript/line_splitter.hpp"
+#include "tool/line_splitter.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace kclxx::transcript {
+namespace kclxx::tool {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::size_t line_splitter::cut_rest(std::size_t size) noexcept {
   return dropped;
 }
 
-}  // namespace kclxx::transcript
+}  // namespace kclxx::tool

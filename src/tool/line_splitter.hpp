@@ -6,7 +6,7 @@
 
 #include "io/line_buffer.hpp"
 
-namespace kclxx::transcript {
+namespace kclxx::tool {
 
 /// Cuts bytes into lines, as views into one buffer that is used again and again.
 ///
@@ -42,4 +42,4 @@ class line_splitter {
   std::size_t end_ = 0;      // of what is there
 };
 
-}  // namespace kclxx::transcript
+}  // namespace kclxx::tool
