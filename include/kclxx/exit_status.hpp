@@ -4,16 +4,15 @@
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10". An action is a request of the daemon, such as processRecords. It
-/// is open until the child has answered with a status.
+/// process exited with value: 10". An action of the daemon is open until the child has answered it.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
   /// minutes after a fenced_error. The log has the message. The daemon ends the whole worker, so
   /// catch what can be handled.
   callback_failed = 10,
-  /// A line from the daemon is malformed or out of order; the log describes it. Check that
-  /// only the daemon writes to the child's stdin, or install a newer kclxx.
+  /// A line from the daemon is malformed or out of order; the log describes it. Check that only the
+  /// daemon writes to the child's stdin, or install a newer kclxx.
   protocol_error = 11,
   /// The input ended in the middle of an action or a line, or a pipe broke: the daemon died or
   /// halted. Its log has the reason.
@@ -28,8 +27,7 @@ enum class exit_status : int {
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
   /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// With kclxx-share: the process that serves all shards ended before the session did. Look for a
-  /// crash, or the OOM killer.
+  /// The process that kclxx-share has started for all shards ended. Look for a crash or OOM kill.
   resident_gone = 17,
 };
 

@@ -40,9 +40,8 @@ class KCLXX_EXPORT record_processor {
   virtual void lease_lost();
 
   /// Called after the last record of a shard that was split or merged. When it returns, the library
-  /// checkpoints the shard's end; the daemon then reads the child shards. With
-  /// checkpoint_mode::manual the library delays that checkpoint until one of the last delivered
-  /// record has been requested.
+  /// checkpoints the shard's end; the daemon then reads the child shards. In manual mode the
+  /// library delays that checkpoint until one of the last record is requested.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

@@ -77,9 +77,8 @@ struct run_options {
   /// regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
-  /// How long checkpoints are retried after the daemon has sent shutdownRequested. The time that
-  /// the callback takes is included. Keep it below the daemon's shutdownGraceMillis and
-  /// gracefulLeaseHandoffTimeoutMillis (30 s).
+  /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's
+  /// time included. Keep it below shutdownGraceMillis and gracefulLeaseHandoffTimeoutMillis (30 s).
   std::chrono::milliseconds shutdown_retry_limit{10000};
 
   // What is accepted.

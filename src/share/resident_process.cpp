@@ -62,7 +62,7 @@ bool put_descriptors_in_place(int listening, int connection, int folder) {
   ::_exit(127);
 }
 
-/// std::size_t(-1) with errno; 0: the other side is gone.
+/// -1 with errno; 0: the other side is gone.
 ssize_t receive(int connection, sharing::reply_message& reply) {
   for (;;) {
     const ssize_t size = ::recv(connection, &reply, sizeof reply, 0);

@@ -13,18 +13,6 @@ namespace {
 
 constexpr std::size_t longest_note = 240;
 
-const char* to_string(log_level level) {
-  switch (level) {
-    case log_level::info:
-      return "info";
-    case log_level::warning:
-      return "warning";
-    case log_level::error:
-      break;
-  }
-  return "error";
-}
-
 }  // namespace
 
 void observations::answered(const daemon_model::answered& answer, const sequence_position& last) {
@@ -54,7 +42,7 @@ void observations::callback(protocol::action_kind what) {
 
 void observations::log(const log_entry& entry) {
   log_.push_back(entry);
-  note("log", std::string(to_string(entry.level)) + ": " + entry.text);
+  note("log", std::string(detail::level_name(entry.level)) + ": " + entry.text);
 }
 
 void observations::note(std::string_view who, std::string_view what) {

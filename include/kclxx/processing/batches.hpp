@@ -12,10 +12,9 @@ namespace kclxx {
 /// records of one processRecords call; after a failure a part of them. It gets no empty batch.
 ///
 /// The records are complete when the handler returns. If it throws batch_failure, the records
-/// before batch_failure::position() are complete. The record at that position has failed an
-/// attempt; if it is tried again, the next call begins with it. After any other exception the
-/// handler is called with halves of the batch until the failing record is alone. The search counts
-/// as no attempt, and may repeat good records.
+/// before that exception's position are complete. The record at the position has failed an attempt;
+/// a further attempt begins with it. After any other exception the handler is called with halves of
+/// the batch until the failing record is alone. This is no attempt, and may repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

@@ -16,15 +16,11 @@ input_poll::input_poll(int input) : input_(input) {
   // poll(2) would wait on it until the end of time.
   if (input < 0) throw std::system_error(EBADF, std::generic_category(), "the input");
   int ends[2];
-  if (::pipe(ends) == -1) {
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == -1) {
     throw std::system_error(errno, std::generic_category(), "no pipe between the threads");
   }
   wake_read_ = ends[0];
   wake_write_ = ends[1];
-  for (const int end : ends) {
-    ::fcntl(end, F_SETFD, FD_CLOEXEC);
-    ::fcntl(end, F_SETFL, O_NONBLOCK);
-  }
 }
 
 input_poll::~input_poll() {

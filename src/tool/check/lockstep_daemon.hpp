@@ -25,7 +25,7 @@ struct checkpoint_seen {
   sequence_position largest;         ///< the largest that was permitted then
 };
 
-/// "a checkpoint at 103/0", for a report.
+/// "a checkpoint with sequence number ...", for a report.
 std::string to_string(const checkpoint_seen& checkpoint);
 /// The position that it means; std::nullopt: not a position.
 std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint);
