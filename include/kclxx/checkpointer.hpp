@@ -25,7 +25,7 @@ class checkpoint_target {
   checkpoint_target() noexcept = default;
   checkpoint_target(const sequence_position& position)  // NOLINT(google-explicit-constructor)
       : position_(position) {}
-  /// Errors: std::invalid_argument when its sequence number is not a number.
+  /// Errors: as record::position.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
   /// The batch's last record. An empty batch covers nothing: while the worker has the lease, its
@@ -96,8 +96,8 @@ class KCLXX_EXPORT checkpointer {
   /// the test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
-  /// reports are always logged. Without a handler a target that is refused is logged too, unless
-  /// the lease is lost.
+  /// reports are logged with a handler, too. Without one a target that is refused is logged too,
+  /// unless the lease is lost.
   /// Errors: a target that cannot be checkpointed is reported to the handler or the log.
   /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},

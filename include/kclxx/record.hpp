@@ -69,8 +69,8 @@ class record {
   }
 
   /// The record's place in its shard. A value: it outlives the batch.
-  /// Errors: std::invalid_argument when the sequence number is not a number. Records from the
-  /// daemon have been checked, so only a record made from `fields` throws.
+  /// Errors: as the constructor of sequence_position. Records from the daemon have been checked, so
+  /// only a record made from `fields` throws.
   [[nodiscard]] sequence_position position() const {
     return sequence_position(sequence_number_, sub_sequence_number_);
   }

@@ -17,10 +17,10 @@ namespace kclxx {
 /// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
 /// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
 /// do not end the session: the library logs the exception and then calls only lease_lost, or
-/// nothing if the constructor or initialize threw. The session waits for the daemon to report that
-/// the lease is lost. If the daemon ends the shard instead, the session ends with shard_end_failed;
-/// if records still arrive after five minutes, with callback_failed. Do not throw these errors for
-/// other reasons.
+/// nothing if the constructor or initialize threw. If the daemon has not reported the loss, by
+/// leaseLost or a ShutdownException, the session ends with shard_end_failed when the shard ends,
+/// and with callback_failed when records still arrive after five minutes. Do not throw these errors
+/// for other reasons.
 /// Thread safety: callbacks run on one thread, one at a time: the thread that called `run`. Under
 /// kclxx-share each shard has a thread of its own.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
@@ -41,7 +41,7 @@ class KCLXX_EXPORT record_processor {
 
   /// Called after the last record of a shard that was split or merged. When it returns, the library
   /// checkpoints the shard's end; the daemon then reads the child shards. In manual mode the
-  /// library delays that checkpoint until one of the last record is requested.
+  /// library first waits for a request to checkpoint the last record.
   virtual void shard_ended(const checkpointer& checkpointer);
 
   /// The worker is about to stop, or to hand over the lease: the last chance to checkpoint. When

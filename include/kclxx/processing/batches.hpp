@@ -11,10 +11,10 @@ namespace kclxx {
 /// The processor factory of a program that processes a batch at once: the handler gets all
 /// records of one processRecords call; after a failure a part of them. It gets no empty batch.
 ///
-/// The records are complete when the handler returns. If it throws batch_failure, the records
-/// before that exception's position are complete. The record at the position has failed an attempt;
-/// a further attempt begins with it. After any other exception the handler is called with halves of
-/// the batch until the failing record is alone. This is no attempt, and may repeat good records.
+/// The records are complete when the handler returns. If it throws batch_failure, those before the
+/// exception's position are complete; the record there has failed an attempt, and a further attempt
+/// begins with it. After any other exception the handler gets halves of the batch until the failing
+/// record is alone. Calls with several records are no attempts, and may repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

@@ -15,8 +15,8 @@
 
 namespace kclxx {
 
-/// Thrown by a handler for a record that can never succeed: it is not tried again, whatever
-/// failure_policy::attempts is.
+/// Thrown by a handler for a record that can never succeed. Whatever failure_policy::attempts is,
+/// the record is tried again only if park() throws.
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT permanent_error : public std::runtime_error {
  public:
@@ -91,12 +91,12 @@ struct failure_policy {
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
   /// A failed record that has been in the stream for longer is not tried again. Unset: age does not
-  /// matter. That is the default, since after an outage every record is old. It does not apply to a
-  /// record without an arrival time.
+  /// matter. That is the default, since after an outage every record is old. A record without an
+  /// arrival time has no age limit.
   std::optional<std::chrono::seconds> max_age{};
   /// Returns false for an exception that must not be retried. It is called only for a
-  /// std::exception that is no permanent_error. A permanent_error is never retried. An exception
-  /// that is not a std::exception is always retried. Empty: all but a permanent_error are retried.
+  /// std::exception that is no permanent_error. A permanent_error is retried only if park() throws.
+  /// What is not a std::exception is always retried. Empty: all but a permanent_error are retried.
   /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> retryable{};
   /// What happens when a record has failed for good. The default is `stop`, because `skip` loses

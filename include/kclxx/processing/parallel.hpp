@@ -47,7 +47,7 @@ struct parallel_options {
   /// to this many records and bytes of data. A batch uses memory, and its bytes count, until its
   /// records and all earlier ones are complete. While the window is full the daemon
   /// waits. After a crash at most the window, and what was completed since the last checkpoint, is
-  /// delivered again. A record that is larger than window_bytes is admitted alone, once the
+  /// processed again. A record that is larger than window_bytes is admitted alone, once the
   /// window is empty.
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;

@@ -39,7 +39,7 @@ struct window_state {
   /// Records that are delivered and not complete, and their data after decoding base64.
   std::size_t records = 0;
   std::uint64_t bytes = 0;
-  /// Size of the window, in records: what a crash delivers again, besides records completed since
+  /// Size of the window, in records: what a crash can repeat, besides records completed since
   /// the last checkpoint.
   std::size_t window_size = 0;
   /// std::nullopt when all records are complete.
