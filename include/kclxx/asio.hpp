@@ -75,7 +75,7 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
 /// work of that executor. On an idle shard it can take hours: the daemon reads the child's output
-/// only while a callback is open.
+/// only while an action is open (see exit_status).
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 /// Blocking: no.

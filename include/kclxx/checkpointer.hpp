@@ -28,8 +28,8 @@ class checkpoint_target {
   /// Errors: as record::position.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. An empty batch covers nothing: while the worker has the lease, its
-  /// checkpoint succeeds at once.
+  /// The batch's last record. An empty batch covers nothing: a checkpoint of it succeeds at once
+  /// while the worker has the lease.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
@@ -69,9 +69,9 @@ class KCLXX_EXPORT checkpointer {
   /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
   /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
-  /// Blocking: until the daemon answers. The daemon reads the child's output only while a callback
-  /// is open. So a call on another thread between two callbacks waits for the next callback, on an
-  /// idle shard for hours: give it a deadline, or use `async_checkpoint`.
+  /// Blocking: until the daemon answers. The daemon reads the child's output only while an action
+  /// is open (see exit_status). So a call on another thread between two callbacks waits for the
+  /// next one, on an idle shard for hours: give it a deadline, or use `async_checkpoint`.
   void checkpoint(const checkpoint_target& target = {}) const;
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
   /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
@@ -96,8 +96,8 @@ class KCLXX_EXPORT checkpointer {
   /// the test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
-  /// reports are logged with a handler, too. Without one a target that is refused is logged too,
-  /// unless the lease is lost.
+  /// reports are always logged. A target that kclxx refuses is logged only if there is no handler
+  /// and the lease is not lost.
   /// Errors: a target that cannot be checkpointed is reported to the handler or the log.
   /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},

@@ -27,7 +27,7 @@ enum class exit_status : int {
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
   /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
-  /// The process that kclxx-share has started for all shards ended. Look for a crash or OOM kill.
+  /// The process that serves all shards under kclxx-share has ended. Look for a crash or OOM kill.
   resident_gone = 17,
 };
 

@@ -69,10 +69,10 @@ struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
-  /// The interval does not apply once shutdown_requested or shard_ended has returned, after a
-  /// failed callback, or to retries. Each checkpoint costs the daemon a write to its lease table.
-  /// Checkpoints are sent only while a callback is open. So records that became complete just
-  /// before the shard went idle stay unpersisted until the daemon's next call.
+  /// The interval does not apply to retries, after a failed callback, or once shutdown_requested or
+  /// shard_ended has returned. Each checkpoint costs the daemon a write to its lease table.
+  /// Checkpoints are sent only while an action is open (see exit_status). So records that became
+  /// complete just before the shard went idle stay unpersisted until the daemon's next call.
   /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon call
   /// regularly. 0: with every batch.
   std::chrono::milliseconds checkpoint_interval{5000};

@@ -14,7 +14,7 @@ namespace kclxx {
 /// The records are complete when the handler returns. If it throws batch_failure, those before the
 /// exception's position are complete; the record there has failed an attempt, and a further attempt
 /// begins with it. After any other exception the handler gets halves of the batch until the failing
-/// record is alone. Calls with several records are no attempts, and may repeat good records.
+/// record is alone. These calls with several records are no attempts, and may repeat good records.
 ///
 /// Errors: as `each`.
 /// Thread safety: as `each`.

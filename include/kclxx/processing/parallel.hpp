@@ -84,9 +84,9 @@ struct parallel_options {
                                                       failure_policy policy = {},
                                                       parallel_options options = {});
 
-/// The same for handlers that end later, on any thread: with a completion.
-/// Thread safety: the handler is called on a thread of the shard's own, for one record at a time;
-/// it should only start the work.
+/// The same for a handler that only starts the work. The work reports its end with the completion,
+/// on any thread.
+/// Thread safety: the handler is called on a thread of the shard's own, for one record at a time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(async_record_handler handler,
                                                       failure_policy policy = {},
                                                       parallel_options options = {});

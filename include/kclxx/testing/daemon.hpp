@@ -51,7 +51,7 @@ class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// Each message goes to log(), and from logging.level on to `options.log`; none goes to stderr.
+  /// log() has each message. `options.log` gets those of at least logging.level. None go to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},
                   daemon_options with = {});
   /// A moved-from daemon can only be destroyed or assigned to.
