@@ -28,8 +28,7 @@ class checkpoint_target {
   /// Errors: as record::position.
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
-  /// The batch's last record. An empty batch covers nothing: a checkpoint of it succeeds at once
-  /// while the worker has the lease.
+  /// The batch's last record; for an empty batch TRIM_HORIZON, which covers nothing.
   /// Errors: std::invalid_argument as for a record.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
@@ -57,8 +56,7 @@ class checkpoint_target {
 /// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail in
 /// initialize and in lease_lost.
 /// Errors: besides those named below, those of shard_service.
-/// Thread safety: all functions may be called from any thread, on the same object too; in the test
-/// kit from the test's thread only.
+/// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {
  public:
   using clock = shard_service::clock;

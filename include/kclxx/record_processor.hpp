@@ -21,8 +21,7 @@ namespace kclxx {
 /// leaseLost or a ShutdownException, the session ends with shard_end_failed when the shard ends,
 /// and with callback_failed when records still arrive after five minutes. Do not throw these errors
 /// for other reasons.
-/// Thread safety: callbacks run on one thread, one at a time: the thread that called `run`. Under
-/// kclxx-share each shard has a thread of its own.
+/// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {
  public:

@@ -42,9 +42,8 @@ struct retry_options {
   int max_attempts = 10;
 };
 
-/// The built-in outputs of metrics. All are off. The environment takes precedence:
-/// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS. docs/metrics.md lists the
-/// metrics.
+/// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
+/// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
 /// Thread safety: a value.
 struct metrics_options {
   /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
@@ -106,8 +105,7 @@ struct run_options {
 
   // What is observed.
   metrics_options metrics{};
-  /// The observers that receive the session's events. If there is no observer and no output of
-  /// metrics, nothing is measured.
+  /// They receive the session's events. Without observers and outputs nothing is measured.
   std::vector<std::shared_ptr<observer>> observers{};
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "daemon_model/java_text.hpp"
 #include "protocol/utf8.hpp"
 
 namespace kclxx::daemon_model {
@@ -102,21 +102,6 @@ bool read_text(const value& from, std::optional<std::string>& to) {
   return true;
 }
 
-std::optional<std::int64_t> parse_long(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t result = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), result);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view space = " \t\r\n";
-  const auto first = text.find_first_not_of(space);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(space) - first + 1);
-}
-
 /// A Java Long: fractions are cut off, text is parsed, empty text is null.
 bool read_long(const value& from, std::optional<std::int64_t>& to) {
   to = std::nullopt;
@@ -124,7 +109,7 @@ bool read_long(const value& from, std::optional<std::int64_t>& to) {
     case kind::null:
       return true;
     case kind::integer:
-      to = parse_long(from.text);
+      to = whole_number(from.text);
       return to.has_value();
     case kind::floating: {
       constexpr double limit = 9223372036854775808.0;
@@ -135,7 +120,7 @@ bool read_long(const value& from, std::optional<std::int64_t>& to) {
     case kind::text: {
       const std::string_view text = trimmed(from.text);
       if (text.empty() || text == "null") return true;
-      to = parse_long(text);
+      to = whole_number(text);
       return to.has_value();
     }
     case kind::boolean:

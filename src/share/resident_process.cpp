@@ -43,7 +43,7 @@ bool put_descriptors_in_place(int listening, int connection, int folder) {
 [[noreturn]] void become_resident(const program& what, const sharing::process_identity& daemon,
                                   const meeting_place& place, const meeting_place::found& socket,
                                   int connection, char** environment) {
-  // A signal to the launcher's group is not meant for all shards of the host.
+  // A signal to the launcher's group is not meant for all shards of the daemon.
   ::setpgid(0, 0);
   char variable[256];
   std::snprintf(variable, sizeof variable, "%s=%ld %llu %llu %llu %s", sharing::resident_variable,

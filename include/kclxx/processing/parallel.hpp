@@ -84,8 +84,7 @@ struct parallel_options {
                                                       failure_policy policy = {},
                                                       parallel_options options = {});
 
-/// The same for a handler that only starts the work. The work reports its end with the completion,
-/// on any thread.
+/// The same for a handler that only starts work. A completion reports its end, from any thread.
 /// Thread safety: the handler is called on a thread of the shard's own, for one record at a time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(async_record_handler handler,
                                                       failure_policy policy = {},

@@ -31,24 +31,6 @@ std::optional<value_problem> no_number(const value_context& it, bool zero_counts
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
-  const auto is_trimmed = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
-  while (!text.empty() && is_trimmed(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_trimmed(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-    if (text.starts_with('-')) return std::nullopt;
-  }
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide) {
   const bool blanks_matter = it.is(kcl_version::kcl1) || is_parsed_at_start(it);
   const auto number = whole_number(blanks_matter ? it.value : trimmed(it.value));

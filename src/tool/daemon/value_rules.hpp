@@ -2,11 +2,11 @@
 // The checks of one value; diagnostics.hpp is the interface.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "daemon_model/java_text.hpp"
 #include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/property_table.hpp"
 
@@ -36,10 +36,8 @@ struct value_context {
 
 inline constexpr std::string_view no_start = "The daemon does not start.";
 
-/// Without blanks and control characters at its ends, as Java's String.trim.
-std::string_view trimmed(std::string_view text);
-/// As Integer.valueOf and Long.valueOf: ASCII digits, either sign.
-std::optional<std::int64_t> whole_number(std::string_view text);
+using daemon_model::trimmed;
+using daemon_model::whole_number;
 
 std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide);
 std::optional<value_problem> check_decimal(const value_context& it);

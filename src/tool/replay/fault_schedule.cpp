@@ -19,6 +19,7 @@ void fault_schedule::begin_successor() noexcept {
   batches_ = records_ = 0;
   asked_for_unknown_ = false;
   after_line_ = after_line::nothing;
+  lease_loss_was_met_ = false;
 }
 
 void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {

@@ -18,7 +18,7 @@ class fault_schedule {
  public:
   explicit fault_schedule(const faults& what) : what_(what) {}
 
-  /// The bernoulli are the shard's own. Before this nothing that they decide goes wrong.
+  /// The draws are the shard's own. Before this nothing that they decide goes wrong.
   void begin_shard(std::string_view id);
   /// The same shard from its beginning on, with the series as they are. kill-at was met.
   void begin_successor() noexcept;
@@ -60,7 +60,7 @@ class fault_schedule {
   std::optional<shard_draws> draws_;
   std::uint64_t batches_ = 0;
   std::uint64_t records_ = 0;
-  bool asked_for_unknown_ = false;  // the bernoulli, before the batch that comes next
+  bool asked_for_unknown_ = false;  // it was drawn before the batch that comes next
   after_line after_line_ = after_line::nothing;
   bool shutdown_was_met_ = false;
   bool lease_loss_was_met_ = false;

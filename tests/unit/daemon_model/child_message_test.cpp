@@ -59,9 +59,11 @@ TEST_CASE("the fields of a message that only the daemon sends, and the error, ar
 
 TEST_CASE("a long may come as text, which is trimmed", "[daemon_model]") {
   CHECK(checkpoint_with_sub(R"(" +5 ")") == child_message(child_checkpoint{"1", 5}));
+  CHECK(checkpoint_with_sub(R"("\f5\u0001")") == child_message(child_checkpoint{"1", 5}));
   const std::string none = GENERATE(R"("")", R"("  ")", R"("null")", "null");
   CHECK(checkpoint_with_sub(none) == child_message(child_checkpoint{"1", std::nullopt}));
-  const std::string wrong = GENERATE(R"("x")", R"("5x")", "true", "[5]", "{}");
+  const std::string wrong =
+      GENERATE(R"("x")", R"("5x")", R"("+-5")", R"("5 5")", "true", "[5]", "{}");
   CHECK(std::holds_alternative<ignored_line>(checkpoint_with_sub(wrong)));
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
   CHECK(why_not("fire=1").starts_with("there is no fault 'fire'; there are throttle"));
 }
 
-TEST_CASE("the bernoulli give the same for the same seed and shard, and keep to the probability",
+TEST_CASE("draws are the same for the same seed and shard, and keep to the probability",
           "[replay][faults]") {
   const auto all = throws_of(bernoulli(1, "shard"), 0.3);
   CHECK(all == throws_of(bernoulli(1, "shard"), 0.3));
@@ -91,6 +91,21 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   CHECK(shard.unmet() == std::vector<std::string>{"shutdown-at=4 was not reached: 3 batches were "
                                                   "sent"});
   CHECK(shard.shutdown_replaces_it(1));
+  CHECK(shard.unmet().empty());
+}
+
+TEST_CASE("a successor has the lease until it reaches the fault itself", "[replay][faults]") {
+  fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=2"));
+  shard.begin_shard("shard");
+  shard.begin_batch(1);
+  shard.begin_batch(1);
+  CHECK(shard.is_lease_lost());
+  CHECK(shard.take_what_follows_line() == fault_schedule::after_line::kill);
+  shard.begin_successor();
+  CHECK_FALSE(shard.is_lease_lost());
+  shard.skip(1, true);
+  shard.begin_batch(1);
+  CHECK(shard.is_lease_lost());
   CHECK(shard.unmet().empty());
 }
 
