@@ -2,12 +2,6 @@
 #   libkclxx0.2   the shared library         libkclxx-dev   headers, static libraries, CMake and pkg-config files
 #   kclxx         the tool and kclxx-share
 # What only a package has, its documents above all, is not part of `cmake --install`: EXCLUDE_FROM_ALL.
-file(READ ${PROJECT_SOURCE_DIR}/cmake/packages/vcpkg/kclxx/vcpkg.json vcpkg)
-string(JSON vcpkg_version GET "${vcpkg}" version)
-if(NOT vcpkg_version VERSION_EQUAL PROJECT_VERSION)
-  message(FATAL_ERROR "cmake/packages/vcpkg/kclxx/vcpkg.json has version ${vcpkg_version}, "
-    "CMakeLists.txt has ${PROJECT_VERSION}")
-endif()
 if(NOT KCLXX_INSTALL OR NOT KCLXX_BUILD_CLI OR NOT KCLXX_BUILD_SHARED)
   return()
 endif()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/cost, once everything is built: what a child does in fixed dialogues, counted."""
 import argparse
-import collections
 import concurrent.futures
 import json
 import os
@@ -10,12 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/lib"))
-import figures as document
 BUILD = ROOT / "build/bench/benchmarks"
 DRIVER = str(BUILD / "driver/side_by_side_driver")
 WITHOUT_TIME = str(BUILD / "cost/libwithout_time.so")
@@ -54,7 +51,6 @@ class Counts:
     instructions: int
     other_threads: int
     allocations: int
-    functions: collections.Counter = field(default_factory=collections.Counter)  # instructions of each itself
 
 
 def parse_callgrind(text):
@@ -74,31 +70,6 @@ def parse_callgrind(text):
     if instructions is None:
         raise Failed("callgrind wrote no totals")
     return instructions, allocations
-
-
-def functions_of(text):
-    """Instructions of each function, without those of what it calls, in one file of callgrind's."""
-    names, function, is_call, found = {}, None, False, collections.Counter()
-    for line in text.splitlines():
-        if match := re.fullmatch(r"(c?)fn=\((\d+)\)(?: (.*))?", line):
-            of_callee, number, name = match.groups()
-            name = names.setdefault(number, name)
-            function = function if of_callee else name
-        elif line.startswith("calls="):
-            is_call = True  # the next line has what the call costs
-        elif function and re.match(r"[\d+*-]", line):
-            found[function] += 0 if is_call else int(line.split()[1])
-            is_call = False
-    return found
-
-
-def short_name(function):
-    """Without parameters and template arguments."""
-    function = function.replace("(anonymous namespace)::", "").replace("kclxx::", "").split("@@")[0]
-    before = None
-    while before != function:
-        before, function = function, re.sub(r"<[^<>]*>", "", function)
-    return function.split("(")[0]
 
 
 def parse_strace(text, few):
@@ -129,8 +100,7 @@ def count_instructions(workload, batches, command):
         threads = {path.name: path.read_text() for path in Path(folder).glob("out-*")}
     callbacks = threads.pop("out-01")
     instructions, allocations = parse_callgrind(callbacks)
-    return Counts(instructions, sum(parse_callgrind(text)[0] for text in threads.values()), allocations,
-                  functions_of(callbacks))
+    return Counts(instructions, sum(parse_callgrind(text)[0] for text in threads.values()), allocations)
 
 
 def count_system_calls(workload, command):
@@ -153,24 +123,6 @@ def of_one_batch(workload, few, all_, system_calls):
             "system calls": round(system_calls / workload.more, 1)}
 
 
-PROFILE_FROM = 0.02  # of the instructions of a batch of one of them
-
-
-def profile(counted):
-    """Rows: a function, and its share of a batch of each workload. `counted`: {workload: (few, all)}."""
-    shares = {}
-    for name, (few, all_) in counted.items():
-        total = all_.instructions - few.instructions
-        for function, instructions in (all_.functions - few.functions).items():
-            of_function = shares.setdefault(short_name(function), collections.Counter())
-            of_function[name] += instructions / total
-    large = {function: of for function, of in shares.items() if max(of.values()) >= PROFILE_FROM}
-    order = sorted(large, key=lambda function: -sum(large[function].values()))
-    rows = [(f"`{function}`", *(round(100 * large[function][name], 1) for name in counted)) for function in order]
-    rest = [round(100 * (1 - sum(of[name] for of in large.values())), 1) for name in counted]
-    return [*rows, (f"{len(shares) - len(large)} others", *rest)]
-
-
 def derived(figures):
     """What no single dialogue shows: a record's share of a batch, a batch without records, a life without batches."""
     many, few = figures["A"]["instructions"], figures["C"]["instructions"]
@@ -180,7 +132,7 @@ def derived(figures):
 
 
 def measure_all():
-    """{client: {workload: {figure: count}}}, and the profile of kclxx."""
+    """{client: {workload: {figure: count}}}"""
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         counting = {(client, w): (pool.submit(count_instructions, w, w.few, command),
                                   pool.submit(count_instructions, w, w.few + w.more, command),
@@ -192,8 +144,7 @@ def measure_all():
         small = WORKLOADS[2]
         life = counting[client, small][0].result().instructions - small.few * figures["C"]["instructions"]
         result[client] = {**figures, **derived(figures), "a life without batches": {"instructions": life}}
-    ours = {w.name: (counting["kclxx", w][0].result(), counting["kclxx", w][1].result()) for w in WORKLOADS}
-    return result, profile(ours)
+    return result
 
 
 def rows(measured):
@@ -270,13 +221,11 @@ def compare(measured):
 def main():
     parser = argparse.ArgumentParser(prog="cost", add_help=False, allow_abbrev=False)
     parser.add_argument("--update-baseline", action="store_true")
-    parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.repeat < 1:
         parser.error("--repeat must be 1 or more")
-    all_runs = [measure_all() for _ in range(chosen.repeat)]
-    runs = [counts for counts, _ in all_runs]
+    runs = [measure_all() for _ in range(chosen.repeat)]
     measured = runs[0]
     print(table(measured))
     (ROOT / "build/bench/cost.json").write_text(json.dumps(measured, indent=2) + "\n")
@@ -286,14 +235,6 @@ def main():
                   f"({100 * (most / least - 1):.4f} %)")
         same = len(rows(measured)) - len(spread(runs))
         print(f"cost: {same} of {len(rows(measured))} counts are the same in {chosen.repeat} runs")
-    if chosen.write_docs:
-        document.write("scripts/cost", document.table(
-            ("", "instructions", "allocations", "system calls"),
-            [(f"{client}: {name_of(what)}", *(figures.get(key) for key in FIGURES))
-             for client, of_client in measured.items() for what, figures in of_client.items()]))
-        document.write("scripts/cost: functions", document.table(
-            ("function, % of a batch's instructions", *(w.name for w in WORKLOADS)), all_runs[0][1]),
-            ROOT / "docs/performance.md")
     if chosen.update_baseline:
         BASELINE.write_text(json.dumps({"machine": machine(), "counts": measured}, indent=2) + "\n")
         print("cost: written: benchmarks/cost/baseline.json")

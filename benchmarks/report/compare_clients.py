@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of scripts/compare-clients, from the JUnit files that `kclxx check` has written.
 
-usage: compare_clients.py RESULTS SKIPPED [--write-docs FILE]
+usage: compare_clients.py RESULTS SKIPPED
 """
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-
-BEGIN = "<!-- begin: scripts/compare-clients --write-docs -->"
-END = "<!-- end: scripts/compare-clients -->"
 
 
 class Verdict:
@@ -69,19 +66,8 @@ def report(results, skipped):
     return "\n".join(lines) + "\n"
 
 
-def write(path, text):
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"compare-clients: {path} has no markers")
-    path.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
-
-
 def main(arguments):
-    text = report(pathlib.Path(arguments[0]), pathlib.Path(arguments[1]))
-    print("\n" + text)
-    if len(arguments) == 4 and arguments[2] == "--write-docs":
-        write(pathlib.Path(arguments[3]), text)
+    print("\n" + report(pathlib.Path(arguments[0]), pathlib.Path(arguments[1])))
 
 
 main(sys.argv[1:])

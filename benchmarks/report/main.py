@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import re
 import sys
 
 import baseline
@@ -11,11 +10,10 @@ import goals
 import micro
 import report
 import run
-from workloads import SERIES, SERIES_CLIENTS, WORKLOADS
+from workloads import WORKLOADS
 
 OUT = run.ROOT / "build/bench"
 QUIET = 0.5  # load; above it rates mean little
-DOCUMENT = run.ROOT / "docs/results/performance.md"
 
 
 def arguments():
@@ -23,15 +21,13 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--workload", default="")
     parser.add_argument("--client", default="")
-    for flag in ("--quick", "--check", "--update-baseline", "--write-docs"):
+    for flag in ("--quick", "--check", "--update-baseline"):
         parser.add_argument(flag, action="store_true")
     chosen = parser.parse_args()
     if chosen.repetitions < 1:
         parser.error("--repetitions must be 1 or more")
-    if chosen.quick and (chosen.check or chosen.update_baseline or chosen.write_docs):
-        parser.error("--quick measures too little for --check, --update-baseline and --write-docs")
-    if chosen.write_docs and (chosen.workload or chosen.client or chosen.check):
-        parser.error("--write-docs needs all workloads and clients, so nothing that leaves some out goes with it")
+    if chosen.quick and (chosen.check or chosen.update_baseline):
+        parser.error("--quick measures too little for --check and --update-baseline")
     return chosen
 
 
@@ -56,18 +52,6 @@ def measure(workloads, clients, repetitions, seconds):
     failures.update(jvm_failures)
     summaries = {w.name: run.summary(w, runs[w.name]) for w in workloads if w.name in runs}
     return summaries, failures
-
-
-def measure_series(clients, repetitions, seconds):
-    result = {}
-    names = [client.name for client in clients if client.name in SERIES_CLIENTS]
-    for name, jobs in SERIES.items():
-        runs, failures = run.interleaved([(f"{name} {i}", job, names) for i, job in enumerate(jobs)],
-                                         clients, repetitions, seconds)
-        for (_, client), error in failures.items():
-            sys.exit(f"bench: {client} failed in the series of {name}: {error}")
-        result[name] = run.series_summary(runs)
-    return result
 
 
 def check(results, clients, repetitions, seconds):
@@ -96,16 +80,6 @@ def check(results, clients, repetitions, seconds):
     return 1 if suspects or missing else 0
 
 
-def write_document(results):
-    text = DOCUMENT.read_text()
-    marks = re.compile(r"(<!-- figures[^>]*-->\n).*?(<!-- end of figures -->)", re.DOTALL)
-    if not marks.search(text):
-        sys.exit(f"bench: {DOCUMENT} has lost the marks between which the figures go")
-    DOCUMENT.write_text(marks.sub(lambda m: m[1] + "\n" + report.markdown(results) + "\n" + m[2], text))
-    paths = report.plots(results, run.ROOT / "docs/results/performance")
-    print(f"bench: written: docs/results/performance.md, {', '.join(str(p.relative_to(run.ROOT)) for p in paths)}")
-
-
 def selection(chosen):
     """The workloads and clients to measure, and what is skipped, with the reason."""
     skipped = (run.ROOT / "build/peers/skipped").read_text().splitlines()
@@ -130,7 +104,7 @@ def show(results, failures):
         if workload.name in results["workloads"]:
             print(report.text_table(workload, results["workloads"][workload.name]))
     print("In parentheses: the ratio to floor-unwaited for what does not wait for its checkpoints (kclxx), else to "
-          "floor. All of it: build/bench/results.json; plots: build/bench/plots")
+          "floor. All of it: build/bench/results.json")
     held_to = report.goals_text(results)
     if held_to:
         print("\nWhat kclxx is held to:\n" + held_to)
@@ -150,8 +124,6 @@ def main():
     chosen = arguments()
     workloads, clients, skipped = selection(chosen)
     load = os.getloadavg()[0]
-    if load > QUIET and chosen.write_docs:
-        sys.exit(f"bench: load {load:.1f}: figures of a busy machine are not written into a document")
     repetitions, seconds = (min(chosen.repetitions, 2), 0.2) if chosen.quick else (chosen.repetitions, 1.0)
     if load > QUIET:
         print(f"bench: the machine is busy, load {load:.1f}: trust CPU times, not rates", file=sys.stderr)
@@ -161,10 +133,7 @@ def main():
     results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
     if not chosen.workload and (chosen.check or chosen.update_baseline):
         results["workloads"][micro.NAME] = micro.measure(repetitions, seconds)
-    if not chosen.workload and not chosen.check:
-        results["series"] = measure_series(clients, (repetitions + 1) // 2, seconds / 2)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
-    report.plots(results, OUT / "plots")
     show(results, failures)
 
     status = status_of([] if chosen.quick else goals.missed(results["workloads"]), failures)
@@ -173,8 +142,6 @@ def main():
     if chosen.update_baseline and not failures:
         baseline.save(results)
         print("bench: written: benchmarks/baseline.json")
-    if chosen.write_docs and not failures:
-        write_document(results)
     return status
 
 

@@ -129,17 +129,3 @@ def summary(workload, runs):
                 pairs = [figure.of(run) / figure.of(floor) for run, floor in zip(measured, floors)]
                 row[figure.key]["ratio"] = statistics.median(pairs)
     return result
-
-
-def series_summary(runs):
-    """{client: [{"records", "payload", "cpu_us", "p50_us"}, ...]}, in the order of the runs."""
-    result = {}
-    for per_client in runs.values():
-        for name, measured in per_client.items():
-            result.setdefault(name, []).append({
-                "records": measured[0]["records"] // measured[0]["batches"],
-                "payload": measured[0]["bytes"] // measured[0]["batches"],
-                "cpu_us": statistics.median(r["cpu_seconds"] / r["batches"] * 1e6 for r in measured),
-                "p50_us": statistics.median(r["round_trip_us"]["p50"] for r in measured),
-            })
-    return result

@@ -118,10 +118,3 @@ WORKLOADS = [
              only=("floor", "floor-unwaited", "kclxx", "rust", "python"), jvm=True)
     for name, job in (("A", BATCHES["A"]), ("C", SMALL), ("D", BATCHES["D"]))
 ]
-
-# What grows with the batch, and must grow no faster: records of 100 B a batch, and bytes of a record, ten a batch.
-SERIES = {
-    "records": [_pinned({"records": count, "bytes": 100}, 0, 0) for count in (1, 10, 100, 1000, 10000)],
-    "bytes": [_pinned({"records": 10, "bytes": size}, 0, 0) for size in (100, 1000, 10000, 100000, 1000000)],
-}
-SERIES_CLIENTS = ("floor-unwaited", "kclxx", "rust")

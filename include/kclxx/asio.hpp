@@ -4,19 +4,17 @@
 #pragma once
 
 #include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/system/error_code.hpp>
 
+#include <kclxx/asio_timer.hpp>  // IWYU pragma: export
 #include <kclxx/checkpointer.hpp>
-#include <kclxx/detail/asio_error.hpp>
+#include <kclxx/detail/asio_pending_checkpoints.hpp>
 #include <kclxx/detail/asio_processor.hpp>
 
 namespace kclxx::asio {
@@ -36,7 +34,11 @@ namespace kclxx::asio {
 /// waits uses no thread, so a larger value than the default often helps.
 ///
 /// Each shard has an io_context and one thread that runs it. Other functions may run there, too. An
-/// exception from one of them is treated like one from a timer.
+/// exception from one of them goes to shard_context::fail. An io_context that is stopped ends the
+/// session, too.
+///
+/// Coroutines that the handler starts with `detached` are not waited for. They are destroyed with
+/// the io_context, after the handler, whose members they must not refer to then.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), each coroutine receives
 /// cancellation_type::all. It includes `terminal`, the only type that a coroutine accepts by
@@ -58,7 +60,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// The same on an executor of the program's own.
 /// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
 /// has several threads.
-/// Lifetime: the executor must run until the session is over.
+/// Lifetime: the executor must run until the session is over. A shard counts as outstanding
+/// work of it. If its io_context has stopped, the session ends (exit_status::callback_failed).
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -75,7 +78,12 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
 /// work of that executor. On an idle shard it can take hours: the daemon reads the child's output
-/// only while an action is open (see exit_status).
+/// only while an action is open (see exit_status). When the execution context is destroyed first,
+/// the handler is destroyed with it, and not called.
+///
+/// A coroutine of `parallel` must not wait for the checkpoint of its own record, or of a later one:
+/// its record is complete when it has returned, and no checkpoint precedes that. Let another
+/// coroutine wait (boost::asio::co_spawn with `detached`), or give a callback.
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 /// Blocking: no.
@@ -84,14 +92,9 @@ auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,
                       CompletionToken&& token) {
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       [](auto handler, const checkpointer& on, const checkpoint_target& up_to) {
-        auto work = boost::asio::make_work_guard(boost::asio::get_associated_executor(handler));
-        on.async_checkpoint(up_to, [handler = std::move(handler),
-                                    work = std::move(work)](std::error_code ec) mutable {
-          boost::asio::post(work.get_executor(), [handler = std::move(handler), ec]() mutable {
-            std::move(handler)(detail::to_boost(ec));
-          });
-          work.reset();
-        });
+        const auto executor = boost::asio::get_associated_executor(handler);
+        on.async_checkpoint(
+            up_to, detail::pending_checkpoints_of(executor).add(std::move(handler), executor));
       },
       token, with, target);
 }

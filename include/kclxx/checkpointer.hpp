@@ -7,12 +7,12 @@
 #include <system_error>
 #include <utility>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/error.hpp>
 #include <kclxx/export.hpp>
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/shard_service.hpp>
 
 namespace kclxx {
 
@@ -59,7 +59,7 @@ class checkpoint_target {
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.
 class KCLXX_EXPORT checkpointer {
  public:
-  using clock = shard_service::clock;
+  using clock = detail::shard_service::clock;
 
   /// Persists the target and waits for the daemon's answer. Called in shard_ended without a target,
   /// it finishes the shard; otherwise the library does so when shard_ended returns.
@@ -80,8 +80,9 @@ class KCLXX_EXPORT checkpointer {
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
   /// callback returns, or once it has run for 5 ms. At most one is sent in each
-  /// run_options::checkpoint_interval. In shard_ended it is sent only after the callback has
-  /// returned, so do not wait for the handler there.
+  /// run_options::checkpoint_interval. In shard_ended a target that is the shard's last record is
+  /// sent only after the callback has returned, so do not wait for its handler there. After a stop
+  /// was requested nothing is persisted any more but what was requested before.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, or with the reason why this process will never persist it.
@@ -102,13 +103,15 @@ class KCLXX_EXPORT checkpointer {
                         checkpoint_handler handler = {}) const;
 
   /// Precondition: `service` is not null.
-  explicit checkpointer(std::shared_ptr<shard_service> service) noexcept
+  explicit checkpointer(std::shared_ptr<detail::shard_service> service) noexcept
       : service_(std::move(service)) {}
   /// The service that this is a handle on; a decorator gets it from here.
-  [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept { return service_; }
+  [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
+    return service_;
+  }
 
  private:
-  std::shared_ptr<shard_service> service_;
+  std::shared_ptr<detail::shard_service> service_;
 };
 
 }  // namespace kclxx

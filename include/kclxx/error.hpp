@@ -26,8 +26,8 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// The daemon accepts no checkpoint during initialize, and a timer cannot wait for a checkpoint.
-  /// Wait for records; use async_checkpoint in a timer.
+  /// The daemon accepts no checkpoint during initialize, and neither a timer nor a handler of a
+  /// record that is not complete can wait for one. Use async_checkpoint there.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

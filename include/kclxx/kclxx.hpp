@@ -10,21 +10,19 @@
 // Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.
 #pragma once
 
-#include <kclxx/checkpointer.hpp>           // IWYU pragma: export
-#include <kclxx/error.hpp>                  // IWYU pragma: export
-#include <kclxx/exit_status.hpp>            // IWYU pragma: export
-#include <kclxx/log.hpp>                    // IWYU pragma: export
-#include <kclxx/observer.hpp>               // IWYU pragma: export
-#include <kclxx/processing.hpp>             // IWYU pragma: export
-#include <kclxx/processor_factory.hpp>      // IWYU pragma: export
-#include <kclxx/record.hpp>                 // IWYU pragma: export
-#include <kclxx/record_batch.hpp>           // IWYU pragma: export
-#include <kclxx/record_processor.hpp>       // IWYU pragma: export
-#include <kclxx/run.hpp>                    // IWYU pragma: export
-#include <kclxx/run_options.hpp>            // IWYU pragma: export
-#include <kclxx/sequence_position.hpp>      // IWYU pragma: export
-#include <kclxx/serve.hpp>                  // IWYU pragma: export
-#include <kclxx/shard_context.hpp>          // IWYU pragma: export
-#include <kclxx/shard_service.hpp>          // IWYU pragma: export
-#include <kclxx/shard_service_wrapper.hpp>  // IWYU pragma: export
-#include <kclxx/version.hpp>                // IWYU pragma: export
+#include <kclxx/checkpointer.hpp>       // IWYU pragma: export
+#include <kclxx/error.hpp>              // IWYU pragma: export
+#include <kclxx/exit_status.hpp>        // IWYU pragma: export
+#include <kclxx/log.hpp>                // IWYU pragma: export
+#include <kclxx/observer.hpp>           // IWYU pragma: export
+#include <kclxx/processing.hpp>         // IWYU pragma: export
+#include <kclxx/processor_factory.hpp>  // IWYU pragma: export
+#include <kclxx/record.hpp>             // IWYU pragma: export
+#include <kclxx/record_batch.hpp>       // IWYU pragma: export
+#include <kclxx/record_processor.hpp>   // IWYU pragma: export
+#include <kclxx/run.hpp>                // IWYU pragma: export
+#include <kclxx/run_options.hpp>        // IWYU pragma: export
+#include <kclxx/sequence_position.hpp>  // IWYU pragma: export
+#include <kclxx/serve.hpp>              // IWYU pragma: export
+#include <kclxx/shard_context.hpp>      // IWYU pragma: export
+#include <kclxx/version.hpp>            // IWYU pragma: export

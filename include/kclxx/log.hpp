@@ -29,14 +29,8 @@ struct log_entry {
 
 /// How a message is written.
 enum class log_form {
-  automatic,  ///< journal if stderr is connected to journald and no file is set, else text
-  text,       ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
-  json,       ///< one object in a line: time, level, shard, position, message
-  /// The native protocol of journald, with fields: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=kclxx,
-  /// KCLXX_SHARD, KCLXX_POSITION. Under the daemon the child's stderr is a pipe, so
-  /// log_form::automatic does not choose this form there: set it explicitly. If journald cannot be
-  /// reached, the form is text.
-  journal,
+  text,  ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
+  json,  ///< one object in a line: time, level, shard, position, message
 };
 
 /// Which messages are written, how and where. The environment takes precedence:
@@ -44,9 +38,9 @@ enum class log_form {
 /// Thread safety: a value; `run`, `serve` and log_writer copy it.
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
-  log_form form = log_form::automatic;
-  /// A file that lines of text or JSON are appended to. It is opened for each line, so it can be
-  /// rotated. With log_form::journal it is used only if journald cannot be reached. Empty: stderr.
+  log_form form = log_form::text;
+  /// A file that lines are appended to. It is opened for each line, so it can be rotated. Empty:
+  /// stderr.
   std::string file{};
 };
 
@@ -66,10 +60,11 @@ class KCLXX_EXPORT log_writer {
   /// Errors: std::bad_alloc.
   /// Lifetime: the descriptor stays the caller's; it must be open while a copy is in use.
   explicit log_writer(const log_options& options = {}, int descriptor = 2);
-  /// What is below the level is dropped. A line that cannot be written to the file goes to stderr.
+  /// What is below the level is dropped. A line that cannot be written to the file goes to stderr;
+  /// the first time, a line before it gives the reason.
   /// Errors: none; a line that can be written nowhere is dropped.
   /// Blocking: until the file or the descriptor has taken the line. A pipe that nobody reads can
-  /// block it indefinitely; journald does not.
+  /// block it indefinitely.
   void operator()(const log_entry& entry) const noexcept;
 
  private:

@@ -38,27 +38,8 @@ struct metric_family {
 
 /// The index of each family in metric_families(), which has the help texts.
 enum class metric : std::size_t {
-  batches,
-  records,
-  record_bytes,
-  process_duration,
-  callback_errors,
-  behind_latest,
-  last_batch,
-  last_record_arrival,
-  checkpoints,
-  checkpoint_errors,
-  checkpoint_duration,
-  last_checkpoint,
-  record_duration,
-  retries,
-  parked_records,
-  skipped_records,
-  in_flight_records,
-  in_flight_bytes,
-  oldest_in_flight,
-  stuck_handlers,
-  build_info,
+#define KCLXX_METRIC(enumerator, ...) enumerator,
+#include <kclxx/detail/metric_families.inc>
 };
 
 /// All families, in the order of `metric`.

@@ -47,6 +47,7 @@ class KCLXX_EXPORT observer {
   virtual void on_record_retried(const event_source& source, const record_retried& event);
   virtual void on_record_parked(const event_source& source, const record_parked& event);
   virtual void on_record_skipped(const event_source& source, const record_skipped& event);
+  virtual void on_circuit_changed(const event_source& source, const circuit_changed& event);
   virtual void on_window_changed(const event_source& source, const window_changed& event);
   virtual void on_handlers_stuck(const event_source& source, const handlers_stuck& event);
 

@@ -11,4 +11,3 @@
 #include <kclxx/processing/handler.hpp>         // IWYU pragma: export
 #include <kclxx/processing/parallel.hpp>        // IWYU pragma: export
 #include <kclxx/processing/parking_lot.hpp>     // IWYU pragma: export
-#include <kclxx/processing/window_monitor.hpp>  // IWYU pragma: export

@@ -58,6 +58,14 @@ struct record_skipped {
   bool operator==(const record_skipped&) const = default;
 };
 
+/// The circuit of the shard opened or closed; see circuit_breaker.
+struct circuit_changed {
+  bool is_open = false;
+  std::int64_t failures = 0;  ///< attempts that failed in a row, until now
+  std::string error{};        ///< of the last one; empty when the circuit closed
+  bool operator==(const circuit_changed&) const = default;
+};
+
 /// How many records are delivered and not complete. Only `parallel` sends it: when its window
 /// becomes full or empty, and otherwise about once a second while the window changes.
 struct window_changed {
@@ -81,8 +89,6 @@ struct handlers_stuck {
   int attempt = 1;
   /// Since the handler began.
   std::chrono::milliseconds age{0};
-  /// The functions that its thread is in; empty when they are not known.
-  std::string where{};
   bool operator==(const handlers_stuck&) const = default;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,9 +11,9 @@
 #include <utility>
 
 #include <kclxx/checkpointer.hpp>
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/export.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/shard_service.hpp>
 
 namespace kclxx {
 
@@ -24,8 +25,8 @@ namespace kclxx {
 /// Lifetime: as long as the processor, which may keep the reference that it got.
 class KCLXX_EXPORT shard_context {
  public:
-  using clock = shard_service::clock;
-  using timer_id = shard_service::timer_id;
+  using clock = detail::shard_service::clock;
+  using timer_id = detail::shard_service::timer_id;
 
   /// What a context is made of; the runtime fills one in, and so can a test.
   struct fields {
@@ -37,7 +38,7 @@ class KCLXX_EXPORT shard_context {
     std::optional<std::string> worker_id{};
     /// Null: the machine's clock, no timers, and checkpoints that fail at once with
     /// errc::daemon_gone (async_checkpoint then calls its handler before it returns).
-    std::shared_ptr<shard_service> service{};
+    std::shared_ptr<detail::shard_service> service{};
   };
 
   /// For the runtime and for tests.
@@ -96,6 +97,13 @@ class KCLXX_EXPORT shard_context {
   /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
+  /// Ends the session as an exception from a callback does: for a thread of the processor's own,
+  /// whose exceptions nobody else catches. A stop is requested at once, also while a callback
+  /// waits. The first failure counts. A fenced_error, or a checkpoint_error that the lease is gone,
+  /// is a lost lease, as from a callback. Without a service, `kclxx: ` and the message go to
+  /// stderr. Errors: std::invalid_argument for a null pointer. Blocking: no.
+  void fail(std::exception_ptr thrown) const;
+
   /// Writes `text`, with the shard's id and `position`, to run_options::log. If that function is
   /// empty, a log_writer writes it. Control characters are escaped. Without a service `kclxx: ` and
   /// the unescaped text go to stderr at once.
@@ -107,7 +115,7 @@ class KCLXX_EXPORT shard_context {
   }
 
   /// The service that this is a handle on; a decorator gets it from here.
-  [[nodiscard]] const std::shared_ptr<shard_service>& service() const noexcept {
+  [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
     return fields_.service;
   }
 

@@ -40,6 +40,6 @@ struct event_source {
 using shard_event =
     std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
                  checkpoint_answered, session_ended, record_attempted, record_retried,
-                 record_parked, record_skipped, window_changed, handlers_stuck>;
+                 record_parked, record_skipped, circuit_changed, window_changed, handlers_stuck>;
 
 }  // namespace kclxx

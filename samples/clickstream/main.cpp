@@ -132,8 +132,7 @@ int main(int argc, char** argv) {
   const auto make_counter = [](const kclxx::shard_context& shard) { return view_counter(shard); };
   // While the database is away the shard waits; an event that can never be counted is parked.
   return kclxx::run(
-      kclxx::batches(make_counter, {.attempts = 0,
-                                    .exhausted = kclxx::exhausted::park,
+      kclxx::batches(make_counter, {.bad_record = kclxx::bad_record::park,
                                     .lot = std::make_shared<kclxx::parking_file>(directory)}),
       options);
 }

@@ -97,5 +97,5 @@ int main(int argc, char** argv) {
     };
   };
   // Redis may be away for as long as it takes: the shards wait for it, and nothing is lost.
-  return kclxx::run(kclxx::asio::parallel(handler, {.attempts = 0}, {.lanes = 32}));
+  return kclxx::run(kclxx::asio::parallel(handler, {}, {.lanes = 32}));
 }

@@ -20,6 +20,10 @@ namespace kclxx::daemon_model {
 
 using protocol::action_kind;
 
+/// The message about a child that continues to write and does not read its answer (P39).
+inline constexpr std::string_view unread_answer =
+    "both wait for each other: the daemon writes an answer before it reads on";
+
 /// A checkpoint line from the child was answered.
 struct answered {
   child_checkpoint asked;

@@ -5,19 +5,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <future>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
 #include <kclxx/error.hpp>
 
+#include "base/thrown.hpp"
+
 namespace kclxx::testing {
 
 namespace {
-
-/// What a stop_callback asks for is too late; an exception there would end the test's process.
-thread_local bool is_stop_thread = false;
 
 /// A killed process runs no destructor. Kept reachable, so that no leak is reported; each thread of
 /// a test may have a daemon.
@@ -36,22 +34,19 @@ void keep_undestroyed(Kept what) {
 }  // namespace
 
 child::child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
-             surroundings around)
+             std::shared_ptr<idle_time> idle, surroundings around)
     : clock_(std::move(time)),
       usage_(std::move(usage)),
+      idle_(std::move(idle)),
       around_(std::move(around)),
       max_line_length_(with.options.max_line_length),
       log_function_(with.options.log),
       log_level_(with.options.logging.level),
       observers_(with.options.observers),
       context_(std::move(with.context)),
-      driver_(std::move(with.make_processor), with.options, false, with.seed, *this) {
+      driver_(std::move(with.make_processor), with.options, with.seed, *this) {
   context_.stop_token = stop_.get_token();
   set_names();
-}
-
-child::~child() {
-  if (stop_thread_.joinable()) stop_thread_.join();
 }
 
 std::error_code child::write(std::string_view lines) {
@@ -92,10 +87,10 @@ void child::write_log(log_level level, std::string text,
   const log_entry entry{level, shard_id_, std::move(text), position};
   around_.log(entry);
   if (!log_function_ || level < log_level_) return;
-  tasks_.push_back([this, entry] {
+  threads_->post([this, entry] {
     try {
       log_function_(entry);
-    } catch (const process_ended&) {
+    } catch (const detail::process_ended&) {
       throw;
     } catch (...) {  // NOLINT(bugprone-empty-catch): as in production, where stderr has the line
     }
@@ -105,16 +100,21 @@ void child::write_log(log_level level, std::string text,
 void child::run_handler(checkpoint_handler handler, std::error_code result) {
   // std::function must be copyable.
   auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
-  tasks_.push_back([this, shared, result] {
+  threads_->post([this, shared, result] {
     try {
       (*shared)(result);
-    } catch (const process_ended&) {
+    } catch (const detail::process_ended&) {
       throw;
     } catch (...) {
-      thrown_ = std::current_exception();
-      driver_.on_user_code_threw("a checkpoint handler", thrown_);
+      user_code_threw("a checkpoint handler", std::current_exception());
     }
   });
+}
+
+/// The first failure is the session's.
+void child::user_code_threw(const char* whose, const std::exception_ptr& thrown) {
+  if (!thrown_ && !detail::is_lease_gone(thrown)) thrown_ = thrown;
+  driver_.on_user_code_threw(whose, thrown);
 }
 
 void child::set_names() {
@@ -125,14 +125,14 @@ void child::set_names() {
 void child::observe(shard_event event) noexcept {
   if (observers_.empty() || is_killed_) return;
   const event_source source{names_, clock_->now(), clock_->date()};
-  tasks_.push_back([this, source, event = std::move(event)] { call_observers(source, event); });
+  threads_->post([this, source, event = std::move(event)] { call_observers(source, event); });
 }
 
 void child::call_observers(const event_source& source, const shard_event& event) {
   for (const auto& each : observers_) {
     try {
       each->on_event(source, event);
-    } catch (const process_ended&) {
+    } catch (const detail::process_ended&) {
       throw;
     } catch (...) {
       if (!std::exchange(has_observer_thrown_, true)) {
@@ -142,27 +142,14 @@ void child::call_observers(const event_source& source, const shard_event& event)
   }
 }
 
-/// As in production, not on a running callback's own thread, where a stop_callback could wait for
-/// what the callback holds. Without such a wait it has run when this returns.
 void child::request_stop() {
-  if (!is_in_user_code_) {
-    tasks_.push_front([this] { stop_.request_stop(); });
-    return;
-  }
-  std::promise<void> done;
-  const std::future<void> is_done = done.get_future();
-  stop_thread_ = std::thread([source = stop_, finished = std::move(done)]() mutable {
-    is_stop_thread = true;
-    source.request_stop();
-    finished.set_value();
-  });
-  while (!stop_.stop_requested()) std::this_thread::yield();  // also on a busy machine
-  is_done.wait_for(std::chrono::milliseconds(100));
+  if (is_in_callback()) return threads_->request_stop(stop_);
+  threads_->post([this] { stop_.request_stop(); });
 }
 
 void child::settle() {
   while (!status() && !is_killed_) {
-    if (!unread_.empty() && !driver_.is_reading_paused()) {
+    if (!unread_.empty()) {
       const std::string line = std::move(unread_.front());
       unread_.pop_front();
       read(line);
@@ -189,10 +176,10 @@ void child::read(const std::string& line) {
 
 bool child::run_user_code() {
   if (is_killed_) return false;
+  idle_->step();
   timers_.take_dropped().clear();  // between the events of the driver
-  if (!tasks_.empty()) {
-    run_tasks();
-  } else if (const auto timer = timers_.take_due(clock_->now())) {
+  if (run_tasks()) return true;
+  if (const auto timer = timers_.take_due(clock_->now())) {
     run_timer(timer);
   } else if (call_) {
     run_callback();
@@ -202,22 +189,17 @@ bool child::run_user_code() {
   return true;
 }
 
-void child::run_tasks() {
-  while (!tasks_.empty() && !is_killed_) {
-    const auto task = std::move(tasks_.front());
-    tasks_.pop_front();
-    const bool was_in_task = std::exchange(is_in_task_, true);  // a task that waits runs others
-    try {
-      task();
-    } catch (const process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the task
-    }
-    is_in_task_ = was_in_task;
-  }
+bool child::run_tasks() {
+  const place outer = std::exchange(place_, is_in_callback() ? place::nested_task : place::task);
+  const bool has_run = threads_->run();
+  place_ = outer;
+  return has_run;
 }
 
 void child::run_callback() {
   session::call what = *std::exchange(call_, std::nullopt);
-  is_in_user_code_ = true;
+  place_ = place::callback;
+  idle_->end();
   patience_ = clock_->now() + session::callback_patience;
   if (driver_.is_due(what)) around_.callback_begins(what.what);
   shard_context::fields fields = context_;
@@ -228,39 +210,39 @@ void child::run_callback() {
   if (is_killed_) return;
   if (status() == exit_status::callback_stuck)
     return keep_undestroyed(driver_.processor().abandon());
-  if (result.thrown && !result.is_lease_gone) thrown_ = result.thrown;
+  if (result.thrown && !result.is_lease_gone && !thrown_) thrown_ = result.thrown;
   driver_.on_callback_done(result);
 }
 
 void child::run_timer(const driver::shard_timers::function& timer) {
-  is_in_user_code_ = is_in_timer_ = true;
+  place_ = place::timer;
   std::exception_ptr thrown;
   try {
     (*timer)();
-  } catch (const process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the timer
+  } catch (const detail::process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the timer
   } catch (...) {
-    thrown = thrown_ = std::current_exception();
+    thrown = std::current_exception();
   }
   end_user_code();
-  if (thrown) driver_.on_user_code_threw("a timer", thrown);
+  if (thrown) user_code_threw("a timer", thrown);
 }
 
 void child::end_user_code() {
-  is_in_user_code_ = is_in_timer_ = false;
+  place_ = place::outside;
   patience_.reset();
-  if (stop_thread_.joinable()) stop_thread_.join();
+  threads_->join_stop();
 }
 
 void child::leave_callback_of_the_dead() const {
-  if (is_in_user_code_ && status() == exit_status::callback_stuck) throw process_ended();
-  if (is_running_user_code() && is_killed_) throw process_ended();
+  if (is_in_callback() && status() == exit_status::callback_stuck) throw detail::process_ended();
+  if (is_running_user_code() && is_killed_) throw detail::process_ended();
 }
 
 void child::kill() {
   if (status()) return finish();
   keep_undestroyed(driver_.processor().abandon());
   is_killed_ = true;
-  tasks_.clear();
+  threads_->end();
   timers_.end();
   keep_undestroyed(timers_.take_dropped());
 }
@@ -270,13 +252,14 @@ void child::finish() {
   if (status()) run_tasks();  // handlers may use the processor
   driver_.processor().destroy();
   is_killed_ = true;
-  tasks_.clear();
+  threads_->end();
   timers_.end();
   timers_.take_dropped().clear();
 }
 
 std::optional<child::time_point> child::next_session_timer() const {
-  std::optional<time_point> first = patience_;
+  std::optional<time_point> first = threads_->next_timer();
+  if (patience_ && (!first || *patience_ < *first)) first = patience_;
   for (const auto& due : session_timers_) {
     if (due && (!first || *due < *first)) first = due;
   }
@@ -285,7 +268,7 @@ std::optional<child::time_point> child::next_session_timer() const {
 
 std::optional<child::time_point> child::next_timer() const {
   const auto of_session = next_session_timer();
-  if (is_in_user_code_) return of_session;
+  if (is_in_callback()) return of_session;
   const auto of_user = timers_.next_due();
   if (!of_session || !of_user) return of_session ? of_session : of_user;
   return std::min(of_session, of_user);
@@ -304,75 +287,80 @@ void child::fire_timers() {
   }
 }
 
-/// Time passes for user code that waits.
-void child::move_to(time_point time) {
-  clock_->move_to(time);
-  fire_timers();
-  settle();
-  if (!is_killed_) run_tasks();
-  leave_callback_of_the_dead();
+bool child::wait_until(time_point deadline, const std::function<bool()>& is_over) {
+  require_progress();
+  while (!is_killed_ && !is_over() && clock_->now() < deadline) {
+    const auto timer = next_session_timer();
+    if (!timer && deadline == time_point::max()) return false;
+    const time_point next = std::min(timer.value_or(deadline), deadline);
+    idle_->pass(next - clock_->now());
+    clock_->move_to(next);
+    fire_timers();
+    settle();
+    if (!is_killed_) run_tasks();
+    leave_callback_of_the_dead();
+  }
+  return true;
+}
+
+void child::require_progress() {
+  if (!is_running_user_code()) return idle_->end();  // the test itself waits
+  idle_->step();
+  if (!idle_->is_over()) return;
+  if (!is_killed_ && !status()) {
+    around_.waits_without_end();
+    kill();
+  }
+  throw detail::process_ended();
+}
+
+void child::refuse(const std::string& why) {
+  if (is_running_user_code()) usage_->remember(why);
+  throw std::logic_error(why);
 }
 
 std::error_code child::checkpoint(const std::optional<sequence_position>& position,
                                   const std::optional<time_point>& deadline) {
-  if (is_stop_thread) return errc::daemon_gone;
+  if (virtual_threads::is_stop_thread()) return errc::daemon_gone;
   usage_->require_owner("checkpoint()");
   leave_callback_of_the_dead();
   if (is_killed_) return errc::daemon_gone;
-  if (is_in_timer_ && !is_in_task_) return status() ? errc::daemon_gone : errc::not_allowed_here;
+  if (place_ == place::timer) return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
-  driver_.on_checkpoint(id, position, is_callback());
+  driver_.on_checkpoint(id, position, place_ == place::callback);
   settle();
-  while (!waiting_.at(id)) {
-    const auto timer = next_session_timer();
-    if (deadline && (!timer || *deadline <= *timer)) {
-      clock_->move_to(*deadline);
-      return time_out(id);
-    }
-    if (!timer) refuse_endless_wait(id, position);
-    move_to(*timer);
-  }
-  const std::error_code result = *waiting_.at(id);
-  waiting_.erase(id);
-  return result;
-}
-
-std::error_code child::time_out(session::waiter_id id) {
-  waiting_.erase(id);
+  const bool can_end =
+      wait_until(deadline.value_or(time_point::max()), [&] { return waiting_.at(id).has_value(); });
+  const auto result = waiting_.extract(id).mapped();
+  if (result) return *result;
   driver_.on_deadline(id);
   settle();
-  return errc::timed_out;
-}
-
-void child::refuse_endless_wait(session::waiter_id id,
-                                const std::optional<sequence_position>& position) {
-  static_cast<void>(time_out(id));
-  const std::string why =
-      "checkpoint(" + (position ? to_string(*position) : std::string()) +
-      ") waits for the daemon, which reads only while a callback is open, and none is: on this one "
-      "thread it would never return. Use async_checkpoint(), or checkpoint_until()";
-  if (is_callback()) usage_->refuse_in_callback(why);
-  throw std::logic_error(why);
+  if (can_end) return errc::timed_out;
+  refuse("checkpoint(" + (position ? to_string(*position) : std::string()) +
+         ") waits for the daemon, which reads only while a callback is open, and none is: on this "
+         "one thread it would never return. Use async_checkpoint(), or checkpoint_until()");
 }
 
 void child::async_checkpoint(const std::optional<sequence_position>& position,
                              checkpoint_handler handler) {
-  if (is_stop_thread) return;
+  if (virtual_threads::is_stop_thread()) return;
   usage_->require_owner("async_checkpoint()");
   leave_callback_of_the_dead();
   if (is_killed_) return;
-  driver_.on_async_checkpoint(position, std::move(handler), is_callback());
+  if (position && position->is_number() &&
+      (!furthest_requested_ || *furthest_requested_ < *position)) {
+    furthest_requested_ = position;
+    idle_->end();
+  }
+  driver_.on_async_checkpoint(position, std::move(handler), place_ == place::callback);
   settle();
 }
 
 bool child::sleep_until(time_point deadline) {
   usage_->require_owner("sleep_until()");
   leave_callback_of_the_dead();
-  while (!is_killed_ && !stop_.stop_requested() && clock_->now() < deadline) {
-    const auto timer = next_session_timer();
-    move_to(timer ? std::min(*timer, deadline) : deadline);
-  }
+  wait_until(deadline, [this] { return stop_.stop_requested(); });
   return !stop_requested();
 }
 
@@ -380,41 +368,26 @@ void child::wait_until_notified(time_point deadline) {
   usage_->require_owner("wait_until_notified()");
   leave_callback_of_the_dead();
   run_tasks();
-  while (!is_notified_ && !stop_requested() && clock_->now() < deadline) {
-    const auto timer = next_session_timer();
-    if (!timer && deadline == time_point::max()) refuse_endless_notification();
-    move_to(timer ? std::min(*timer, deadline) : deadline);
+  if (!wait_until(deadline, [this] { return is_notified_ || stop_requested(); })) {
+    refuse(
+        "a callback waits for a notification, and nothing can bring it: on this one thread it "
+        "would never return");
   }
   is_notified_ = false;
   leave_callback_of_the_dead();
 }
 
-void child::refuse_endless_notification() {
-  usage_->refuse_in_callback(
-      "a callback waits for a notification, and nothing can bring it: on this one thread it would "
-      "never return");
+void child::notify() {
+  if (virtual_threads::is_stop_thread() || !usage_->is_owner("a completion, or notify(),")) return;
+  is_notified_ = true;
 }
 
-/// Its functions are tasks of the child.
-class child::pool final : public thread_pool {
- public:
-  explicit pool(std::weak_ptr<child> owner) : owner_(std::move(owner)) {}
-
-  void post(std::function<void()> function) override {
-    const auto owner = owner_.lock();
-    if (!owner || owner->is_killed_) return;
-    owner->tasks_.push_back([function = std::move(function), alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) function();
-    });
-  }
-
- private:
-  std::weak_ptr<child> owner_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>();
-};
-
-std::unique_ptr<thread_pool> child::make_thread_pool(std::size_t) {
-  return std::make_unique<pool>(weak_from_this());
+void child::fail(std::exception_ptr thrown) {
+  if (virtual_threads::is_stop_thread() || !usage_->is_owner("fail()")) return;
+  leave_callback_of_the_dead();
+  if (is_killed_) return;
+  user_code_threw("the shard's processing", thrown);
+  settle();
 }
 
 void child::log(log_level level, const std::string& text,
@@ -427,7 +400,7 @@ void child::log(log_level level, const std::string& text,
 child::timer_id child::start_timer(std::chrono::milliseconds delay,
                                    std::chrono::milliseconds period,
                                    std::function<void()> function) {
-  usage_->require_owner("a timer");
+  if (virtual_threads::is_stop_thread() || !usage_->is_owner("a completion, or a timer,")) return 0;
   leave_callback_of_the_dead();
   return timers_.start(clock_->now() + delay, period, std::move(function));
 }

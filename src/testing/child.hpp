@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -12,26 +13,28 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
+#include <vector>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processor_factory.hpp>
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
 #include <kclxx/shard_context.hpp>
-#include <kclxx/shard_service.hpp>
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "testing/idle_time.hpp"
 #include "testing/usage.hpp"
 #include "testing/virtual_clock.hpp"
+#include "testing/virtual_threads.hpp"
 
 namespace kclxx::testing {
 
 /// One child process: a session_driver on one thread and in virtual time.
 ///
 /// Lifetime: checkpointers may outlive the dialogue, but call nobody once it is killed.
-class child final : public shard_service,
+class child final : public detail::shard_service,
                     public std::enable_shared_from_this<child>,
                     private driver::host {
  public:
@@ -42,6 +45,7 @@ class child final : public shard_service,
     std::function<void(std::string_view line)> written;  // without its newline
     std::function<void(const log_entry&)> log;
     std::function<void(protocol::action_kind)> callback_begins;
+    std::function<void()> waits_without_end;  // and is killed
     std::function<void(exit_status)> left;
   };
   struct configuration {
@@ -52,8 +56,7 @@ class child final : public shard_service,
   };
 
   child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
-        surroundings around);
-  ~child() override;
+        std::shared_ptr<idle_time> idle, surroundings around);
 
   /// From the daemon; read by settle.
   void receive(std::string line) { unread_.push_back(std::move(line)); }
@@ -61,13 +64,17 @@ class child final : public shard_service,
 
   /// Reads what the daemon wrote, until nothing is left; the daemon answers in no time.
   void settle();
+  [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
+  /// Runs what other threads would run while a callback runs.
+  bool run_tasks();
   /// Runs the next callback, a timer that is due, or a checkpoint handler. False when there is
   /// none.
   bool run_user_code();
-  [[nodiscard]] bool is_in_callback() const noexcept { return is_in_user_code_; }
-  [[nodiscard]] bool is_running_user_code() const noexcept {
-    return is_in_user_code_ || is_in_task_;
+  /// A callback or a timer has begun and not ended.
+  [[nodiscard]] bool is_in_callback() const noexcept {
+    return place_ == place::callback || place_ == place::timer || place_ == place::nested_task;
   }
+  [[nodiscard]] bool is_running_user_code() const noexcept { return place_ != place::outside; }
 
   /// When time alone makes something happen here.
   [[nodiscard]] std::optional<time_point> next_timer() const;
@@ -113,46 +120,53 @@ class child final : public shard_service,
   void observe(shard_event event) noexcept override;
   [[nodiscard]] bool is_observed() const noexcept override { return !observers_.empty(); }
   void wait_until_notified(time_point deadline) override;
-  void notify() override { is_notified_ = true; }
-  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
+  void notify() override;
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
+    return threads_->make_pool();
+  }
+  [[nodiscard]] bool is_virtual() const noexcept override { return true; }
+  void adopt_executor(detail::virtual_executor& one) override { threads_->adopt_executor(one); }
+  void release_executor(detail::virtual_executor& one) noexcept override {
+    threads_->release_executor(one);
+  }
+  void fail(std::exception_ptr thrown) override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
 
  private:
-  class pool;
+  /// Where the test's thread is. A task is what has a thread of its own in production; a nested one
+  /// runs while a callback or a timer waits.
+  enum class place { outside, callback, timer, task, nested_task };
 
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
   void call(session::call what) override;
   void end_timers() override { timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
-  void pause_reading(bool) override {}
   void left(exit_status status) override;
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
-  /// Whether a callback makes the present call.
-  [[nodiscard]] bool is_callback() const noexcept {
-    return is_in_user_code_ && !is_in_timer_ && !is_in_task_;
-  }
   [[nodiscard]] std::optional<time_point> next_session_timer() const;
   void read(const std::string& line);
-  [[noreturn]] void refuse_endless_notification();
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
-  void run_tasks();
+  void user_code_threw(const char* whose, const std::exception_ptr& thrown);
   void set_names();
   void call_observers(const event_source& source, const shard_event& event);
   void end_user_code();
-  void move_to(time_point time);
-  [[nodiscard]] std::error_code time_out(session::waiter_id id);
-  [[noreturn]] void refuse_endless_wait(session::waiter_id id,
-                                        const std::optional<sequence_position>& position);
+  /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
+  bool wait_until(time_point deadline, const std::function<bool()>& is_over);
+  void require_progress();
+  /// In user code the end of the verb reports it, too.
+  [[noreturn]] void refuse(const std::string& why);
 
   std::shared_ptr<virtual_clock> clock_;
   std::shared_ptr<usage> usage_;
+  std::shared_ptr<idle_time> idle_;
+  std::shared_ptr<virtual_threads> threads_ = std::make_shared<virtual_threads>(usage_);
   surroundings around_;
   std::size_t max_line_length_;
   std::function<void(const log_entry&)> log_function_;
@@ -165,19 +179,16 @@ class child final : public shard_service,
   std::deque<std::string> unread_;
   std::array<std::optional<time_point>, session::timer_count> session_timers_;
   std::optional<time_point> patience_;  // when the running callback has lasted long
+  std::optional<sequence_position> furthest_requested_;
   std::unordered_map<session::waiter_id, std::optional<std::error_code>> waiting_;
-  std::deque<std::function<void()>> tasks_;  // what runs on a thread of its own in production
   std::optional<session::call> call_;
   std::string shard_id_;
   std::shared_ptr<const shard_names> names_;  // of the events
   bool has_observer_thrown_ = false;
   std::stop_source stop_;
-  std::thread stop_thread_;
   std::exception_ptr thrown_;
+  place place_ = place::outside;
   bool is_notified_ = false;
-  bool is_in_user_code_ = false;
-  bool is_in_timer_ = false;
-  bool is_in_task_ = false;  // of a thread of its own in production, while a callback waits
   bool has_input_ended_ = false;
   bool is_killed_ = false;
 };

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
 #include <ostream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <kclxx/testing/daemon.hpp>
@@ -10,6 +14,16 @@
 namespace kclxx::testing {
 
 using protocol::action_kind;
+
+namespace {
+
+std::string name_of(const std::type_info& type) {
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), &std::free);
+  return name ? name.get() : type.name();
+}
+
+}  // namespace
 
 daemon::daemon(processor_factory make_processor, const run_options& options, daemon_options with)
     : worker_(
@@ -145,6 +159,13 @@ record_processor& daemon::any_processor() const {
   return *found;
 }
 
-std::ostream& operator<<(std::ostream& out, const daemon& of) { return out << of.dialogue(); }
+void daemon::refuse_type(const std::type_info& found, const std::type_info& wanted) {
+  throw std::logic_error("processor: the factory made a " + name_of(found) + ", not a " +
+                         name_of(wanted));
+}
+
+std::ostream& operator<<(std::ostream& out, const daemon& of) {
+  return out << of.dialogue() << of.worker_->unmet_faults();
+}
 
 }  // namespace kclxx::testing

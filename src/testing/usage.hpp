@@ -16,22 +16,29 @@ class usage {
  public:
   /// `what` is a literal. Thread safety: any thread.
   void require_owner(const char* what) {
-    if (std::this_thread::get_id() == owner_) return;
+    if (!is_owner(what)) throw std::logic_error(what + elsewhere());
+  }
+  /// For calls whose caller may be unable to pass an exception on: only the end of the verb reports
+  /// it. The call must then change nothing. Thread safety: any thread.
+  [[nodiscard]] bool is_owner(const char* what) noexcept {
+    if (std::this_thread::get_id() == owner_) return true;
     called_elsewhere_ = what;
-    throw std::logic_error(what + elsewhere());
+    return false;
   }
 
+  void remember(std::string why) { refused_ = std::move(why); }
   /// Inside a callback.
   [[noreturn]] void refuse_in_callback(const std::string& why) {
-    refused_ = why;
+    remember(why);
     throw std::logic_error(why);
   }
 
+  /// Another thread's call comes first, since what else went wrong may follow from it.
   void raise_remembered() {
-    if (const auto why = std::exchange(refused_, std::nullopt)) throw std::logic_error(*why);
-    if (const char* what = called_elsewhere_.exchange(nullptr)) {
-      throw std::logic_error(what + elsewhere());
-    }
+    const char* const what = called_elsewhere_.exchange(nullptr);
+    const auto why = std::exchange(refused_, std::nullopt);
+    if (what != nullptr) throw std::logic_error(what + elsewhere());
+    if (why) throw std::logic_error(*why);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/names.hpp"
 #include "protocol/json_string.hpp"
 
 namespace kclxx::testing {
@@ -13,6 +14,9 @@ namespace kclxx::testing {
 namespace {
 
 using protocol::action_kind;
+
+char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool is_letter(char c) { return to_lower(c) >= 'a' && to_lower(c) <= 'z'; }
 
 /// An action that no daemon has so far. Errors: std::invalid_argument when one has.
 std::string unknown_line(std::string_view action) {
@@ -22,6 +26,24 @@ std::string unknown_line(std::string_view action) {
   std::string line = R"({"action":)";
   protocol::append_quoted(line, action);
   return line + "}";
+}
+
+/// Errors: std::invalid_argument.
+void require_exception_name(std::string_view name) {
+  const auto is_equal = [](char a, char b) { return to_lower(a) == to_lower(b); };
+  for (const std::string_view known : detail::exception_names) {
+    if (name != known &&
+        std::equal(name.begin(), name.end(), known.begin(), known.end(), is_equal)) {
+      throw std::invalid_argument("fail_next_checkpoint: '" + std::string(name) + "' is written " +
+                                  std::string(known));
+    }
+  }
+  const auto is_allowed = [](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  if (name.empty() || !is_letter(name.front()) ||
+      !std::all_of(name.begin(), name.end(), is_allowed)) {
+    throw std::invalid_argument("fail_next_checkpoint: '" + std::string(name) +
+                                "' is not the simple name of a Java exception");
+  }
 }
 
 }  // namespace
@@ -60,7 +82,7 @@ void daemon::virtual_worker::start_child() {
                               .worker_id = with_.worker_id};
   child_ = std::make_shared<testing::child>(
       testing::child::configuration{make_processor_, options_, std::move(names), with_.seed},
-      clock_, usage_,
+      clock_, usage_, idle_,
       testing::child::surroundings{[this](std::string_view line) {
                                      if (!line.empty()) seen_.note("child", line);
                                      daemon_model::daemon_events out;
@@ -69,6 +91,7 @@ void daemon::virtual_worker::start_child() {
                                    },
                                    [this](const log_entry& entry) { seen_.log(entry); },
                                    [this](protocol::action_kind what) { on_callback(what); },
+                                   [this] { on_wait_without_end(); },
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
@@ -90,6 +113,7 @@ void daemon::virtual_worker::verb(const char* name, const std::function<void()>&
                                ": a callback runs, and the daemon waits until it has returned");
   }
   usage_->raise_remembered();
+  idle_->end();
   body();
   run_until_quiet();
   usage_->raise_remembered();
@@ -128,6 +152,10 @@ std::string daemon::virtual_worker::how_it_left() const {
 
 void daemon::virtual_worker::run_until_quiet() {
   for (;;) {
+    if (idle_->is_over() && !child_->is_killed() && !child_->status()) {
+      on_wait_without_end();
+      child_->kill();
+    }
     child_->settle();
     if (child_->run_user_code()) {
       if (child_->thrown()) thrown_ = child_->thrown();
@@ -142,6 +170,7 @@ void daemon::virtual_worker::run_until_quiet() {
                              std::string(protocol::action_name(consumer_->waits_for())) +
                              ", and nothing can bring it");
     }
+    idle_->pass(*timer - clock_->now());
     clock_->move_to(*timer);
     child_->fire_timers();
   }
@@ -244,9 +273,11 @@ void daemon::virtual_worker::advance(milliseconds time) {
     while (const auto timer = child_->next_timer()) {
       if (*timer > until) break;
       clock_->move_to(*timer);
+      idle_->end();
       child_->fire_timers();
       if (child_->is_in_callback()) {
         child_->settle();
+        if (!child_->is_killed()) child_->run_tasks();
       } else {
         run_until_quiet();
       }
@@ -324,8 +355,15 @@ void daemon::virtual_worker::end_input_in_next_callback() {
 
 void daemon::virtual_worker::fail_next_checkpoint(std::string_view exception, int times) {
   usage_->require_owner("fail_next_checkpoint");
+  require_exception_name(exception);
   if (times < 1) throw std::invalid_argument("fail_next_checkpoint: times is less than 1");
   faults_.insert(faults_.end(), static_cast<std::size_t>(times), std::string(exception));
+}
+
+std::string daemon::virtual_worker::unmet_faults() const {
+  if (faults_.empty()) return {};
+  return "           faults that no checkpoint has met: " + std::to_string(faults_.size()) +
+         ", the next is " + faults_.front() + "\n";
 }
 
 daemon::milliseconds daemon::virtual_worker::arrival() const {
@@ -336,6 +374,7 @@ void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
   for (daemon_model::daemon_event& event : happened) {
     if (auto* answer = std::get_if<daemon_model::answered>(&event)) {
       seen_.answered(*answer, consumer_->checkpointer().last());
+      if (!answer->error) idle_->end();
       child_->receive(std::move(answer->line));
     } else if (!std::holds_alternative<daemon_model::returned>(event)) {
       seen_.happened(event);
@@ -347,6 +386,21 @@ void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
 void daemon::virtual_worker::on_callback(protocol::action_kind what) {
   seen_.callback(what);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
+}
+
+void daemon::virtual_worker::on_wait_without_end() {
+  const auto hours = std::chrono::duration_cast<std::chrono::hours>(idle_->passed());
+  std::string why = "a wait without end: " + std::to_string(hours.count()) +
+                    " hours of virtual time have passed without progress (see "
+                    "daemon_options::idle_limit), so the child was killed";
+  if (child_->runs_executors()) {
+    why +=
+        ". What takes real time, such as a socket or a timer of Asio's own, is not waited for "
+        "(see kclxx::asio::timer)";
+  }
+  if (!seen_.log().empty()) why += ". The last line of its log: " + seen_.log().back().text;
+  seen_.note("child", "is killed: " + why);
+  usage_->remember(std::move(why));
 }
 
 void daemon::virtual_worker::on_left(kclxx::exit_status status) {

@@ -16,6 +16,7 @@
 #include "daemon_model/shard_consumer.hpp"
 #include "testing/child.hpp"
 #include "testing/delivered_records.hpp"
+#include "testing/idle_time.hpp"
 #include "testing/observations.hpp"
 #include "testing/usage.hpp"
 #include "testing/virtual_clock.hpp"
@@ -54,6 +55,8 @@ class daemon::virtual_worker {
   [[nodiscard]] testing::child& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
+  /// A line about them; empty when there is none.
+  [[nodiscard]] std::string unmet_faults() const;
   /// For records that are delivered now.
   [[nodiscard]] milliseconds arrival() const;
 
@@ -77,6 +80,7 @@ class daemon::virtual_worker {
   void run_until_quiet();
   void take(daemon_model::daemon_events happened);
   void on_callback(protocol::action_kind what);
+  void on_wait_without_end();
   void on_left(kclxx::exit_status status);
 
   processor_factory make_processor_;
@@ -84,6 +88,7 @@ class daemon::virtual_worker {
   daemon_options with_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
+  std::shared_ptr<idle_time> idle_ = std::make_shared<idle_time>(with_.idle_limit);
   observations seen_{clock_};
   std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
   sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here

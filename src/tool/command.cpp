@@ -90,7 +90,7 @@ void add_seconds(CLI::App& command, const std::string& name, std::chrono::millis
             to = std::chrono::ceil<std::chrono::milliseconds>(seconds(value));
           },
           description)
-      ->check(seconds_between(0.001, most))
+      ->check(seconds_between(to.count() == 0 ? 0 : 0.001, most))
       ->type_name("SECONDS")
       ->default_str(printed(seconds(to).count()));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace kclxx::tool {
 
@@ -31,17 +32,23 @@ char* line_splitter::prepare(std::size_t size) {
   return memory_.data() + end_;
 }
 
-bool line_splitter::has_line() noexcept {
-  if (scanned_ == end_) return false;
-  const auto* newline =
-      static_cast<const char*>(std::memchr(memory_.data() + scanned_, '\n', end_ - scanned_));
-  scanned_ = newline == nullptr ? end_ : static_cast<std::size_t>(newline - memory_.data());
-  return newline != nullptr;
-}
-
 bool line_splitter::next(std::string_view& line) noexcept {
-  if (!has_line()) return false;
-  line = {memory_.data() + begin_, scanned_ - begin_};
+  if (scanned_ == end_) return false;
+  if (std::exchange(is_after_return_, false) && memory_.data()[begin_] == '\n') {
+    begin_ = ++scanned_;
+  }
+  const auto find = [this](char character, std::size_t until) {
+    const char* const begin = memory_.data() + scanned_;
+    const void* const found = std::memchr(begin, character, until - scanned_);
+    if (found == nullptr) return until;
+    return static_cast<std::size_t>(static_cast<const char*>(found) - memory_.data());
+  };
+  const std::size_t newline = find('\n', end_);
+  const std::size_t end = has_returns_ ? find('\r', newline) : newline;
+  scanned_ = end;
+  if (end == end_) return false;
+  is_after_return_ = end < newline;
+  line = {memory_.data() + begin_, end - begin_};
   begin_ = ++scanned_;
   return true;
 }

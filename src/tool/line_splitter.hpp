@@ -17,6 +17,12 @@ class line_splitter {
   /// Bytes after a line that can be read.
   static constexpr std::size_t padding = io::line_buffer::padding;
 
+  /// As Java's readers, which the daemon reads a child with: a carriage return ends a line, too,
+  /// and one with a newline after it is one end.
+  enum class line_end { newline, as_in_java };
+  explicit line_splitter(line_end end = line_end::newline) noexcept
+      : has_returns_(end == line_end::as_in_java) {}
+
   /// Room for so many bytes after those that are there. Lines that were given end here.
   /// Errors: std::bad_alloc.
   [[nodiscard]] char* prepare(std::size_t size);
@@ -25,7 +31,6 @@ class line_splitter {
 
   /// The next line, without its newline. False: there is none that is complete.
   bool next(std::string_view& line) noexcept;
-  [[nodiscard]] bool has_line() noexcept;
   /// What next() has not given: after the last line, one that is incomplete.
   [[nodiscard]] std::string_view rest() const noexcept {
     return {memory_.data() + begin_, end_ - begin_};
@@ -37,9 +42,11 @@ class line_splitter {
 
  private:
   io::line_buffer memory_;
-  std::size_t begin_ = 0;    // of the current line
-  std::size_t scanned_ = 0;  // no newline between begin_ and here
-  std::size_t end_ = 0;      // of what is there
+  bool has_returns_;
+  bool is_after_return_ = false;  // the line before; a newline there ends no other
+  std::size_t begin_ = 0;         // of the current line
+  std::size_t scanned_ = 0;       // no end of a line between begin_ and here
+  std::size_t end_ = 0;           // of what is there
 };
 
 }  // namespace kclxx::tool

@@ -137,11 +137,13 @@ class tries {
 };
 
 kclxx::failure_policy policy_named(std::string_view name, std::shared_ptr<kclxx::parking_lot> lot) {
-  if (name == "retry") return {.attempts = 0, .initial_backoff = 100ms, .max_backoff = 500ms};
-  kclxx::failure_policy policy{.attempts = attempts, .initial_backoff = 2ms, .max_backoff = 5ms};
+  if (name == "retry") return {.initial_backoff = 100ms, .max_backoff = 500ms};
+  kclxx::failure_policy policy{
+      .max_attempts = attempts, .initial_backoff = 2ms, .max_backoff = 5ms};
   if (name == "stop") return policy;
-  policy.exhausted = kclxx::exhausted::park;
+  policy.bad_record = kclxx::bad_record::park;
   policy.lot = std::move(lot);
+  policy.breaker.reset();  // bad records can follow on each other
   return policy;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small child that keeps every rule of `kclxx check`, and with --break RULE breaks that one. With
-// --fault NAME it has a mistake that an author could make, whatever rules that breaks.
-// It is written without kclxx on purpose: the library must not be its own judge.
+// A small child that keeps every rule of `kclxx check`, and with --break WAY breaks one: the rule
+// of that name, or the one that check_test.cpp names. With --fault NAME it has a mistake that an
+// author could make, or a habit, whatever rules that breaks. It is written without kclxx on
+// purpose: the library must not be its own judge.
 //
 // It persists every second batch, throws at records with the data "poison" and prints at "print".
 #include <csignal>
@@ -28,7 +29,7 @@ namespace {
 using kclxx::test::json;
 
 std::string broken_rule;
-bool broken(std::string_view rule) { return broken_rule == rule; }
+bool broken(std::string_view way) { return broken_rule == way; }
 
 std::string its_fault;
 bool has_fault(std::string_view name) { return its_fault == name; }
@@ -38,6 +39,17 @@ bool has_fault(std::string_view name) { return its_fault == name; }
 }
 
 volatile std::sig_atomic_t was_terminated = 0;
+
+void handle(int signal_number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal_number, &action, nullptr);
+}
+
+void outlive(int signal_number) {
+  handle(signal_number, [](int which) { was_terminated = which == SIGTERM ? 1 : was_terminated; });
+}
 
 /// False: another process has this name, which is free again when that one has ended.
 bool take_name(const std::string& name) {
@@ -57,6 +69,13 @@ bool make_lock_file(const std::string& name) {
 
 constexpr std::string_view poison = "cG9pc29u";
 constexpr std::string_view print = "cHJpbnQ=";
+constexpr std::string_view json_text = "eyJ";  // how {" begins
+
+/// What a processor takes that reads JSON.
+bool is_understood(const json& data) {
+  return data.is_null() || data == "" || data == poison || data == print ||
+         data.get_ref<const std::string&>().starts_with(json_text);
+}
 
 class broken_child {
  public:
@@ -123,7 +142,11 @@ class broken_child {
     const std::string line = R"({"action":"status","responseFor":")" + action + "\"}";
     write(line);
     if (broken("one-status")) write(line);
-    if (broken("nothing-between") && action == "processRecords") write(checkpoint_line({}, {}));
+    if (action != "processRecords") return;
+    if (broken("nothing-between")) write(checkpoint_line({}, {}));
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (broken("timer-between") && ::poll(&input, 1, 500) == 0) write(checkpoint_line({}, {}));
+    if (broken("sigterm-in-action")) outlive(SIGTERM);
   }
 
   static std::string checkpoint_line(const json& sequence, const json& sub) {
@@ -169,6 +192,7 @@ class broken_child {
       const bool is_dependency = error == "KinesisClientLibDependencyException";
       if (is_dependency && broken("dependency-checkpoint")) std::exit(1);
       const bool is_unknown = error == "TomorrowsException" && broken("unknown-checkpoint-error");
+      if (is_dependency && broken("shard-end-dependency") && is_ended_) return error;
       const bool may_again = error == "ThrottlingException" || is_dependency || is_unknown;
       const bool is_endless = is_unknown || broken("shutdown-gives-up") ||
                               broken("shard-end-gives-up") || has_fault("retries without end");
@@ -181,6 +205,8 @@ class broken_child {
     const std::string action = message.at("action");
     if (action == "initialize") {
       start_ = message.at("sequenceNumber");
+      if (broken("sigterm-before-initialize")) outlive(SIGTERM);
+      if (broken("sigterm-in-action")) handle(SIGTERM, SIG_DFL);
       const std::string shard = message.at("shardId");
       if (broken("hand-over") && !take_name(shard)) return false;
       if (broken("resent-after-restart") && !make_lock_file("broken-child-" + shard)) return false;
@@ -192,7 +218,8 @@ class broken_child {
       if (broken("shutdown-requested-first") && last_.is_null()) return false;
       const bool again = !broken("throttled-at-shutdown");
       const bool is_down = broken("sigterm-then-shutdown") && was_terminated != 0;
-      if (!broken("checkpoint-at-shutdown") && !is_down) persist({}, {}, again);
+      const bool has_none = broken("aggregate-is-known") && last_.is_null();
+      if (!broken("checkpoint-at-shutdown") && !is_down && !has_none) persist({}, {}, again);
     } else if (action == "leaseLost" || action == "shardEnded" || action == "shutdown") {
       const std::string reason = message.value("reason", action);
       is_ended_ = true;
@@ -211,6 +238,8 @@ class broken_child {
 
   bool process(const json& records) {
     if (records.empty()) return true;
+    if (broken("aggregate-is-known") && records[0].at("sequenceNumber") == start_) return true;
+    if (broken("unread-answers")) ask_for_each(records);
     if (broken("batch-twice") && records.front() == first_) return false;
     if (broken("many-batches") && batches_ == 1000) return false;
     if (broken("stray-print-in-bulk") && records.size() > 1000 && records[0].at("data") == print) {
@@ -218,6 +247,7 @@ class broken_child {
     }
     bool is_poisoned = false;
     for (const json& one : records) {
+      if (has_fault("understands JSON alone") && !is_understood(one.at("data"))) return false;
       if (one.at("data") == poison) is_poisoned = true;
       if (one.at("data") == print) std::fputs("printed without a newline", stdout);
     }
@@ -234,6 +264,15 @@ class broken_child {
       persist_up_to(is_early ? records.front() : is_back ? first_ : last_);
     }
     return true;
+  }
+
+  /// Without reading an answer before the last one is asked for.
+  void ask_for_each(const json& records) const {
+    for (const json& one : records) {
+      write(checkpoint_line(one.at("sequenceNumber"), one.value("subSequenceNumber", json(0))));
+    }
+    std::string line;
+    for (std::size_t i = 0; i < records.size(); ++i) std::getline(std::cin, line);
   }
 
   void persist_up_to(const json& record) {
@@ -262,7 +301,9 @@ class broken_child {
     }
     const std::string error = persist(sequence, sub, !broken("shard-end-throttled"));
     if (error == "ShutdownException") return !broken("shard-end-lease-gone");
-    return error.empty() || broken("shard-end-failed") || broken("shard-end-throttled");
+    if (error == "TomorrowsException" && broken("shard-end-unknown")) return true;
+    return error.empty() || broken("shard-end-failed") || broken("shard-end-throttled") ||
+           broken("shard-end-dependency");
   }
 
   json start_;
@@ -275,19 +316,12 @@ class broken_child {
   bool lease_is_gone_ = false;
 };
 
-void outlive(int signal_number) {
-  struct sigaction nothing {};
-  nothing.sa_handler = [](int which) { was_terminated = which == SIGTERM ? 1 : was_terminated; };
-  nothing.sa_flags = SA_RESTART;
-  ::sigaction(signal_number, &nothing, nullptr);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--break") broken_rule = argv[2];
   if (argc == 3 && std::string_view(argv[1]) == "--fault") its_fault = argv[2];
-  if (!broken("sigterm")) outlive(SIGTERM);
+  if (!broken("sigterm") && !broken("sigterm-before-initialize")) outlive(SIGTERM);
   if (!broken("sigint")) outlive(SIGINT);
   if (!broken("sighup")) outlive(SIGHUP);
   if (!broken("sigquit") && !has_fault("default SIGQUIT")) outlive(SIGQUIT);

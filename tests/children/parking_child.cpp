@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // parking_child OUTPUT [FAILING]: appends each record's data to OUTPUT as a line; parks the records
 // whose data begins with FAILING after two attempts.
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 #include <kclxx/kclxx.hpp>
 
 int main(int argc, char** argv) {
+  ::setenv("KCLXX_PARKING_DIR", ".", 0);
   const std::string output = argc > 1 ? argv[1] : "";
   const std::string failing = argc > 2 ? argv[2] : "";
   return kclxx::run(kclxx::each(
@@ -16,7 +18,7 @@ int main(int argc, char** argv) {
         if (!failing.empty() && data.starts_with(failing)) throw std::runtime_error("refused");
         std::ofstream(output, std::ios::app) << data << "\n";
       },
-      {.attempts = 2,
+      {.max_attempts = 2,
        .initial_backoff = std::chrono::milliseconds(1),
-       .exhausted = kclxx::exhausted::park}));
+       .bad_record = kclxx::bad_record::park}));
 }

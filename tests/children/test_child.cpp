@@ -359,6 +359,11 @@ int main(int argc, char** argv) {
     if (argument == "hanging_log") {
       options.log = [](const kclxx::log_entry&) { std::this_thread::sleep_for(1h); };
     }
+    if (argument == "helper_before_run") {
+      // With nothing of this process's but what it was started with.
+      const char* const start = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"";
+      if (std::system(start) != 0) say("system failed");
+    }
     if (argument == "never_share") options.sharing = kclxx::sharing_mode::never;
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());

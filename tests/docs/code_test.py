@@ -38,7 +38,7 @@ class Code(unittest.TestCase):
                 count += 1
                 if not any(packed(block) in source for source in sources.values()):
                     missing.append(f"{page}:\n{block}")
-        self.assertGreater(count, 15)
+        self.assertGreater(count, 9)
         self.assertEqual([], missing, "put them into tests/docs/code, and compile that\n" + "\n".join(missing))
 
     def test_each_block_of_another_language_is_in_the_file_that_is_named_before_it(self):
@@ -49,7 +49,7 @@ class Code(unittest.TestCase):
                 self.assertIsNotNone(named, f"{page}: no comment with the file before\n{block}")
                 self.assertIn(block, (ROOT / named[1]).read_text(), page)
                 count += 1
-        self.assertEqual(4, count)
+        self.assertEqual(3, count)
 
     def test_python_and_javascript_can_be_parsed(self):
         for path in (ROOT / "tests/docs/code/moving").glob("*.py"):

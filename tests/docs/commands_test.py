@@ -85,15 +85,27 @@ class Commands(unittest.TestCase):
                 count += 1
         self.assertGreater(count, 15)
 
-    def test_check_md_has_the_rules_that_check_lists(self):
+    def test_the_examples_of_help_run(self):
         if not PROGRAMS:
             self.skipTest("without the programs")
-        rules = subprocess.run([PROGRAMS["kclxx"], "check", "--list"], text=True, capture_output=True, check=True).stdout
-        table = (ROOT / "docs/check.md").read_text().partition("## The rules\n")[2].partition("\n## ")[0]
-        rows = re.sub(r"\[(P\d+)\]\(protocol\.md#p\d+\)", r"\1", table).splitlines()
-        self.assertEqual(["| `{}` | {} | {} |".format(*rule.split("\t")) for rule in rules.splitlines()],
-                         [row for row in rows if row.startswith("| `")])
-
+        with tempfile.TemporaryDirectory() as work:
+            os.makedirs(f"{work}/bin")
+            os.symlink(PROGRAMS["kclxx"], f"{work}/bin/kclxx")
+            environment = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}"}
+            for subcommand in ("generate", "new", "replay"):
+                place = f"{work}/{subcommand}"
+                furnish(place)
+                os.makedirs(f"{place}/counts")
+                pathlib.Path(f"{place}/views.jsonl").write_text('{"page":"/"}\n')
+                shown = subprocess.run(["kclxx", subcommand, "--help"], env=environment, text=True,
+                                       capture_output=True, check=True).stdout
+                examples = re.findall(r"^  (kclxx .*)", shown.partition("\nExample")[2], re.MULTILINE)
+                self.assertGreater(len(examples), 1)
+                for command in examples:
+                    subprocess.run("rm -rf clicks", cwd=place, shell=True, check=True)
+                    done = subprocess.run(["bash", "-euc", command], cwd=place, env=environment, text=True,
+                                          stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
+                    self.assertEqual(0, done.returncode, f"{command}\n{done.stdout}\n{done.stderr}")
 
 
 def furnish(place):

@@ -66,13 +66,13 @@ class Links(unittest.TestCase):
     def test_each_path_in_the_maps_of_the_source_exists(self):
         """A source file stands there without its extension, and in a table of src/ without that."""
         missing, count = [], 0
-        for page in ("docs/architecture.md", "docs/source-map.md"):
+        for page in ("docs/architecture.md", "AGENTS.md"):
             for path in re.findall(r"`([\w*.-]+/[\w*./-]*)`", FENCE.sub("", (ROOT / page).read_text())):
                 count += 1
                 folders = (ROOT, ROOT / "src", ROOT / "src/kclxx")
                 if not any(list(folder.glob(path + end)) for folder in folders for end in ("", ".hpp", ".cpp")):
                     missing.append(f"{page}: {path}")
-        self.assertGreater(count, 80)
+        self.assertGreater(count, 60)
         self.assertEqual([], missing)
 
     def test_anchors_are_githubs(self):

@@ -96,7 +96,7 @@ class Accounting(DaemonCase):
         new = {shard.id for shard in application.stream.shards() if split.id in shard.parents}
         application.wait_for("records of the killed worker's shards, and of the new ones", lambda:
                              taken | new <= {j.shard for j in application.journals()
-                                             if j.started > at and len(j.records) > 50}, 180)
+                                             if j.started > at and len(j.records) > 50})
         producer.stop()
         if producer.rounds % 2:
             producer.put_round()  # the shares are exact after two
@@ -141,7 +141,7 @@ class Accounting(DaemonCase):
         victim = next(j for j in application.journals() if j.worker == "first" and j.alive())
         application.expect_end(first)
         os.kill(victim.pid, signal.SIGKILL)
-        first.process.wait(90)
+        first.process.wait()
         self.start("third")
         self.wait_for_flow({"third"})
 
@@ -151,24 +151,24 @@ class Accounting(DaemonCase):
         stream.merge(open_shards[1], open_shards[2])
         made = {shard.id for shard in stream.shards() if shard.parents}
         application.wait_for("records of the new shards", lambda: made <= {
-            j.shard for j in application.journals() if len(j.records) > 50}, 120)
+            j.shard for j in application.journals() if len(j.records) > 50})
 
         # Until a child hears of refused checkpoints.
         application.proxy.throttle(0.2, calls=0.6)
         application.wait_for("refused checkpoints", lambda: self.errors()["ThrottlingException"]
-                             + self.errors()["KinesisClientLibDependencyException"] >= 2, 240,
+                             + self.errors()["KinesisClientLibDependencyException"] >= 2,
                              lambda: str(self.errors()), every=2)
         application.proxy.throttle(0)
         application.producer.stop()
-        application.wait_until_processed(240)
+        application.wait_until_processed()
         # kill -9 of a JVM: its children leave of themselves.
         second = next(worker for worker in application.workers if worker.name == "second")
         if second.alive():
             application.kill_worker(second)
-        application.wait_until_processed(240)
+        application.wait_until_processed()
         application.stop_worker(application.workers[-1])
         application.wait_for("the end of all children", lambda: not any(
-            j.alive() for j in application.journals()), 60)
+            j.alive() for j in application.journals()))
         self.assert_accounts(victim)
 
     def prepare(self, **options):
@@ -189,7 +189,7 @@ class Accounting(DaemonCase):
 
     def wait_for_flow(self, workers):
         self.app.wait_for(f"records of {workers}", lambda: workers <= {
-            j.worker for j in self.app.journals() if len(j.records) > 50}, 180)
+            j.worker for j in self.app.journals() if len(j.records) > 50})
 
     def transcript(self, journal):
         [path] = (self.app.directory / "transcripts").glob(f"{journal.shard}.*-{journal.parent}-*.jsonl")

@@ -24,7 +24,7 @@ class Aggregate(DaemonCase):
         worker = application.start_worker("first", "--only", target)
         application.wait_until_processed()
         # The record is in the journal before its checkpoint is confirmed.
-        application.wait_for("the checkpoint", lambda: application.journals()[0].checkpoints, 60)
+        application.wait_for("the checkpoint", lambda: application.journals()[0].checkpoints)
         [first] = application.journals()
         self.assert_taken_apart(first)
         [checkpoint] = first.checkpoints
@@ -37,7 +37,7 @@ class Aggregate(DaemonCase):
         application.start_worker("second")
         after = [one.id for one in first.records if one.position > record.position]
         application.wait_for("the rest", lambda: len(application.journals()) == 2 and
-                             len(application.journals()[1].records) >= len(after), 120)
+                             len(application.journals()[1].records) >= len(after))
         second = application.journals()[1]
         self.assertEqual(second.start, record.position)
         self.assertEqual([one.id for one in second.records], after)

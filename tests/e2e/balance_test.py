@@ -1,14 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Eight shards are shared among two workers; a third joins and leaves; nothing is lost."""
+"""Eight shards are shared among two workers; a third joins and leaves; nothing is lost. 1.x and 2.x
+balance the number of leases; 3.x balances load, so there each worker has at least one."""
 import time
 
 from harness import settings
 from harness.case import DaemonCase, main
 
 SHARDS = 8
-# The issue's "within 60 s", and as much again for a machine that is busy with other things.
-SECONDS = 120
 
 
 class Balance(DaemonCase):
@@ -20,11 +19,11 @@ class Balance(DaemonCase):
         self.settled("all shards with the only worker", [SHARDS])
         beat = self.heartbeat()
         self.start_worker("two")
-        joined, two = self.settled("an even split among two", [4, 4])
+        joined, two = self.settled("shares of two", [4, 4])
         third = self.start_worker("three")
-        joined_again, three = self.settled("a split among three", [2, 3, 3])
+        joined_again, three = self.settled("shares of three", [2, 3, 3])
         self.app.stop_worker(third)
-        left, back = self.settled("an even split among those that are left", [4, 4])
+        left, back = self.settled("shares of those that are left", [4, 4])
         producer.stop()
         self.app.wait_until_processed()
         duplicates, bound = self.check(self.app)
@@ -39,24 +38,22 @@ class Balance(DaemonCase):
         return self.app.start_worker(name, "--checkpoint-every", "300")
 
     def settled(self, what, even):
-        """Waits until the shares are `even`, and each worker processes what it has; 3.x balances by
-        throughput, so there none may have fewer than 2, a third worker 1.
+        """Waits until each shard has an owner, and the shares are `even` if leases are counted.
 
-        They must stay so for 3 s. Returns how long it took until then, and the shares.
+        They must stay so until each worker has processed records of as many shards as it has.
+        Returns how long it took until they were so, and the shares.
         """
-        started = time.monotonic()
-        since = None
+        started = time.monotonic_ns()
+        since, settled = started, {}
 
         def holds():
-            nonlocal since
+            nonlocal since, settled
             shares = self.app.leases.shares()
-            if self.is_good(shares, even) and self.processed_lately(shares):
-                since = since or time.monotonic()
-            else:
-                since = None
-            return since and time.monotonic() - since > 3 and shares
-        shares = self.app.wait_for(what, holds, SECONDS, lambda: str(self.app.leases.shares()))
-        return since - started, "/".join(str(share) for _, share in sorted(shares.items()))
+            if shares != settled:
+                since, settled = time.monotonic_ns(), shares
+            return self.is_good(shares, even) and self.flow(shares, since)
+        self.app.wait_for(what, holds, lambda: str(self.app.leases.shares()))
+        return (since - started) / 1e9, "/".join(str(share) for _, share in sorted(settled.items()))
 
     def heartbeat(self):
         """Until each lease was renewed four times, by the same owner. Returns the interval."""
@@ -66,26 +63,21 @@ class Balance(DaemonCase):
             now = self.app.leases.read()
             rose = all(now[shard].counter >= lease.counter + 4 for shard, lease in before.items())
             return rose and now
-        after = self.app.wait_for("renewed leases", renewed, 60,
-                                  lambda: str(self.app.leases.read()))
+        after = self.app.wait_for("renewed leases", renewed, lambda: str(self.app.leases.read()))
         self.assertEqual({lease.owner for lease in after.values()}, {"one"})
         renewals = sum(after[shard].counter - lease.counter for shard, lease in before.items())
         return (time.monotonic() - started) * len(before) / renewals
 
     def is_good(self, shares, even):
-        if settings.KCL < 3 or len(even) == 1:
+        if settings.KCL < 3:
             return sorted(shares.values()) == even
-        least = 2 if len(even) == 2 else 1
-        return (sum(shares.values()) == SHARDS and len(shares) == len(even)
-                and min(shares.values()) >= least)
+        return sum(shares.values()) == SHARDS and len(shares) == len(even)
 
-    def processed_lately(self, shares):
-        """Whether each worker has, in the last 3 s, processed something of as many shards as it
-        has."""
-        now = time.monotonic_ns()
+    def flow(self, shares, since):
+        """Whether each worker has processed something since then of as many shards as it has."""
         flowing = {}
         for journal in self.app.journals():
-            if journal.records and now - journal.records[-1].time < 3e9:
+            if journal.records and journal.records[-1].time > since:
                 flowing.setdefault(journal.worker, set()).add(journal.shard)
         return all(len(flowing.get(worker, ())) >= share for worker, share in shares.items())
 

@@ -53,7 +53,7 @@ class Chaos(DaemonCase):
         self.app.producer.start(self.records_a_second)
         for _ in range(WORKERS):
             self.start_worker()
-        self.app.wait_for("the first records", self.app.processed, 120)
+        self.app.wait_for("the first records", self.app.processed)
         self.rage(settings.MINUTES * 60)
         return self.calm_down()
 
@@ -124,10 +124,10 @@ class Chaos(DaemonCase):
             missing.clear()
             missing.update(set(self.app.producer.put) - self.app.processed())
             return not missing
-        self.app.wait_for("all records", done, 240, lambda: f"{len(missing)} missing: "
+        self.app.wait_for("all records", done, lambda: f"{len(missing)} missing: "
                           f"{sorted(missing)[:5]}; leases: {self.app.leases.read()}", every=0.3)
         for worker in self.leaving:
-            worker.process.wait(90)
+            worker.process.wait()
         return time.monotonic() - start
 
     def start_worker(self):

@@ -13,7 +13,6 @@ from harness.case import DaemonCase, main
 SHARDS = 4
 CHECKPOINT_EVERY = 15  # seconds; far more than there are between batches on a busy machine
 UNCONFIRMED = 50  # records that no checkpoint covers yet when something is killed
-SECONDS = 240
 
 
 class Crash(DaemonCase):
@@ -43,7 +42,7 @@ class Crash(DaemonCase):
         seconds = self.wait_for_takeover(application, shards, at)
         # The end of their input made them leave, of themselves.
         application.wait_for("the end of its children",
-                             lambda: not any(child.alive() for child in children), 60)
+                             lambda: not any(child.alive() for child in children))
         self.assertFalse([child for child in children if child.status is None])
         self.settle(application)
         self.assertNotIn(victim.name, application.leases.shares())
@@ -65,7 +64,7 @@ class Crash(DaemonCase):
         application.expect_end(worker)
         at = time.monotonic_ns()
         os.kill(victim.pid, signal.SIGKILL)
-        status = worker.process.wait(SECONDS)
+        status = worker.process.wait()
         left = (time.monotonic_ns() - at) / 1e9
         self.assertEqual(status, 1)
         seconds = self.wait_for_takeover(application, others | {victim.shard}, at)
@@ -73,7 +72,7 @@ class Crash(DaemonCase):
         begun = time.monotonic()
         application.wait_for("shards of the worker that was started again",
                              lambda: any(j.worker == again.name and len(j.records) > 50
-                                         for j in application.journals()), SECONDS)
+                                         for j in application.journals()))
         back = time.monotonic() - begun
         self.settle(application)
         rest = (f", the worker's {len(others)} others after "
@@ -96,7 +95,7 @@ class Crash(DaemonCase):
             alive = [j for j in application.journals() if j.alive() and len(j.records) > 100]
             return ({j.worker for j in alive} == {"one", "two"}
                     and {j.shard for j in alive} == set(application.leases.read()))
-        application.wait_for("records of both workers", flows, SECONDS)
+        application.wait_for("records of both workers", flows)
         self.wait_for_heartbeats(application)
         return application
 
@@ -111,7 +110,7 @@ class Crash(DaemonCase):
                     beaten.add(shard)
                 seen[shard] = lease
             return beaten == set(seen)
-        application.wait_for("heartbeats", beat, SECONDS)
+        application.wait_for("heartbeats", beat)
 
     def unconfirmed(self, journal):
         return sum(record.position > journal.confirmed() for record in journal.records)
@@ -133,7 +132,7 @@ class Crash(DaemonCase):
         def seen():
             return "; ".join(f"{j}: {self.unconfirmed(j)} without a checkpoint"
                              for j in application.journals() if j.alive())
-        return application.wait_for("records without a checkpoint", children, SECONDS, seen, 0.02)
+        return application.wait_for("records without a checkpoint", children, seen, 0.02)
 
     def wait_for_takeover(self, application, shards, at):
         """{shard: seconds from `at` to the first record that a new child processed}."""
@@ -144,7 +143,7 @@ class Crash(DaemonCase):
                 if j.started > at and j.records and j.shard in shards:
                     seconds.setdefault(j.shard, (j.records[0].time - at) / 1e9)
             return set(seconds) == shards
-        application.wait_for("the killed one's shards", flow, SECONDS,
+        application.wait_for("the killed one's shards", flow,
                              lambda: f"{sorted(shards - set(seconds))} do not flow")
         return seconds
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""What one record costs that fails without end: with attempts = 0 its shard, or with parallel its
-key, waits alone; with exhausted::stop the worker ends, and others take its shards over, or wait for
+"""What one record costs that fails without end: without max_attempts its shard, or with parallel its
+key, waits alone; with bad_record::stop the worker ends, and others take its shards over, or wait for
 the lock of 3.x's leader."""
 import collections
 import time
@@ -17,7 +17,6 @@ KEY = "key-7"
 WAIT = 10  # seconds
 MANY = 200  # records that each of the other shards processes meanwhile
 WINDOW = 200  # accounted_child's window_records
-SECONDS = 240
 
 
 class Held(typing.NamedTuple):
@@ -38,7 +37,7 @@ class FailingRecord(DaemonCase):
         self.app.wait_for("records of the other shards", lambda: (
             time.monotonic() - begun > WAIT and all(
                 self.counts()[shard] - before[shard] > MANY for shard in others)),
-                          SECONDS, lambda: f"{before}, now {self.counts()}")
+                          lambda: f"{before}, now {self.counts()}")
         waited, after = time.monotonic() - begun, self.counts()
         lease = self.app.leases.read()[held.shard]
         self.assertEqual(lease.owner, worker.name)
@@ -66,7 +65,7 @@ class FailingRecord(DaemonCase):
         duplicates, _ = self.check(self.app, bounded=False, in_order=settings.FORM == "each")
         self.assertEqual(duplicates, 0)
         done = [after[shard] - before[shard] for shard in sorted(others)]
-        self.figures(f"attempts = 0, {settings.FORM}: a record fails for {waited:.0f} s, {attempts} attempts; "
+        self.figures(f"without max_attempts, {settings.FORM}: a record fails for {waited:.0f} s, {attempts} attempts; "
                      f"its shard processes {after[held.shard] - before[held.shard]} records meanwhile, the "
                      f"others {min(done)} to {max(done)} each; its lease is renewed, what precedes it is "
                      f"stored; after its success all is processed within {caught_up:.1f} s; 0 lost, "
@@ -89,13 +88,13 @@ class FailingRecord(DaemonCase):
             with self.subTest(workerId=again):
                 worker, held = self.start_and_hold("stop")
                 failed = time.monotonic()
-                status = worker.process.wait(SECONDS)
+                status = worker.process.wait()
                 left = time.monotonic() - failed
                 self.assertEqual(status, 1)
                 self.assertEqual(self.journal(held.shard).status, 10)
                 self.wait_for_stored(held)
                 flows = self.restart(held, again, "stop")
-                self.figures(f"exhausted::stop, {settings.FORM}, a single worker: the child leaves with 10, "
+                self.figures(f"bad_record::stop, {settings.FORM}, a single worker: the child leaves with 10, "
                              f"the worker with {status} after {left:.1f} s; started again at once with "
                              f"{'the same' if again == worker.name else 'another'} workerId, it begins at "
                              f"that record, and all shards flow {flows:.0f} s later; 0 lost")
@@ -110,7 +109,7 @@ class FailingRecord(DaemonCase):
         self.start(name, policy)
         self.app.wait_for("records of all shards", lambda: SHARDS == len(
             {j.shard for j in self.app.journals() if j.started > at and j.records}),
-                          SECONDS, every=0.5)
+                          every=0.5)
         seconds = time.monotonic() - begun
         self.settle(self.app)
         first = next(j for j in self.app.journals() if j.started > at and j.shard == held.shard)
@@ -128,14 +127,14 @@ class FailingRecord(DaemonCase):
         application.producer.start(RECORDS_A_SECOND)
         worker = self.start("one", policy, **properties)
         application.wait_for("records of all shards", lambda: (
-            len(self.counts()) == SHARDS and min(self.counts().values()) > 50), SECONDS)
+            len(self.counts()) == SHARDS and min(self.counts().values()) > 50))
         if policy == "stop":
             application.expect_end(worker)
         number = application.producer.rounds + 6  # it is not put yet
         self.refuse(f"{KEY}:{number}")
         [held] = application.wait_for("failures of the record", lambda: [
             Held(j.shard, position, number) for j in application.journals()
-            for position in j.failing], 60)
+            for position in j.failing])
         return worker, held
 
     def refuse(self, id):
@@ -164,7 +163,7 @@ class FailingRecord(DaemonCase):
         def before():
             return max(r.position for r in self.journal(held.shard).records
                        if r.position < held.position)
-        self.app.wait_for("the position before the record", lambda: stored() == before(), 60,
+        self.app.wait_for("the position before the record", lambda: stored() == before(),
                           lambda: f"{before()} was processed, {stored()} is stored")
 
     def start(self, name, policy, **properties):

@@ -41,7 +41,7 @@ class Generations(DaemonCase):
             found = application.journals()
             return len(found) >= journals and all(len(j.records) > 50 for j in found[-SHARDS:])
         # A daemon that finds no lease table waits for up to 40 s in case that others make it too.
-        application.wait_for("records", flows, 180, lambda: str(application.leases.read()))
+        application.wait_for("records", flows, lambda: str(application.leases.read()))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Reshard(DaemonCase):
         def flows():
             flowing.update(j.shard for j in application.journals() if len(j.records) > 50)
             return wanted <= flowing
-        application.wait_for("records of new shards", flows, 120,
+        application.wait_for("records of new shards", flows,
                              lambda: f"none of {sorted(wanted - flowing)}; leases: "
                                      f"{application.leases.read()}")
 

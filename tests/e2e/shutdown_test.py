@@ -51,7 +51,7 @@ class Shutdown(DaemonCase):
 
         def seen():
             return "; ".join(f"{j}: {len(j.records)} records" for j in application.journals())
-        application.wait_for("records on each shard", flows, 120, seen)
+        application.wait_for("records on each shard", flows, seen)
 
 
 if __name__ == "__main__":

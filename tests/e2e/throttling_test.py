@@ -14,7 +14,6 @@ from harness.case import DaemonCase, main
 
 SHARDS = 8
 TOLD = 12  # so often does a child hear of it: some twice in a row
-SECONDS = 400
 
 
 class Throttling(DaemonCase):
@@ -24,7 +23,7 @@ class Throttling(DaemonCase):
         proxy = application.proxy
         proxy.throttle(0.2, calls=0.6)
         application.wait_for(f"{TOLD} checkpoints that failed",
-                             lambda: len(self.failures(application)) >= TOLD, SECONDS,
+                             lambda: len(self.failures(application)) >= TOLD,
                              lambda: f"{len(self.failures(application))} failed", every=1)
         proxy.throttle(0)
         self.settle(application)
@@ -60,7 +59,7 @@ class Throttling(DaemonCase):
             return [failure for failure in self.failures(application)
                     if failure.error == "ShutdownException"]
         application.wait_for("checkpoints for leases that were lost", lambda: len(lost()) >= 2,
-                             SECONDS, lambda: str(self.failures(application)), every=1)
+                             lambda: str(self.failures(application)), every=1)
         proxy.throttle(0)
         self.settle(application)
         for failure in lost():
@@ -86,7 +85,7 @@ class Throttling(DaemonCase):
             confirmed = [j for j in application.journals() if j.confirmed() > j.start]
             return ({j.worker for j in confirmed} == set(workers)
                     and len({j.shard for j in confirmed}) == shards)
-        application.wait_for("checkpoints of each shard", flows, 180)
+        application.wait_for("checkpoints of each shard", flows)
         return application
 
     def failures(self, application):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any events may come in any order, from a daemon that keeps to nothing or from a plain file: the
+// Any events may come in any order, from a daemon that keeps to nothing: the
 // session neither crashes nor contradicts itself, and the end of the input ends it. The simulation
 // (tests/simulation) is for daemons that keep to the protocol.
 #include <cstddef>
@@ -46,13 +46,12 @@ run_options options_from(unsigned bits) {
 
 class player {
  public:
-  player(choices from, unsigned bits)
-      : from_(from), session_(options_from(bits), (bits & 16U) != 0) {}
+  player(choices from, unsigned bits) : from_(from), session_(options_from(bits)) {}
 
   void run() {
     while (from_.has_more() && !left_) step();
     // Whatever came before: the end of the input, and of the callback, end it.
-    if (!left_) feed([&](auto& out) { session_.on_end_of_input(false, now_, out); });
+    if (!left_) feed([&](auto& out) { session_.on_end_of_input(false, out); });
     if (!left_ && calling_) returned();
     for (int i = 0; i < 50 && !left_; ++i) {
       now_ += std::chrono::minutes(1);
@@ -89,10 +88,6 @@ class player {
       expect(statuses_ <= messages_, "no status without an action");
     } else if (std::holds_alternative<session::request_stop>(what)) {
       expect(!std::exchange(stopped_, true), "the stop token fires once");
-    } else if (std::holds_alternative<session::pause_reading>(what)) {
-      expect(!std::exchange(paused_, true), "reading pauses once");
-    } else if (std::holds_alternative<session::resume_reading>(what)) {
-      expect(std::exchange(paused_, false), "reading continues after a pause");
     } else if (std::holds_alternative<session::leave>(what)) {
       left_ = true;
     }
@@ -100,7 +95,6 @@ class player {
 
   template <class Body>
   void receive(const char* name, Body body) {
-    if (paused_) return;
     if constexpr (!std::is_same_v<Body, protocol::checkpoint_answer>) ++messages_;
     feed([&](auto& out) { session_.on_message({name, std::move(body)}, {}, now_, out); });
   }
@@ -155,7 +149,7 @@ class player {
         return;
       case 12:
         if (!std::exchange(calling_, false)) return;
-        return feed([&](auto& out) { session_.on_callback_threw("oops", now_, out); });
+        return feed([&](auto& out) { session_.on_threw({"oops", false, true}, now_, out); });
       case 13: {
         const bool from_callback = calling_ && from_.next() % 2 == 0;
         const auto position = some_position();
@@ -189,17 +183,16 @@ class player {
         });
       case 17:
         if (!std::exchange(calling_, false)) return;
-        return feed([&](auto& out) { session_.on_lease_gone_in_callback("gone", now_, out); });
+        return feed([&](auto& out) { session_.on_threw({"gone", true, true}, now_, out); });
       case 18:  // a timer or a handler
         return feed([&](auto& out) {
-          if (from_.next() % 2 == 0) return session_.on_lease_gone_elsewhere("gone", now_, out);
-          session_.on_callback_threw("oops", now_, out);
+          session_.on_threw({"oops", from_.next() % 2 == 0, false}, now_, out);
         });
       case 19:
         if (!calling_) return;
         return feed([&](auto& out) { session_.on_callback_lasts(now_, out); });
       case 20:
-        return feed([&](auto& out) { session_.on_end_of_input(from_.next() % 2 == 0, now_, out); });
+        return feed([&](auto& out) { session_.on_end_of_input(from_.next() % 2 == 0, out); });
       default:
         return feed([&](auto& out) {
           switch (from_.next() % 3) {
@@ -230,7 +223,6 @@ class player {
   int statuses_ = 0;
   bool calling_ = false;
   bool stopped_ = false;
-  bool paused_ = false;
   bool left_ = false;
 };
 

@@ -2,12 +2,7 @@
 """The mutants of a C++ file: one small change in one line each, of the kinds that programmers make by mistake."""
 import hashlib
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
-import reasons
 
 
 @dataclass(frozen=True)
@@ -16,17 +11,11 @@ class Mutant:
     number: int  # of the line, from 1
     before: str  # the line, without its indentation
     after: str
-    above: str = ""  # the lines above, where the file has this line more than once
-
-    @property
-    def key(self):
-        """What names it in the list of equivalent ones: it survives other lines' coming and going."""
-        return f"{self.file} | {self.above + ' / ' if self.above else ''}{self.before} | {self.after}"
 
     @property
     def rank(self):
-        """A fixed sample is those with the lowest."""
-        return hashlib.sha256(self.key.encode()).hexdigest()
+        """A sample is those with the lowest."""
+        return hashlib.sha256(f"{self.file} {self.before} {self.after}".encode()).hexdigest()
 
 
 SWAPS = [(" == ", " != "), (" != ", " == "), (" < ", " <= "), (" < ", " >= "), (" > ", " >= "), (" > ", " <= "),
@@ -114,7 +103,7 @@ def of(file, text):
         in_comment = in_comment or stripped.startswith("/*")
         if not in_comment and not stripped.startswith("//"):
             for after in changes(stripped):
-                mutant = Mutant(file, number, stripped, after, reasons.above(lines, number))
+                mutant = Mutant(file, number, stripped, after)
                 if after != stripped and (number, after) not in seen:
                     seen.add((number, after))
                     result.append(mutant)

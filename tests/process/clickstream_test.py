@@ -7,7 +7,6 @@ usage: clickstream_test.py KCLXX CLICKSTREAM
 import base64
 import collections
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -23,12 +22,10 @@ import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from harness.waiting import wait_for  # noqa: E402
+from harness.waiting import SECONDS, wait_for  # noqa: E402
 
 KCLXX = CLICKSTREAM = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 60  # seconds
-until = functools.partial(wait_for, seconds=PATIENCE)
 SHARD = "shardId-000000000000"
 
 
@@ -52,7 +49,7 @@ class Postgres:
         with open(self.log, "a") as log:
             self.process = subprocess.Popen([ROOT / "scripts" / "lib" / "run-postgres", self.directory],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        until("PostgreSQL answers", self.answers)
+        wait_for("PostgreSQL answers", self.answers)
 
     @property
     def log(self):
@@ -65,7 +62,7 @@ class Postgres:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)  # it ends all connections
-        self.process.wait(PATIENCE)
+        self.process.wait(SECONDS)
 
     def remove(self):
         if self.process is not None and self.process.poll() is None:
@@ -75,7 +72,7 @@ class Postgres:
 
     def run(self, *arguments):
         done = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *arguments], env=self.environment,
-                              capture_output=True, text=True, timeout=PATIENCE)
+                              capture_output=True, text=True, timeout=SECONDS)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         return done.stdout.splitlines()
@@ -122,7 +119,7 @@ class Child:
 
     def answer(self):
         """Persists its checkpoints until its status comes. False: it has ended, or was killed since it did not answer."""
-        watchdog = threading.Timer(PATIENCE, self.process.kill)
+        watchdog = threading.Timer(SECONDS, self.process.kill)
         watchdog.start()
         try:
             for text in self.process.stdout:
@@ -159,12 +156,12 @@ class Child:
         return self.log.read_text()
 
     def is_fenced(self):
-        until("it is fenced", lambda: "clickstream: epoch 2, not 1: fenced" in self.text())
+        wait_for("it is fenced", lambda: "clickstream: epoch 2, not 1: fenced" in self.text())
 
     def end(self):
         """The daemon closes the input. Returns the exit status."""
         self.process.stdin.close()
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(SECONDS)
         self.process.stdout.close()
         return status
 
@@ -202,7 +199,7 @@ class Clickstream(unittest.TestCase):
 
         def unlock():
             if blocker.poll() is None:
-                blocker.communicate("COMMIT;\n", timeout=PATIENCE)
+                blocker.communicate("COMMIT;\n", timeout=SECONDS)
 
         self.stack.callback(unlock)
         blocker.stdin.write(f"BEGIN; {statement}; SELECT 'locked';\n")
@@ -212,7 +209,7 @@ class Clickstream(unittest.TestCase):
 
     def await_waiting(self, sessions):
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        until(f"{sessions} sessions wait", lambda: self.postgres.query(waiting) == [str(sessions)])
+        wait_for(f"{sessions} sessions wait", lambda: self.postgres.query(waiting) == [str(sessions)])
 
     def parked(self):
         lines = [line for file in self.work.glob("*.parked.jsonl") for line in file.read_text().splitlines()]
@@ -232,7 +229,7 @@ class Clickstream(unittest.TestCase):
         self.assertEqual(len(events), 20000)
         done = subprocess.run([KCLXX, "replay", "--faults", "kill-at=7,kill=0.5,seed=1", *sorted(made.iterdir()),
                                "--", CLICKSTREAM, self.work], env=self.postgres.environment, capture_output=True, text=True,
-                              timeout=PATIENCE)
+                              timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.postgres.sums(), sums_of(events))
         self.assertEqual(self.parked(), [])
@@ -332,7 +329,7 @@ class Clickstream(unittest.TestCase):
         self.addCleanup(self.postgres.query, "TRUNCATE page_views; ALTER TABLE page_views ALTER page TYPE varchar(512)")
         for _ in range(2):  # the second time it is left out
             done = subprocess.run([KCLXX, "replay", "--parked", again, "--", CLICKSTREAM, self.work],
-                                  env=self.postgres.environment, capture_output=True, text=True, timeout=PATIENCE)
+                                  env=self.postgres.environment, capture_output=True, text=True, timeout=SECONDS)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.postgres.sums(), sums_of([*events, long]))
         child.deliver(events, 102)  # it is not fenced
@@ -347,7 +344,7 @@ class Clickstream(unittest.TestCase):
         late = self.start("late")  # it has not taken the shard: it has no batch yet
         late.send(events, 1)
         for waiting in (child, late):
-            until("the batch is tried again", lambda: "failed in attempt 1" in waiting.text())
+            wait_for("the batch is tried again", lambda: "attempt 1 at record" in waiting.text())
         self.assertIsNone(child.process.poll())
         self.assertIsNone(late.process.poll())
         self.postgres.start()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/cost: what it reads from callgrind and strace, and what it calls worse."""
-import collections
 import copy
 import json
 import sys
@@ -46,21 +45,6 @@ def strace(*calls):
 class Parsing(unittest.TestCase):
     def test_the_allocators_calls_are_counted_once_whoever_calls_them(self):
         self.assertEqual(cost.parse_callgrind(CALLGRIND), (285, 3 + 5 + 2))
-
-    def test_a_function_has_what_it_does_itself_and_not_what_it_calls(self):
-        self.assertEqual(cost.functions_of(CALLGRIND), {"malloc": 12, "decode": 7, "operator new(unsigned long)": 5})
-
-    def test_the_profile_has_each_functions_share_of_what_the_batches_added(self):
-        def counts(instructions, **functions):
-            return cost.Counts(instructions, 0, 0, collections.Counter(functions))
-        few = counts(100, decode=50, once=50)
-        rows = cost.profile({"A": (few, counts(1100, decode=950, once=50, rare=10, small=90)),
-                             "B": (few, counts(300, decode=250, once=50))})
-        self.assertEqual(rows, [("`decode`", 90.0, 100.0), ("`small`", 9.0, 0), ("1 others", 1.0, 0.0)])
-
-    def test_a_functions_name_is_without_parameters_and_template_arguments(self):
-        self.assertEqual(cost.short_name("kclxx::(anonymous namespace)::read(std::vector<std::pair<int, int> >&)"), "read")
-        self.assertEqual(cost.short_name("pthread_mutex_lock@@GLIBC_2.2.5"), "pthread_mutex_lock")
 
     def test_a_file_that_was_cut_off_is_an_error(self):
         with self.assertRaises(cost.Failed):

@@ -41,7 +41,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
   CHECK(contains(first.err, "noise of Maven"));
   CHECK(contains(box.read("pom.xml"), "amazon-kinesis-client-multilang"));
   const std::string asked = box.read("asked");
-  CHECK(contains(one_line(asked), "-q -B -C -f "));
+  CHECK(contains(one_line(asked), "-q -B -C -Dstyle.color=never -f "));
   CHECK(contains(asked, " dependency:copy-dependencies -DincludeScope=runtime "));
 
   const auto second = box.kclxx({"daemon", "fetch"});
@@ -77,7 +77,7 @@ TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetc
   expect_jars(box);
   const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
   CHECK(fetched.status == 0);
-  CHECK(contains(box.read("asked"), "-q -B -C -s my.xml -Dx=1 -o -f "));
+  CHECK(contains(box.read("asked"), "-q -B -C -Dstyle.color=never -s my.xml -Dx=1 -o -f "));
   CHECK_FALSE(contains(fetched.err, "MAVEN_ARGS"));
 }
 
@@ -156,7 +156,8 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
   // There is no daemon of this version.
   box.program("bin/mvn",
               "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
-              "grep -q '<multilang.version>3.2.1<' $to/pom.xml && touch $to/half && exit 1\n" +
+              "grep -q '<multilang.version>3.2.1<' $to/pom.xml && touch $to/half &&\n"
+              "  echo '[ERROR] Could not find artifact x' && exit 1\n" +
                   maven);
   box.program("bin/java", "exit 0\n");
   box.write("a.properties", "executableName=/bin/true\n");
@@ -165,7 +166,8 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
   REQUIRE(fetched.status == 0);
   const std::string folder = one_line(fetched.out);
   CHECK(folder.starts_with((box / ".cache/kclxx/kcl3-3.2.1-").string()));
-  CHECK(contains(fetched.err, "Maven does not bring a daemon 3.2.1; the tested one is next."));
+  CHECK(contains(fetched.err, "There is no daemon 3.2.1; the tested one is fetched."));
+  CHECK_FALSE(contains(fetched.err, "[ERROR]"));
   CHECK(contains(fetched.err, "KCL 3.2.1 with the daemon 3.1.3 was not tested with kclxx"));
   CHECK(contains(fetched.err, folder + "/SHA256SUMS and compared before each run"));
   const std::string pom = box.read("pom.xml");
@@ -212,6 +214,30 @@ TEST_CASE("another version can be held against the checksums of an earlier fetch
                  "kclxx daemon fetch: amazon-kinesis-client-1.0.jar does not have the "
                  "expected SHA-256 checksum"));
   CHECK(box.list("two").empty());
+}
+
+TEST_CASE("another daemon is taken only when Maven has said that there is none",
+          "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", "echo '[ERROR] Connection refused'\nexit 1\n");
+  const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
+  CHECK(failed.status == 5);
+  CHECK(contains(failed.err, "[ERROR] Connection refused"));
+  CHECK(contains(failed.err, "kclxx daemon fetch: mvn failed with status 1"));
+  CHECK_FALSE(contains(failed.err, "tested one"));
+  const auto offline = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--offline"});
+  CHECK(offline.status == 5);
+  CHECK(contains(offline.err, "has not all of KCL 3.2.1 with the daemon 3.2.1"));
+  CHECK(box.list(".cache/kclxx").empty());
+}
+
+TEST_CASE("checksums that cannot be read are named before anything is fetched", "[daemon][fetch]") {
+  const sandbox box;
+  box.program("bin/mvn", maven);
+  const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--checksums", "absent"});
+  CHECK(failed.status == 5);
+  CHECK(contains(failed.err, "absent cannot be read"));
+  CHECK_FALSE(std::filesystem::exists(box / "asked"));
 }
 
 TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
@@ -277,6 +303,29 @@ TEST_CASE(
   CHECK(next.status == 0);
   CHECK(next.err.empty());  // what is complete is not fetched again
   CHECK(box.list(".cache/kclxx").size() == 1);
+}
+
+TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
+  const sandbox box;
+  const std::string gate = (box / "gate").string();
+  REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
+  box.program("bin/mvn",
+              "trap 'echo ended >> $HOME/asked; exit 143' TERM\n"
+              "echo started > $HOME/gate\n"
+              "while :; do sleep 0.01; done\n");
+  const std::string version = GENERATE("3", "3.2.1");
+  const pid_t pid = ::fork();
+  REQUIRE(pid != -1);
+  if (pid == 0) {
+    box.become_kclxx({"daemon", "fetch", "--kcl", version});
+    ::_exit(98);
+  }
+  CHECK(read_file(gate) == "started\n");  // waits for Maven
+  ::kill(pid, SIGTERM);
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WIFSIGNALED(status));
+  CHECK(box.read("asked") == "ended\n");
 }
 
 TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {

@@ -24,7 +24,7 @@ const std::string java =
 const std::string properties =
     "# mine\nexecutableName=/bin/true\napplicationName=my-app\nstreamName=my-stream\n"
     "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
-    "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"
+    "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\nlogWarningForTaskAfterMillis=60000\n"
     "workerId=me\nregionName=eu-central-1\n";
 
 /// A sandbox with Java, jars and properties.
@@ -51,7 +51,7 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                               "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
                  "KCLXX_APPLICATION_NAME=my-app\nKCLXX_RETRIEVAL_MODE=POLLING\n"
-                 "KCLXX_SHUTDOWN_GRACE_MILLIS=5\nKCLXX_STREAM_NAME=my-stream\n"
+                 "KCLXX_SHUTDOWN_GRACE_MILLIS=5000\nKCLXX_STREAM_NAME=my-stream\n"
                  "KCLXX_WORKER_ID=me\n"));
   CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
   CHECK(contains(run.out, "logging\n<?xml"));
@@ -242,6 +242,7 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   const auto sound = box.kclxx({"daemon", "check", "a.properties", "--strict"});
   CHECK(sound.status == 0);
   CHECK(sound.out == "0 errors, 0 warnings\n");
+  CHECK(box.kclxx({"daemon", "check", "a.properties", "--patience", "0"}).status == 0);
 
   box.write("b.properties", properties + "shutdownGraceMillis=0\n");
   const auto warned = box.kclxx({"daemon", "check", "b.properties"});
@@ -251,10 +252,10 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
   CHECK(contains(warned.out, "\n0 errors, 2 warnings\n"));
   CHECK(box.kclxx({"daemon", "check", "b.properties", "--strict"}).status == 1);
 
-  const auto impatient = box.kclxx({"daemon", "check", "a.properties", "--patience", "0.006"});
+  const auto impatient = box.kclxx({"daemon", "check", "a.properties", "--patience", "5.001"});
   CHECK(impatient.status == 0);
   CHECK(impatient.out.starts_with(
-      "a.properties:8: warning: shutdownGraceMillis is less than the patience of 6 ms\n"));
+      "a.properties:8: warning: shutdownGraceMillis is less than the patience of 5001 ms\n"));
 
   const auto failed =
       box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_maxrecords=5"});
@@ -281,4 +282,23 @@ TEST_CASE("check looks for the program at its path", "[daemon][check]") {
   CHECK(contains(checked("./text").out, "cannot be executed"));
   CHECK(contains(checked("./absent").out, "is not there"));
   CHECK(contains(checked("/usr").out, "is a directory"));
+}
+
+TEST_CASE("an escape that Java refuses is an error of the file", "[daemon][check]") {
+  const sandbox box;
+  furnish(box);
+  box.write("b.properties", properties + "workerId=\\u12\n");
+  const auto checked = box.kclxx({"daemon", "check", "b.properties"});
+  CHECK(checked.status == 1);
+  CHECK(checked.out.starts_with("b.properties:12: error: \\u needs four hexadecimal digits\n"));
+  CHECK(box.kclxx({"daemon", "run", "b.properties", "--jars", "jars"}).status == 5);
+}
+
+TEST_CASE("the command that fetches missing jars is for the folder that was named",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--cache", "mine"});
+  CHECK(run.status == 5);
+  CHECK(contains(run.err, "this fetches them: kclxx daemon fetch --kcl 3 --cache mine\n"));
 }

@@ -67,7 +67,7 @@ TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on 
 TEST_CASE("each message begins on a line of its own", "[process][P3]") {
   scripted_daemon daemon({child});
   daemon.initialize();
-  CHECK_FALSE(daemon.is_silent_for(10s));
+  CHECK_FALSE(daemon.is_silent_for(60s));
   daemon.close_input();
   CHECK(daemon.rest() == "\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n");
 }

@@ -89,7 +89,7 @@ TEST_CASE("offline, both take only what they have", "[local][fetch]") {
   const local_box box;
   CHECK(box.kclxx({"local", "fetch", "--offline"}).status == 0);
   CHECK(contains(box.read("asked"), " --offline\n"));
-  CHECK(contains(box.read("asked"), "mvn -q -B -C -o -f "));
+  CHECK(contains(box.read("asked"), "mvn -q -B -C -Dstyle.color=never -o -f "));
   box.program("bin/npm", "echo no network\nexit 3\n");
   std::filesystem::remove_all(box / ".cache");
   const auto failed = box.kclxx({"local", "fetch", "--offline"});
@@ -175,6 +175,11 @@ TEST_CASE("the directory is the option, the variable, or the user's", "[local]")
 TEST_CASE("options go to the program under their own names, and the file as its input", "[local]") {
   const local_box box;
   box.write("lines", "one\ntwo\n");
+  const auto nothing = box.kclxx({"local", "put", "words", "lines"});
+  CHECK(nothing.status == 5);
+  CHECK(contains(nothing.err, "nothing runs in " + (box / ".local/state/kclxx/local").string()));
+  CHECK_FALSE(std::filesystem::exists(box / "asked"));  // nothing was fetched for it
+  box.write(".local/state/kclxx/local/state.json", "{}");
   const auto put = box.kclxx({"local", "put", "words", "lines", "--partition-key", "a=b"},
                              {"NODE_PATH=/of-others"});
   CHECK(put.status == 0);

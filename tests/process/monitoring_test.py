@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text files, the alert rules and the dashboard, with Debian's promtool, node_exporter and Prometheus; the log,
-with Debian's journald.
+"""The text files, the alert rules and the dashboard, with Debian's promtool, node_exporter and Prometheus.
 
 usage: monitoring_test.py CHILD    a child that accepts any batch
 """
 
 import base64
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -24,12 +22,10 @@ import urllib.parse
 import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from harness.waiting import wait_for  # noqa: E402
+from harness.waiting import SECONDS, wait_for  # noqa: E402
 
 CHILD = None
 MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docs" / "monitoring"
-PATIENCE = 60  # seconds
-until = functools.partial(wait_for, seconds=PATIENCE)
 
 
 def free_port():
@@ -40,7 +36,7 @@ def free_port():
 
 def get(port, path, **parameters):
     query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}{query}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}{query}", timeout=SECONDS) as answer:
         return answer.read().decode()
 
 
@@ -97,52 +93,12 @@ class Child:
         self.log = self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
-        return self.process.wait(PATIENCE)
+        return self.process.wait(SECONDS)
 
     def die(self):
         """The daemon breaks off in a line: the child leaves with a status that is not 0."""
         self.process.stdin.write("{")
         return self.end()
-
-
-JOURNALD = pathlib.Path("/lib/systemd/systemd-journald")
-
-
-def run_with_journald():
-    """In a mount namespace of its own: prints what journald has of a child whose stderr is a stream of the journal."""
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
-    for directory in ("/run/systemd/journal", "/run/log/journal"):
-        os.makedirs(directory)
-    journald = subprocess.Popen([JOURNALD], stderr=subprocess.DEVNULL)
-    try:
-        until("journald listens", lambda: os.path.exists("/run/systemd/journal/stdout"))
-        with socket.socket(socket.AF_UNIX) as stream:
-            stream.connect("/run/systemd/journal/stdout")
-            stream.sendall(b"billing\n\n6\n0\n0\n0\n0\n")  # as sd_journal_stream_fd does
-            status = os.fstat(stream.fileno())
-            first = {"action": "initialize", "shardId": "shardId-7", "sequenceNumber": "TRIM_HORIZON",
-                     "subSequenceNumber": 0}
-            subprocess.run([CHILD], input=json.dumps(first) + "\nno message\n", text=True, stderr=stream,
-                           stdout=subprocess.DEVNULL,
-                           env=dict(os.environ, JOURNAL_STREAM=f"{status.st_dev}:{status.st_ino}"), check=False)
-        subprocess.run(["journalctl", "--sync"], check=True)
-        subprocess.run(["journalctl", "--output=json", "SYSLOG_IDENTIFIER=kclxx"], check=True)
-    finally:
-        journald.terminate()
-        journald.wait(PATIENCE)
-
-
-class Journal(unittest.TestCase):
-    def test_log_lines_reach_journald_with_their_fields(self):
-        namespace = ["unshare", "--mount", "--propagation=private"]
-        if not JOURNALD.exists() or subprocess.run([*namespace, "true"], check=False).returncode != 0:
-            self.skipTest("journald is started in a mount namespace: as root, and not in a chroot")
-        output = subprocess.run([*namespace, sys.executable, __file__, CHILD, "--with-journald"],
-                                stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout
-        [entry] = map(json.loads, output.splitlines())
-        self.assertEqual(entry["KCLXX_SHARD"], "shardId-7")
-        self.assertEqual(entry["PRIORITY"], "3")
-        self.assertIn("bad line from the daemon", entry["MESSAGE"])
 
 
 class Monitoring(unittest.TestCase):
@@ -159,7 +115,7 @@ class Monitoring(unittest.TestCase):
 
         def end():
             process.terminate()
-            process.wait(PATIENCE)
+            process.wait(SECONDS)
 
         self.stack.callback(end)
         return process
@@ -168,7 +124,7 @@ class Monitoring(unittest.TestCase):
         port = free_port()
         self.start("prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
                    f"--collector.textfile.directory={self.metrics}", f"--web.listen-address=127.0.0.1:{port}")
-        until("node_exporter answers", lambda: answers(port, "/metrics"))
+        wait_for("node_exporter answers", lambda: answers(port, "/metrics"))
         return port
 
     def names(self):
@@ -176,11 +132,11 @@ class Monitoring(unittest.TestCase):
 
     def test_the_files_live_as_long_as_their_leases(self):
         ended, crashed, lost, killed = (Child(f"shardId-{i}", self.metrics) for i in range(4))
-        until("four files", lambda: len(self.names()) == 4)
+        wait_for("four files", lambda: len(self.names()) == 4)
         self.assertEqual(ended.end(), 0)
         self.assertEqual(crashed.die(), 12)
         lost.call({"action": "leaseLost"})
-        until("the file of the lost lease is gone", lambda: "kclxx.billing.shardId-2.prom" not in self.names())
+        wait_for("the file of the lost lease is gone", lambda: "kclxx.billing.shardId-2.prom" not in self.names())
         self.assertEqual(lost.end(), 0)
         killed.process.kill()
         killed.end()
@@ -268,7 +224,7 @@ scrape_configs:
         port = free_port()
         self.start("prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={self.work / 'tsdb'}",
                    f"--web.listen-address=127.0.0.1:{port}")
-        until("Prometheus is ready", lambda: answers(port, "/-/ready"))
+        wait_for("Prometheus is ready", lambda: answers(port, "/-/ready"))
 
         def query(expression):
             expression = expression.replace("$application", ".*").replace("$__rate_interval", "10s")
@@ -281,7 +237,7 @@ scrape_configs:
                 child.deliver(1)
             return len(query("rate(kclxx_records_total[10s]) > 0")) == 2
 
-        until("Prometheus has a rate for two shards", has_rate)
+        wait_for("Prometheus has a rate for two shards", has_rate)
         self.assertNotIn("kclxx_worker", get(port, "/api/v1/label/__name__/values"))
         dashboard = json.loads((MONITORING / "kclxx-dashboard.json").read_text())
         queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
@@ -292,15 +248,13 @@ scrape_configs:
             if not re.search(r" > 0$", expression):
                 self.assertTrue(result, expression)
         rules = json.loads(get(port, "/api/v1/rules"))["data"]["groups"][0]["rules"]
-        self.assertEqual([rule["health"] for rule in rules], ["ok"] * 5)
+        self.assertEqual([rule["health"] for rule in rules], ["ok"] * 6)
         for child in children:
             self.assertEqual(child.end(), 0)
 
 
 if __name__ == "__main__":
     CHILD = sys.argv.pop(1)
-    if "--with-journald" in sys.argv:
-        sys.exit(run_with_journald())
     for program in ("promtool", "prometheus", "prometheus-node-exporter"):
         if shutil.which(program) is None:
             sys.exit(f"monitoring_test: {program} is missing: apt-get install prometheus prometheus-node-exporter")

@@ -52,15 +52,6 @@ class Changes(unittest.TestCase):
                        if was != now]
             self.assertEqual(changed, [m.number])
 
-    def test_a_key_outlives_other_lines(self):
-        before, = [m for m in mutants.of("x.cpp", "a();\n") if m.after == ";"]
-        after, = [m for m in mutants.of("x.cpp", "// new\n\na();\n") if m.after == ";"]
-        self.assertEqual(before.key, after.key)
-
-    def test_a_line_that_is_there_twice_is_named_with_the_one_above(self):
-        keys = [m.key for m in mutants.of("x.cpp", "a();\nreturn;\nb();\nreturn;\n") if m.before == "return;"]
-        self.assertEqual(keys, ["x.cpp | a(); / return; | ;", "x.cpp | b(); / return; | ;"])
-
     def test_the_sources_have_hundreds(self):
         for layer in ("session", "driver"):
             self.assertGreater(len(mutation.chosen_mutants([layer], 0)[layer]), 150)
@@ -78,29 +69,7 @@ class Score(unittest.TestCase):
     def test_what_does_not_compile_or_changes_no_code_does_not_count(self):
         outcomes = [outcome("session_test", 1), outcome("timeout of simulation", 2), outcome("survived", 3),
                     outcome("does not compile", 4), outcome("same code", 5)]
-        self.assertEqual(mutation.score(outcomes, {}), (2, 3))
-
-    def test_what_is_listed_as_equivalent_does_not_count(self):
-        outcomes = [outcome("session_test", 1), outcome("survived", 2)]
-        self.assertEqual(mutation.score(outcomes, {outcomes[1].mutant.key: "why"}), (1, 1))
-
-    def test_one_that_is_listed_and_killed_is_an_error(self):
-        one = outcome("session_test")
-        survivors, wrong = mutation.report([one], {one.mutant.key: "why"})
-        self.assertEqual((survivors, wrong), ([], [one]))
-
-
-class Equivalent(unittest.TestCase):
-    def test_each_has_a_reason(self):
-        self.assertEqual(mutation.reasons.parse("# x\na | b | c\n  because\n\n", "list"), {"a | b | c": "because"})
-        for text in ("a | b | c\n", "a | b | c\nd | e | f\n  because\n", "  because\n"):
-            with self.assertRaises(mutation.reasons.BadList):
-                mutation.reasons.parse(text, "list")
-
-    def test_each_is_a_mutant_of_the_present_sources(self):
-        keys = {m.key for those in mutation.chosen_mutants(mutation.layers(), 0).values() for m in those}
-        listed = mutation.reasons.read(mutation.EQUIVALENT)
-        self.assertEqual(sorted(set(listed) - keys), [])
+        self.assertEqual(mutation.score(outcomes), (2, 3))
 
 
 class Running(unittest.TestCase):

@@ -8,11 +8,14 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <optional>
 #include <signal.h>
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 #include <variant>
@@ -21,6 +24,7 @@
 #include "io/descriptor.hpp"
 #include "process/shared_machine.hpp"
 #include "sharing/handed_shard.hpp"
+#include "sharing/messages.hpp"
 #include "support/sent_packet.hpp"
 
 namespace kclxx::test {
@@ -61,14 +65,61 @@ inline process_identity this_process() {
   return {id, start_of(id)};
 }
 
-/// What a launcher has sent. It is there when this is called, or soon.
-inline handed_shard receive_at(const descriptor& connection) {
+/// What a launcher of this daemon has sent. It is there when this is called, or soon.
+inline handed_shard receive_at(const descriptor& connection, const process_identity& daemon) {
   char byte = 0;
   REQUIRE(::recv(connection.get(), &byte, 1, MSG_PEEK) == 1);
-  auto received = receive_shard(connection.get(), this_process());
+  auto received = receive_shard(connection.get(), daemon);
   REQUIRE(std::holds_alternative<handed_shard>(received));
   return std::move(std::get<handed_shard>(received));
 }
+
+/// A resident in a process of its own, played. It has taken its steps when this is made, or later;
+/// then it waits for its end.
+class played_resident {
+ public:
+  using steps = std::function<void(const descriptor& listening)>;
+
+  played_resident(const fs::path& path, const steps& take) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    process_ = ::fork();
+    REQUIRE(process_ != -1);
+    if (process_ == 0) {
+      try {
+        const descriptor listening = listen_at(path);
+        if (::write(ends[1], "l", 1) != 1) ::_exit(1);
+        take(listening);
+        if (::write(ends[1], "d", 1) != 1) ::_exit(1);
+        for (;;) ::pause();
+      } catch (...) {
+        ::_exit(1);
+      }
+    }
+    ::close(ends[1]);
+    told_ = descriptor(ends[0]);
+    await();
+  }
+  ~played_resident() { kill(); }
+  played_resident(const played_resident&) = delete;
+  played_resident& operator=(const played_resident&) = delete;
+
+  void await_steps() const { await(); }
+  void kill() {
+    if (process_ == -1) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(std::exchange(process_, -1), nullptr, 0);
+  }
+
+ private:
+  void await() const {
+    char byte = 0;
+    REQUIRE(::read(told_.get(), &byte, 1) == 1);
+  }
+
+  pid_t process_ = -1;
+  descriptor told_;
+};
 
 /// A launcher, played: connected to the resident.
 inline descriptor connect_to(const fs::path& path) {
@@ -102,6 +153,24 @@ inline fs::path socket_of_killed_resident(const machine& host) {
   ::kill(host.process_of("a"), SIGKILL);
   CHECK(only->wait_exit() == resident_gone);
   return path;
+}
+
+/// A program that waits until the file `gate` is gone before it becomes test_child.
+inline words gated(const machine& host, words arguments = {"manual"}) {
+  std::ofstream(host / "gate") << "";
+  std::ofstream(host / "program") << "#!/bin/sh\necho $$ >> '" << (host / "pids").string()
+                                  << "'\nwhile [ -e '" << (host / "gate").string()
+                                  << "' ]; do sleep 0.01; done\nexec '" << child << "' \"$@\"\n";
+  fs::permissions(host / "program", fs::perms(0700));
+  arguments.insert(arguments.begin(), (host / "program").string());
+  return arguments;
+}
+
+inline std::vector<pid_t> waiting_at_gate(const machine& host) {
+  std::ifstream in(host / "pids");
+  std::vector<pid_t> all;
+  for (pid_t one = 0; in >> one;) all.push_back(one);
+  return all;
 }
 
 struct pipes {

@@ -230,6 +230,6 @@ TEST_CASE("a child that hangs is noticed while the source has nothing", "[replay
   const std::string text = initialize + "\n" + replayed::batch(0) + "\n";
   REQUIRE(::write(tool.input.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   // Its input stays open.
-  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 20s) == kclxx::tool::child_exit{3, 0});
+  CHECK(tool.wait_until(std::chrono::steady_clock::now() + 60s) == kclxx::tool::child_exit{3, 0});
   CHECK_THAT(read_all(tool.output.get()), Contains("-:2: no status for processRecords within"));
 }

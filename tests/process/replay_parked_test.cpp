@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay --parked: parked records come again.
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
+#include "support/locks.hpp"
 #include "support/tool.hpp"
 
 using namespace kclxx::test;
@@ -115,6 +123,28 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
 }
 
+TEST_CASE("a line that is being written when the file is moved away is delivered, too",
+          "[replay][parked]") {
+  const sandbox box;
+  box.write("a.jsonl", parked("s", "1", "YQ=="));
+  const int writer = ::open((box / "a.jsonl").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  REQUIRE(::flock(writer, LOCK_EX) == 0);
+  struct stat about {};
+  REQUIRE(::fstat(writer, &about) == 0);
+  std::optional<forked_result> replay;
+  std::thread reads([&] {
+    replay = box.kclxx(
+        {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string()});
+  });
+  const bool waits = eventually([&] { return is_lock_awaited(about.st_ino); });
+  const std::string second = parked("s", "2", "Yg==");
+  CHECK(::write(writer, second.data(), second.size()) == static_cast<ssize_t>(second.size()));
+  ::close(writer);
+  reads.join();
+  CHECK(waits);
+  CHECK_THAT(replay->out, Contains("2 of 2 records are complete"));
+}
+
 TEST_CASE("when the child fails at a parked record, what is before it is complete",
           "[replay][parked]") {
   const sandbox box;
@@ -155,4 +185,22 @@ TEST_CASE("what is no file of parked records is one line, and nothing is played"
   CHECK_THAT(all.err, Contains("a.jsonl:2: is not a parked record: "));
   CHECK_THAT(all.err, Contains(why));
   CHECK_FALSE(std::filesystem::exists(box / "out"));
+}
+
+TEST_CASE("files without a parked record are an error", "[replay][parked]") {
+  const sandbox box;
+  const std::string text = GENERATE("", "\n\n", R"({"shard":"s","sequ)");
+  CAPTURE(text);
+  box.write("again.jsonl", text);
+  const auto all = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
+  CHECK(all.status == 4);
+  CHECK(contains(all.err, "kclxx replay: there is no parked record in the files\n"));
+}
+
+TEST_CASE("a field that a parked record must have is named", "[replay][parked]") {
+  const sandbox box;
+  box.write("again.jsonl", R"({"sequenceNumber":"1","subSequenceNumber":0})"
+                           "\n");
+  const auto all = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
+  CHECK(contains(all.err, "again.jsonl:1: is not a parked record: key 'shard' not found"));
 }

@@ -58,7 +58,8 @@ TEST_CASE("a report replaces an older report and nothing else", "[replay][report
   CHECK_FALSE(std::filesystem::exists(page_file + ".part"));
 }
 
-TEST_CASE("a report that cannot be written is named, with the reason", "[replay][report]") {
+TEST_CASE("a report that cannot be written is named, with the reason, after the summary",
+          "[replay][report]") {
   replayed tool;
   kclxx::tool::child_process full(
       {KCLXX_TOOL, "replay", "--report", "/dev/full", tool.dialogue(1), "--", KCLXX_SIMPLE_CHILD},
@@ -66,6 +67,7 @@ TEST_CASE("a report that cannot be written is named, with the reason", "[replay]
   full.input.close();
   CHECK(read_all(full.error.get()) ==
         "kclxx replay: /dev/full cannot be written: No space left on device\n");
+  CHECK_THAT(read_all(full.output.get()), Contains("3 in 1 batches"));
   CHECK(full.wait().status == 5);
 }
 

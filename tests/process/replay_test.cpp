@@ -87,6 +87,15 @@ TEST_CASE("a child that hangs is ended after the timeout", "[replay]") {
   CHECK_THAT(all.out, Contains("3 in 1 batches"));
 }
 
+TEST_CASE("a child that asks on and reads no answer hangs, as it hangs the daemon", "[replay]") {
+  replayed tool;
+  const std::string file = tool.dialogue(3);
+  const auto all = tool.run({"--timeout", "1", file}, {"2:checkpoints without reading"});
+  CHECK(all.status == 3);
+  CHECK_THAT(all.out, Contains(file + ":3: both wait for each other: the daemon writes an answer "
+                                      "before it reads on"));
+}
+
 TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[replay]") {
   replayed tool;
   const std::string file = tool.dialogue(3);

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 using words = std::vector<std::string>;
 using launched = std::unique_ptr<scripted_daemon>;
 
+inline constexpr int daemon_gone = 12;
 inline constexpr int resident_gone = 17;
 inline constexpr std::size_t descriptors_of_stuck =
     5;  // of a session whose callback does not return
@@ -49,8 +50,7 @@ inline std::size_t threads_of(pid_t process) {
   return count_of("/proc/" + std::to_string(process) + "/task");
 }
 
-/// The connections that nobody has accepted yet at this socket. A launcher binds it by another
-/// path, with the same name.
+/// The connections that nobody has accepted yet at this socket.
 inline std::size_t pending_connections(const fs::path& socket) {
   constexpr auto connecting = "02";
   std::ifstream sockets("/proc/net/unix");
@@ -59,7 +59,7 @@ inline std::size_t pending_connections(const fs::path& socket) {
     std::istringstream fields(line);
     std::string number, references, protocol, flags, type, state, inode, path;
     fields >> number >> references >> protocol >> flags >> type >> state >> inode >> path;
-    if (state == connecting && fs::path(path).filename() == socket.filename()) ++pending;
+    if (state == connecting && path == socket) ++pending;
   }
   return pending;
 }
@@ -114,6 +114,8 @@ class machine {
 
   /// The processes in which main began.
   [[nodiscard]] std::vector<pid_t> started() const { return processes_with(" start"); }
+  /// What they have started, or forked.
+  [[nodiscard]] std::vector<pid_t> copies() const { return processes_with(" copy"); }
   /// The process that serves the shard of this stream.
   [[nodiscard]] pid_t process_of(const std::string& stream) const {
     const auto found = processes_with(" of " + stream);

@@ -18,59 +18,63 @@ TEST_CASE(
     "[sharing]") {
   const machine host;
   const fs::path path = socket_of_killed_resident(host);
-  descriptor resident = listen_at(path);
-  const launched one = host.start("b");
-  descriptor connection;
-  SECTION("before it has answered") {
+  const process_identity daemon = this_process();
+  SECTION("before it accepts") {
+    played_resident resident(path, [](const descriptor&) {});
+    const launched one = host.start("b");
+    REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
+    resident.kill();
+    start(*one);
+    must_be_served(*one);
+  }
+  SECTION("after it has accepted, or has received the descriptors") {
+    const bool receives = GENERATE(false, true);
+    descriptor connection;
     std::optional<handed_shard> shard;
-    SECTION("before it accepts") {
-      REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
-    }
-    SECTION("after it has accepted") { connection = accept_at(resident); }
-    SECTION("after it has received the descriptors") {
-      connection = accept_at(resident);
-      shard = receive_at(connection);
-    }
-    resident.close();
-    shard.reset();
-    connection.close();
+    played_resident resident(path, [&](const descriptor& listening) {
+      connection = accept_at(listening);
+      if (receives) shard = receive_at(connection, daemon);
+    });
+    const launched one = host.start("b");
+    resident.await_steps();
+    resident.kill();
     start(*one);
     must_be_served(*one);
   }
   SECTION("after it has answered") {
-    connection = accept_at(resident);
-    {
-      const handed_shard shard = receive_at(connection);
-      CHECK(shard.variable("KCLXX_STREAM_NAME") == "b");
-      CHECK(send_accepted(connection.get()));
-      resident.close();
-    }
-    connection.close();
+    descriptor connection;
+    std::optional<handed_shard> shard;
+    played_resident resident(path, [&](const descriptor& listening) {
+      connection = accept_at(listening);
+      shard = receive_at(connection, daemon);
+      REQUIRE(shard->variable("KCLXX_STREAM_NAME") == "b");
+      REQUIRE(send_accepted(connection.get()));
+    });
+    const launched one = host.start("b");
+    resident.await_steps();
+    resident.kill();
     CHECK(one->wait_exit() == resident_gone);
     CHECK(one->rest().empty());
     one->await_end_of_stderr();
   }
-  SECTION("after it has closed the descriptors") {
-    connection = accept_at(resident);
-    {
-      const handed_shard shard = receive_at(connection);
-      CHECK(send_accepted(connection.get()));
-    }
+  SECTION("after it has closed the descriptors, or has sent the status") {
+    const bool sends = GENERATE(false, true);
+    descriptor connection;
+    played_resident resident(path, [&](const descriptor& listening) {
+      connection = accept_at(listening);
+      {
+        const handed_shard shard = receive_at(connection, daemon);
+        REQUIRE(send_accepted(connection.get()));
+      }
+      if (sends) REQUIRE(send_ended(connection.get(), 14));
+    });
+    const launched one = host.start("b");
     CHECK(one->rest().empty());  // the launcher has none of them
     one->await_end_of_stderr();
-    resident.close();
-    connection.close();
-    CHECK(one->wait_exit() == resident_gone);
-  }
-  SECTION("after it has sent the status") {
-    connection = accept_at(resident);
-    receive_at(connection);
-    CHECK(send_accepted(connection.get()));
-    CHECK(send_ended(connection.get(), 14));
-    resident.close();
-    connection.close();
-    CHECK(one->wait_exit() == 14);
-    fs::remove(path);
+    resident.await_steps();
+    resident.kill();
+    CHECK(one->wait_exit() == (sends ? 14 : resident_gone));
+    if (sends) fs::remove(path);
   }
   CHECK(host.sockets() == (host.started().size() > 1 ? 1U : 0U));
 }
@@ -113,7 +117,6 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   SECTION("after it has read the answer") {
     const reply_message reply = offer(own_message(), shard.to_pass());
     CHECK(reply.header.kind == message_kind::accepted);
-    CHECK(reply.process == host.process_of("a"));
   }
   SECTION("after its shard has ended") {
     CHECK(offer(own_message(), shard.to_pass()).header.kind == message_kind::accepted);
@@ -127,27 +130,6 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   must_be_served(*host.initialized("b"));
   must_be_served(*first);
 }
-
-namespace {
-
-/// A program that waits until the file `gate` is gone before it becomes test_child.
-words gated(const machine& host) {
-  std::ofstream(host / "gate") << "";
-  std::ofstream(host / "program") << "#!/bin/sh\necho $$ >> '" << (host / "pids").string()
-                                  << "'\nwhile [ -e '" << (host / "gate").string()
-                                  << "' ]; do sleep 0.01; done\nexec '" << child << "' \"$@\"\n";
-  fs::permissions(host / "program", fs::perms(0700));
-  return {(host / "program").string(), "manual"};
-}
-
-std::vector<pid_t> waiting_at_gate(const machine& host) {
-  std::ifstream in(host / "pids");
-  std::vector<pid_t> all;
-  for (pid_t one = 0; in >> one;) all.push_back(one);
-  return all;
-}
-
-}  // namespace
 
 TEST_CASE("while the resident starts, its launcher or itself may be killed", "[sharing]") {
   const machine host;
@@ -167,12 +149,10 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed", "[s
   }
   SECTION("the resident") {
     ::kill(waiting_at_gate(host).front(), SIGKILL);
+    CHECK(first->wait_exit() == resident_gone);
     fs::remove(host / "gate");
-    start(*first);
     start(*second);
-    CHECK(host.process_of("a") != host.process_of("b"));
-    CHECK(contains(first->stderr_so_far(), "it has to call kclxx::run"));
-    must_be_served(*first);
+    CHECK(host.started().size() == 1);
     must_be_served(*second);
   }
   SECTION("both") {
@@ -183,6 +163,75 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed", "[s
     must_be_served(*second);
     first->await_end_of_stderr();
   }
+}
+
+TEST_CASE("a launcher whose daemon is gone leaves, and starts nothing any more", "[sharing]") {
+  const machine host;
+  const words program = gated(host);
+  const launched first = host.start("a", program);
+  REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
+  const launched second = host.start("b", program);
+  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
+  first->initialize();
+  first->close_input();
+  CHECK(first->wait_exit() == daemon_gone);
+  second->close_input();
+  CHECK(second->wait_exit() == 0);  // nothing was asked
+  CHECK(waiting_at_gate(host).size() == 1);
+  fs::remove(host / "gate");
+}
+
+TEST_CASE("launchers of a program that ends early start it one after the other", "[sharing]") {
+  const machine host;
+  std::ofstream(host / "program") << "#!/bin/sh\nmkdir '" << (host / "runs").string()
+                                  << "' || echo x >>'" << (host / "twice").string()
+                                  << "'\nsleep 0.1\nrmdir '" << (host / "runs").string()
+                                  << "'\nkill -9 $$\n";
+  fs::permissions(host / "program", fs::perms(0700));
+  std::vector<launched> all;
+  for (const char* stream : {"a", "b", "c", "d", "e"}) {
+    all.push_back(host.start(stream, {(host / "program").string()}));
+  }
+  for (const launched& one : all) CHECK(one->wait_exit() == resident_gone);
+  CHECK_FALSE(fs::exists(host / "twice"));
+  CHECK(host.sockets() == 0);
+}
+
+TEST_CASE("a program that main starts before run, and that outlives it, holds up no launcher",
+          "[sharing]") {
+  const machine host;
+  const std::string helper = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"\n";
+  SECTION("where main fails") {
+    std::ofstream(host / "program") << "#!/bin/sh\n" << helper << "exit 3\n";
+    fs::permissions(host / "program", fs::perms(0700));
+    const words program{(host / "program").string()};
+    const launched first = host.start("a", program);
+    const launched second = host.start("b", program);
+    CHECK(first->wait_exit() == 3);
+    CHECK(second->wait_exit() == 3);
+  }
+  SECTION("where the resident crashes") {
+    std::ofstream(host / "program") << "#!/bin/sh\n" << helper << "exec '" << child << "' manual\n";
+    fs::permissions(host / "program", fs::perms(0700));
+    const words program{(host / "program").string()};
+    const launched first = host.initialized("a", program);
+    const launched second = host.initialized("b", program);
+    ::kill(host.process_of("a"), SIGKILL);
+    CHECK(first->wait_exit() == resident_gone);
+    CHECK(second->wait_exit() == resident_gone);
+    must_be_served(*host.initialized("c", program));
+    CHECK(host.started().size() == 2);
+  }
+  CHECK(host.sockets() <= 1);
+}
+
+TEST_CASE("a program that main starts before run has no descriptor of the resident's",
+          "[sharing]") {
+  const machine host;
+  const launched one = host.initialized("a", {child, "manual", "helper_before_run"});
+  REQUIRE(host.copies().size() == 1);
+  CHECK(eventually([&] { return descriptors_of(host.copies().front()) == 3; }));
+  must_be_served(*one);
 }
 
 TEST_CASE("a launcher that is killed while it makes the socket leaves room for the next",
@@ -204,13 +253,18 @@ TEST_CASE("a launcher that is killed while it makes the socket leaves room for t
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer has descriptors of its own
 TEST_CASE("a launcher that cannot start the resident leaves no socket", "[sharing]") {
   const machine host;
-  // Enough for the socket that listens, and not for one to the resident.
-  scripted_daemon one({"/bin/sh", "-c", "ulimit -n 6; exec \"$0\" \"$@\"", KCLXX_SHARE, "/bin/cat"},
-                      {"", host.environment_of("a")});
+  const auto [limit, reason] = GENERATE(table<std::string, std::string>(
+      {{"4", "no socket to the resident: Too many open files"},
+       {"5", "no socket to the resident: Too many open files"},
+       // Enough for the socket that listens, and not for one to the resident.
+       {"6", "no socket for the resident: Too many open files"}}));
+  scripted_daemon one(
+      {"/bin/sh", "-c", "ulimit -n " + limit + "; exec \"$0\" \"$@\"", KCLXX_SHARE, "/bin/cat"},
+      {"", host.environment_of("a")});
   one.send("hello");
   one.expect("hello");
   CHECK(one.end() == 0);
-  CHECK(contains(one.stderr_so_far(), "no socket for the resident: Too many open files"));
+  CHECK(contains(one.stderr_so_far(), reason));
   CHECK(host.sockets() == 0);
 }
 #endif

@@ -92,19 +92,6 @@ TEST_CASE("log lines lead to the shard's stderr, prints to that of the oldest sh
   }
 }
 
-#ifndef KCLXX_IS_SANITIZED
-TEST_CASE("a launcher that waits has given back what it does not need", "[sharing]") {
-  const machine host;
-  const launched first = host.initialized("a");
-  const launched second = host.initialized("b");
-  // Its arguments and environment, the stack of one call, and the thread's structure.
-  for (const launched* one : {&first, &second}) {
-    CHECK(eventually([&] { return (*one)->own_kib() <= 32; }));
-    must_be_served(**one);
-  }
-}
-#endif
-
 #ifdef KCLXX_SHARED_CACHE
 TEST_CASE("what main loads before run is there for all shards, and loaded once", "[sharing]") {
   const machine host;
@@ -306,7 +293,7 @@ TEST_CASE("a program that is replaced on disk has a new resident; the old one co
   must_be_served(*second);
 }
 
-TEST_CASE("a copy of the resident holds no shard's descriptors", "[sharing][P5]") {
+TEST_CASE("a copy of the resident that closes 1 and 2 holds no shard open", "[sharing][P5]") {
   const machine host;
   const launched first = host.initialized("a");
   const launched second = host.initialized("b");

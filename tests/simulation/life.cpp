@@ -22,8 +22,7 @@ void life::find_choices() {
   may(daemon_.can_stop(), event::worker_stops, rare * faults.worker_stop);
   may(has_lease, event::lease_is_stolen, rare * faults.lease_stolen);
   may(has_lease, event::store_is_taken, rare * faults.store_taken);
-  const bool can_read =
-      !child_has_seen_end_ && (to_child_.empty() ? input_ended_ : !driver_.is_reading_paused());
+  const bool can_read = !child_has_seen_end_ && (!to_child_.empty() || input_ended_);
   may(!child_gone_ && can_read, event::child_reads, 60);
   may(!child_gone_, event::child_killed, rare * faults.crash);
   may(daemon_.can_read(), event::daemon_reads, 60);
@@ -177,7 +176,7 @@ struct process_is_gone {};
 }  // namespace
 
 /// What the processor's checkpointer and context are handles of.
-class life::service final : public shard_service {
+class life::service final : public detail::shard_service {
  public:
   explicit service(life& owner) : owner_(owner) {}
 
@@ -202,8 +201,12 @@ class life::service final : public shard_service {
     is_notified_ = false;
   }
   void notify() override { is_notified_ = true; }
-  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t) override {
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
     throw violation("pool: nothing here starts threads yet");
+  }
+  void fail(std::exception_ptr thrown) override {
+    owner_.is_failing_ = true;
+    owner_.feed([&] { owner_.driver_.on_user_code_threw("the shard's processing", thrown); });
   }
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>&) override {
@@ -223,8 +226,7 @@ life::life(world& in, random_source& random, bool with_faults, trace& log, sched
       next_(std::move(next)),
       daemon_(in, random, with_faults, log, *this),
       processor_(in, random, with_faults, *this),
-      driver_(processor_.factory(), in.options, false, static_cast<std::uint32_t>(random.next()),
-              *this) {
+      driver_(processor_.factory(), in.options, static_cast<std::uint32_t>(random.next()), *this) {
   context_.service = std::make_shared<service>(*this);
   context_.stop_token = stop_.get_token();
 }
@@ -438,8 +440,6 @@ void life::wake(session::waiter_id waiter, std::error_code result) {
     processor_.woken(waiter, result);
   }
 }
-
-void life::pause_reading(bool) { expect_alive("a pause"); }
 
 void life::left(exit_status status) {
   log_.note([&] { return "  child: leaves with " + std::to_string(static_cast<int>(status)); });

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/run.hpp>
-#include <kclxx/shard_service.hpp>
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
@@ -114,7 +114,6 @@ class life : private driver::host, private daemon::surroundings, private process
   void call(session::call what) override;
   void end_timers() override { shard_timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
-  void pause_reading(bool paused) override;
   void left(exit_status status) override;
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 
 namespace kclxx::simulation {
 
-class random_source : public replay::random_numbers {
+class random_source : public tool::random_numbers {
  public:
   using random_numbers::random_numbers;
 

@@ -22,12 +22,13 @@ inline const std::map<kcl_version, std::string> sound{
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
      "regionName=us-gov-east-1\n"
      "AWSCredentialsProvider=DefaultAWSCredentialsProviderChain\nretrievalMode=POLLING\n"
-     "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis=60000\n"},
+     "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\nlogWarningForTaskAfterMillis="
+     "60000\n"},
     {kcl_version::kcl3,
      "executableName=/bin/child\napplicationName=my-app\nstreamName=stream\n"
      "regionName=eu-central-1\n"
      "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
-     "initialPositionInStream=LATEST\nshutdownGraceMillis=5\nlogWarningForTaskAfterMillis="
+     "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\nlogWarningForTaskAfterMillis="
      "60000\n"}};
 
 inline executable_state look(const std::string& program) {

@@ -274,10 +274,6 @@ std::size_t scripted_daemon::most_resident_kib() const {
   return status_value("/proc/" + std::to_string(pid_), "VmHWM:");
 }
 
-std::size_t scripted_daemon::own_kib() const {
-  return status_value("/proc/" + std::to_string(pid_), "RssAnon:");
-}
-
 std::size_t wake_ups_of(pid_t process) {
   std::size_t sum = 0;
   const std::string tasks = "/proc/" + std::to_string(process) + "/task";

@@ -74,7 +74,7 @@ class scripted_daemon {
 
   void signal_group(int signal) const;
   /// The child's exit status, or 1000 + the number of the signal that ended it.
-  int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  int wait_exit(std::chrono::milliseconds limit = std::chrono::seconds(60));
   /// Closes the input. Returns the exit status.
   int end() {
     close_input();
@@ -88,8 +88,6 @@ class scripted_daemon {
   /// kill -9, of the child alone.
   void kill();
   [[nodiscard]] std::size_t resident_kib() const;
-  /// Of it what no file backs.
-  [[nodiscard]] std::size_t own_kib() const;
   [[nodiscard]] std::size_t most_resident_kib() const;
   [[nodiscard]] std::size_t wake_ups() const { return wake_ups_of(pid_); }
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <vector>
 
-#include "sharing/hand_over.hpp"
+#include "sharing/messages.hpp"
 #include "support/catch.hpp"
 
 namespace kclxx::test {
@@ -18,8 +18,8 @@ inline std::string bytes_of(const sharing::shard_message& message) {
   return {reinterpret_cast<const char*>(&message), sizeof message};
 }
 
-/// Sends these bytes, with these descriptors.
-inline void send_packet(int to, std::string bytes, const std::vector<int>& fds) {
+/// Sends these bytes, with these descriptors. False: nobody is there any more.
+inline bool try_to_send_packet(int to, std::string bytes, const std::vector<int>& fds) {
   iovec piece{bytes.data(), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
   msghdr message{};
@@ -34,7 +34,11 @@ inline void send_packet(int to, std::string bytes, const std::vector<int>& fds) 
     header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
   }
-  REQUIRE(::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+  return ::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+inline void send_packet(int to, const std::string& bytes, const std::vector<int>& fds) {
+  REQUIRE(try_to_send_packet(to, bytes, fds));
 }
 
 }  // namespace kclxx::test

@@ -17,13 +17,14 @@
 
 namespace kclxx::test {
 
-/// Every verb feeds one event and gives back what the session did, a line per action.
+/// Every verb feeds one event and gives back all that the session did, a line per action. A backoff
+/// has a random part: its time is left out where it lies within the options.
 class session_dialogue {
  public:
   using lines = std::vector<std::string>;
 
-  explicit session_dialogue(const run_options& options = {}, bool input_is_file = false)
-      : session_(options, input_is_file) {}
+  explicit session_dialogue(const run_options& options = {})
+      : retry_(options.retry), session_(options) {}
 
   lines initialize(const std::optional<sequence_position>& start = std::nullopt) {
     return receive("initialize", protocol::initialize{"shardId-0", start});
@@ -51,7 +52,7 @@ class session_dialogue {
     return receive("checkpoint", protocol::checkpoint_answer{error, position});
   }
   lines end_of_input(bool unfinished_line = false) {
-    return after([&](auto& out) { session_.on_end_of_input(unfinished_line, now, out); });
+    return after([&](auto& out) { session_.on_end_of_input(unfinished_line, out); });
   }
   lines bad_line() {
     return after([&](auto& out) { session_.on_bad_line("bad line", out); });
@@ -67,14 +68,12 @@ class session_dialogue {
   lines returns() {
     return after([&](auto& out) { session_.on_callback_returned(now, out); });
   }
-  lines throws() {
-    return after([&](auto& out) { session_.on_callback_threw("oops", now, out); });
-  }
-  lines throws_lease_gone() {
-    return after([&](auto& out) { session_.on_lease_gone_in_callback("lease gone", now, out); });
-  }
-  lines throws_lease_gone_elsewhere() {
-    return after([&](auto& out) { session_.on_lease_gone_elsewhere("fenced", now, out); });
+  lines throws() { return threw({"oops", false, true}); }
+  lines throws_elsewhere() { return threw({"oops", false, false}); }
+  lines throws_lease_gone() { return threw({"lease gone", true, true}); }
+  lines throws_lease_gone_elsewhere() { return threw({"fenced", true, false}); }
+  lines no_answer() {
+    return after([&](auto& out) { session_.on_no_answer(now, out); });
   }
   lines checkpoint(session::waiter_id id,
                    const std::optional<sequence_position>& position = std::nullopt,
@@ -120,8 +119,6 @@ class session_dialogue {
   bool was_waiting = false;
   /// All that was logged.
   lines log;
-  /// The timers that were armed.
-  lines armed;
 
  private:
   template <class Body>
@@ -131,31 +128,44 @@ class session_dialogue {
     });
   }
 
+  lines threw(const session::session::failure& what) {
+    return after([&](auto& out) { session_.on_threw(what, now, out); });
+  }
+
   template <class Event>
   lines after(Event event) {
     session::actions out;
     event(out);
     lines result;
     for (const session::action& action : out) {
-      std::ostringstream text;
-      text << action;
+      result.push_back(line_of(action));
       if (const auto* wrote = std::get_if<session::write_checkpoint>(&action)) {
         written_ = wrote->position;
         if (!wrote->position.is_number()) written_.reset();
       } else if (const auto* timer = std::get_if<session::arm_timer>(&action)) {
         timers_.at(static_cast<std::size_t>(timer->which)) = now + timer->after;
-      }
-      if (std::holds_alternative<session::log_line>(action)) {
-        log.push_back(text.str());
-      } else if (!std::holds_alternative<session::arm_timer>(action)) {
-        result.push_back(text.str());
-      } else {
-        armed.push_back(text.str());
+      } else if (std::holds_alternative<session::log_line>(action)) {
+        log.push_back(result.back());
       }
     }
     return result;
   }
 
+  [[nodiscard]] std::string line_of(const session::action& action) const {
+    std::ostringstream text;
+    text << action;
+    std::string line = text.str();
+    const auto* timer = std::get_if<session::arm_timer>(&action);
+    if (timer != nullptr && timer->which == session::timer::retry &&
+        timer->after >= retry_.initial_backoff / 2 &&
+        timer->after <= std::max(retry_.initial_backoff, retry_.max_backoff)) {
+      return "arm retry timer";
+    }
+    const auto backoff = line.find("; retrying after ");
+    return backoff == std::string::npos ? line : line.substr(0, backoff) + "; retrying";
+  }
+
+  retry_options retry_;
   session::session session_;
   std::optional<sequence_position> written_;
   std::array<std::optional<session::time_point>, session::timer_count> timers_;

@@ -86,6 +86,11 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
     }
   }
 
+  [[nodiscard]] bool is_empty() {
+    const std::lock_guard lock(mutex_);
+    return all_.empty();
+  }
+
   /// Waits for the coroutines; without cancel() that can take as long as the program's code does.
   /// Blocking: until all have ended. So not on a thread that runs them, where it would never
   /// return.

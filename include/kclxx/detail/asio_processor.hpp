@@ -10,7 +10,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
 #include <boost/asio/strand.hpp>
 
 #include <kclxx/detail/asio_context_thread.hpp>
@@ -22,15 +24,9 @@
 namespace kclxx::asio::detail {
 
 /// kclxx::parallel with completions, whose handler starts a coroutine. The inner processor has the
-/// window, the retries and the checkpoints; this one has the executor and the coroutines:
+/// window, the retries and the checkpoints; this one has the executor and the coroutines. When a
+/// stop is requested, the coroutines are cancelled. The destructor waits for them.
 ///
-/// 1. The inner processor calls start() with the completion of a record, on a thread of the shard's
-/// own.
-/// 2. The coroutine runs on the executor. Its end, or what it threw, is reported to the completion.
-/// 3. After a failure the inner processor waits as the policy demands, and calls start() again.
-/// 4. When a stop is requested, the coroutines are cancelled. The destructor waits for them.
-///
-/// Thread safety: the callbacks are called on the callbacks' thread, as every record_processor's.
 /// Lifetime: the shard_context must outlive it, and an executor of the program's own must run until
 /// it is destroyed.
 template <class Handler>
@@ -42,26 +38,36 @@ class processor final : public record_processor {
             const parallel_options& options, const std::optional<executor_type>& executor,
             const shard_context& shard)
       : shared_(std::move(shared)), shard_(shard) {
-    if (!executor) own_.emplace(shard);
+    executor ? require_real_time(shard) : static_cast<void>(own_.emplace(shard));
     executor_ = executor ? *executor : own_->executor();
-    handler_.emplace(make_handler(*shared_, shard, executor_));
-    inner_ = kclxx::parallel([this](completion done) { start(std::move(done)); }, policy,
-                             options)(shard);
+    require_running(executor_);
+    if (executor) {
+      work_ = boost::asio::prefer(*executor, boost::asio::execution::outstanding_work.tracked);
+    }
+    const auto make = [this](const shard_context& clamped) {
+      context_.emplace(clamped.to_fields());  // coroutines may outlive inner_
+      handler_.emplace(make_handler(*shared_, *context_, executor_));
+      return [this](completion done) { start(std::move(done)); };
+    };
+    inner_ = kclxx::parallel(make, policy, options)(shard);
     cancel_.emplace(shard.stop_token(), cancel_function{running_});
   }
-  /// The order matters: a coroutine refers to the handler, and the handler to the executor. A stop
-  /// callback that runs on another thread is waited for.
+  /// The order matters: a coroutine refers to the handler, and the handler to the executor.
   /// Blocking: until all coroutines have ended; they are cancelled.
   ~processor() override {
     inner_.reset();  // completions have no effect from now on
     cancel_.reset();
     running_->cancel();
+    if (own_ && own_->is_virtual()) {
+      own_->run_until([this] { return running_->is_empty(); });
+      return;
+    }
     running_->wait();
     if constexpr (makes_handler<Handler>) destroy_handler();
   }
 
-  // No initialize: what parallel makes has none.
   void process_records(record_batch batch, const checkpointer& with) override {
+    require_running(executor_);
     inner_->process_records(std::move(batch), with);
   }
   void lease_lost() override { inner_->lease_lost(); }
@@ -75,7 +81,6 @@ class processor final : public record_processor {
       std::declval<const executor_type&>()))>;
   using stored_handler =
       std::conditional_t<makes_handler<Handler>, handler_type, std::reference_wrapper<Handler>>;
-  /// A type with a name, since std::stop_callback is a template over it.
   struct cancel_function {
     std::shared_ptr<coroutines> which;
     void operator()() const { which->cancel(); }
@@ -83,7 +88,6 @@ class processor final : public record_processor {
 
   /// The handler of the inner processor: begins the coroutine of one record, which reports to
   /// `done` when it ends.
-  /// Blocking: no.
   void start(completion done) {
     // Several threads may run the program's executor; a strand lets one at a time run a coroutine.
     const executor_type on = own_ ? executor_ : executor_type(boost::asio::make_strand(executor_));
@@ -91,12 +95,11 @@ class processor final : public record_processor {
     // outlive the inner processor, so the record is there while the destructor waits, too.
     const record& what = done.record();
     running_->start(
-        on, [this, &what] { return call(handler(), what, shard_); },
+        on, [this, &what] { return call(handler(), what, *context_); },
         [done = std::move(done)](std::exception_ptr thrown) mutable {
           thrown ? done.fail(std::move(thrown)) : done.complete();
         });
   }
-  /// The shard's own, or the program's, which other shards may be calling now.
   handler_type& handler() { return *handler_; }
   /// The handler's members, connections for instance, belong to the executor.
   /// Blocking: until the executor has destroyed it. If the program's own executor has stopped, this
@@ -113,12 +116,13 @@ class processor final : public record_processor {
   // The program's function; other shards' processors have it, too.
   std::shared_ptr<Handler> shared_;
   const shard_context& shard_;
+  // What the handler sees: its checkpoints never pass a record that is not complete.
+  std::optional<shard_context> context_;
   // Ends after all that runs on it. Empty with an executor of the program's own.
   std::optional<context_thread> own_;
   executor_type executor_;
-  // Empty once destroy_handler() has run.
+  executor_type work_;  // the program's io_context does not return for want of it
   std::optional<stored_handler> handler_;
-  // Shared with the stop callback and with the coroutines themselves.
   std::shared_ptr<coroutines> running_ = std::make_shared<coroutines>();
   // It may call start() as soon as it is made. So the members that start() uses are declared before
   // it, and outlive it: see the destructor.
@@ -127,14 +131,13 @@ class processor final : public record_processor {
 };
 
 /// The factory that kclxx::asio::parallel returns. Without an executor each shard gets a
-/// context_thread. The factory's mode is manual, since the inner processor requests the
-/// checkpoints.
-/// Errors: std::bad_alloc, and what moving or copying the handler throws. What is wrong with policy
-/// or options is thrown when a shard starts.
+/// context_thread.
+/// Errors: those of kclxx::parallel; what moving or copying the handler throws.
 template <class Handler>
 processor_factory make(Handler&& handler, failure_policy policy, parallel_options options,
                        std::optional<executor_type> executor) {
   using stored = std::decay_t<Handler>;
+  static_cast<void>(kclxx::parallel([](completion) {}, policy, options));  // refused now, if ever
   return {[shared = std::make_shared<stored>(std::forward<Handler>(handler)),
            policy = std::move(policy), options = std::move(options),
            executor = std::move(executor)](const shard_context& shard) {

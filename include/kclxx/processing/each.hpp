@@ -11,12 +11,12 @@ namespace kclxx {
 /// The processor factory of a program that processes one record at a time, in the shard's order:
 ///
 ///     return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); },
-///                                   {.attempts = 5, .exhausted = kclxx::exhausted::park}));
+///                                   {.bad_record = kclxx::bad_record::park}));
 ///
 /// A record is complete when the handler has returned, or when the record was skipped or parked as
 /// `policy` demands. Complete records are checkpointed as in checkpoint_mode::automatic, also
 /// during a long batch. Records before one that failed are not processed again by this process.
-/// Errors: a wrong policy ends the session when a shard starts (exit_status::callback_failed).
+/// Errors: std::invalid_argument for a policy that cannot work.
 /// Thread safety: the handler is called on the callbacks' thread.
 [[nodiscard]] KCLXX_EXPORT processor_factory each(record_handler handler,
                                                   failure_policy policy = {});

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <kclxx/export.hpp>
 #include <kclxx/processing/parking_lot.hpp>
@@ -15,8 +16,8 @@
 
 namespace kclxx {
 
-/// Thrown by a handler for a record that can never succeed. Whatever failure_policy::attempts is,
-/// the record is tried again only if park() throws.
+/// Thrown by a handler for a record that can never succeed, whatever the other attempts were. The
+/// record is tried again only if park() throws.
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT permanent_error : public std::runtime_error {
  public:
@@ -48,9 +49,8 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   std::shared_ptr<const std::string> text_;  // copying an exception does not throw
 };
 
-/// What happens to a record that failed for good: its attempts are used up, it is too old, or the
-/// error is not retryable.
-enum class exhausted {
+/// What happens to a bad record; see failure_policy.
+enum class bad_record {
   /// The exception leaves the callback, and the session ends with exit_status::callback_failed.
   /// The daemon then ends its whole worker, and the record is delivered again.
   stop,
@@ -60,56 +60,69 @@ enum class exhausted {
   park,
 };
 
-/// Stops, instead of skipping or parking, when more than `ratio` of the last `window` records
-/// failed for good. So many failures mean that a dependency is down, and an outage must not move
-/// the whole stream into a file. Records not yet seen count as good, so with the defaults 100
-/// failures in a row are allowed.
+/// An outage is not a bad record: a record is bad when it fails while others succeed.
+///
+/// Each shard has a circuit. It opens when `failures` attempts in a row have failed, of whichever
+/// records. While it is open no attempt is counted and no record is too old. The handler is called
+/// for one record at a time, after waits that double from failure_policy::max_backoff to
+/// `max_wait`. The first success closes the circuit.
+///
+/// - A permanent error is the handler's own judgement: its record is bad at any time, and the
+///   circuit stays as it is.
+/// - With failure_policy::max_attempts or max_age the circuit opens only once a second record has
+///   failed, too, so that a single one can reach them.
+/// - After a start at most one record is bad by attempts or age before the first one has succeeded.
+///   So restarts during an outage do not empty the stream.
+///
+/// The log has a line when the circuit opens, and one when it closes; the metric is
+/// `kclxx_circuit_open`.
 /// Thread safety: a value.
-struct flood_breaker {
-  int window = 200;    ///< records; 0 turns it off
-  double ratio = 0.5;  ///< from 0 to 1
+struct circuit_breaker {
+  int failures = 20;                           ///< at least 1
+  std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
 };
 
-/// What happens when the handler of a record throws. With the defaults nothing is lost: five
-/// attempts, then the session ends.
+/// What happens when the handler of a record throws. With the defaults nothing is lost: the record
+/// is tried again until it succeeds, and one with a permanent error ends the session.
 ///
-/// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) and a fenced_error are no
-/// failures of the record: they leave the callback at once. A requested stop
-/// (shard_context::stop_token) ends the attempts, too; the record is then not complete.
+/// A record is bad when its error is permanent, when `max_attempts` attempts were counted, or when
+/// it is older than `max_age`. Then it is not tried again, and `bad_record` decides.
 ///
-/// Errors: a negative number or duration, or a ratio beyond its limits, ends the session when a
-/// shard starts (exit_status::callback_failed).
+/// A checkpoint_error of a lost lease (checkpoint_condition::lease_gone) and a fenced_error, from
+/// the handler or from park(), are no failures of the record: they leave the callback at once. A
+/// requested stop (shard_context::stop_token) ends the attempts, too; the record is then not
+/// complete.
+///
+/// Errors: `each`, `batches` and `parallel` throw std::invalid_argument for a number below its
+/// minimum, a negative duration, and for bad_record::park without a parking lot.
 /// Thread safety: a value; processors copy it. Its functions may be called from several threads.
 struct failure_policy {
-  /// Attempts per record, the first included. 5 means 1.5 to 3 s of waits: enough for a connection
-  /// to be made again, and short enough for the daemon's limits. 0: unlimited.
-  int attempts = 5;
-  /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long, up
-  /// to `max_backoff`. A random part of up to half is subtracted, so that shards do not retry at
-  /// the same time. With `each` and `batches` the shard waits meanwhile. With `parallel` and
-  /// order::key only the later records of the same key do.
+  /// Attempts per record, the first included; at least 1. Unset: without end.
+  std::optional<int> max_attempts{};
+  /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long.
+  /// None is longer than `max_backoff`. 0 counts as 1 ms. A random part of up to half is
+  /// subtracted, so that shards do not retry at the same time. With `each` and `batches` the shard
+  /// waits meanwhile. With `parallel` and order::key only the later records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};
-  /// A failed record that has been in the stream for longer is not tried again. Unset: age does not
-  /// matter. That is the default, since after an outage every record is old. A record without an
-  /// arrival time has no age limit.
+  /// A failed record that has been in the stream for longer is bad. Unset: age does not matter.
+  /// That is the default, since after an outage every record is old. A record without an arrival
+  /// time has no age limit.
   std::optional<std::chrono::seconds> max_age{};
-  /// Returns false for an exception that must not be retried. It is called only for a
-  /// std::exception that is no permanent_error. A permanent_error is retried only if park() throws.
-  /// What is not a std::exception is always retried. Empty: all but a permanent_error are retried.
+  /// Returns whether no further attempt can succeed after this exception. It decides for each
+  /// std::exception but permanent_error, which is always permanent. Empty: no other is permanent.
   /// Precondition: the function does not throw.
-  std::function<bool(const std::exception&)> retryable{};
-  /// What happens when a record has failed for good. The default is `stop`, because `skip` loses
-  /// the record, and `park` continues without it.
-  kclxx::exhausted exhausted = kclxx::exhausted::stop;
+  std::function<bool(const std::exception&)> is_permanent{};
+  /// The default is `stop`, because `skip` loses the record, and `park` continues without it.
+  kclxx::bad_record bad_record = kclxx::bad_record::stop;
   /// Where `park` stores records. Null: a parking_file in the directory that the environment
-  /// variable KCLXX_PARKING_DIR names, or else in the working directory.
+  /// variable KCLXX_PARKING_DIR names. That variable has no effect on another lot.
   std::shared_ptr<parking_lot> lot{};
-  /// For `skip` and `park`.
-  flood_breaker flood{};
+  /// Unset: attempts are counted in an outage, too.
+  std::optional<circuit_breaker> breaker{std::in_place};
 
-  /// The longest time that the waits between one record's attempts can take together. The
-  /// handler's own time is not included. std::nullopt: without limit.
+  /// The longest time that the waits between one record's attempts can take together while the
+  /// circuit is closed. The handler's own time is not included. std::nullopt: without limit.
   [[nodiscard]] KCLXX_EXPORT std::optional<std::chrono::milliseconds> patience() const;
 };
 

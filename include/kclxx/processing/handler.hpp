@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -25,6 +26,16 @@ template <class Function, class Subject>
 concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles<std::invoke_result_t<Function&, const shard_context&>, Subject>;
 
+/// An empty std::function, or the like, which would fail at every record, is refused at once.
+template <class Function>
+void require_function(const Function& function) {
+  // The second condition leaves lambdas out, which convert to a pointer.
+  if constexpr (std::is_pointer_v<Function> || (std::is_constructible_v<bool, const Function&> &&
+                                                !std::is_convertible_v<const Function&, bool>)) {
+    if (!static_cast<bool>(function)) throw std::invalid_argument("a handler is an empty function");
+  }
+}
+
 }  // namespace detail
 
 /// What processes a `Subject`: a record_handler, a batch_handler or an async_record_handler (whose
@@ -40,9 +51,12 @@ concept makes_handler = std::is_invocable_v<Function&, const shard_context&> &&
 ///         return [db = connect(shard.shard_id())](const kclxx::record& event) { db->put(event); };
 ///       });
 ///
-/// A handler returns nothing; it throws when the subject is not processed. A generic lambda is
-/// taken for a function of a record; in `batches`, of a batch. For a completion or a shard_context,
-/// write the parameter's type. Copies share the function.
+/// A handler returns nothing; it throws when the subject is not processed. Once a stop was
+/// requested (shard_context::stop_token), what it returns or throws has no effect: the record is
+/// delivered again. A checkpoint that a handler requests by its context never covers an incomplete
+/// record: it waits until all records up to its target are complete. A generic lambda is taken for
+/// a function of a record; in `batches`, of a batch. For a completion or a shard_context, write the
+/// parameter's type. Copies share the function.
 ///
 /// Thread safety: the form of processing and the number of shards in the process decide from how
 /// many threads the function is called.
@@ -54,7 +68,8 @@ class basic_handler {
   /// Errors: what the user's function throws.
   using of_shard = std::function<void(Subject, const shard_context&)>;
 
-  /// Errors: std::bad_alloc, and what moving or copying the function throws.
+  /// Errors: std::invalid_argument for an empty function; std::bad_alloc, and what moving or
+  /// copying the function throws.
   template <class Function>
   requires(
       !std::is_same_v<std::decay_t<Function>, basic_handler> &&
@@ -66,13 +81,16 @@ class basic_handler {
       // NOLINTNEXTLINE(google-explicit-constructor): as std::function
       basic_handler(Function&& function) {
     using stored = std::decay_t<Function>;
+    detail::require_function<stored>(function);
     auto shared = std::make_shared<stored>(std::forward<Function>(function));
     if constexpr (detail::handles<stored, Subject>) {
       make_ = [call = held(std::move(shared))](const shard_context&) { return call; };
     } else {
       make_ = [shared = std::move(shared)](const shard_context& shard) {
         using made = std::decay_t<std::invoke_result_t<stored&, const shard_context&>>;
-        return held(std::make_shared<made>((*shared)(shard)));
+        auto one = std::make_shared<made>((*shared)(shard));
+        detail::require_function<made>(*one);
+        return held(std::move(one));
       };
     }
   }

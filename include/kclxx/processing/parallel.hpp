@@ -9,7 +9,6 @@
 #include <kclxx/processing/completion.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
-#include <kclxx/processing/window_monitor.hpp>
 #include <kclxx/processor_factory.hpp>
 
 namespace kclxx {
@@ -33,13 +32,13 @@ enum class when_stuck {
 };
 
 /// How records are processed side by side.
-/// Errors: if `lanes`, `window_records` or `window_bytes` is 0, or a duration is negative, the
-/// session ends when a shard starts (exit_status::callback_failed).
-/// Thread safety: a value; processors copy it.
+/// Errors: `parallel` throws std::invalid_argument if `lanes`, `window_records` or `window_bytes`
+/// is 0, or a duration is negative. Thread safety: a value; processors copy it.
 struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
+  /// While new records wait, records that have failed have at most half of them.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 
@@ -63,22 +62,18 @@ struct parallel_options {
   /// of 25 s, which `kclxx daemon check` recommends: 10 s remain for the checkpoint and for other
   /// shards.
   std::chrono::milliseconds drain_timeout{15'000};
-
-  /// Reports the progress of the shards, and what holds them up.
-  window_monitor monitor{};
 };
 
 /// The processor factory of a program that processes records side by side:
 ///
-///     return kclxx::run(kclxx::parallel(handler, {.attempts = 5}, {.lanes = 16}));
+///     return kclxx::run(kclxx::parallel(handler, {}, {.lanes = 16}));
 ///
 /// process_records returns as soon as the batch is in the window. The records before the oldest
 /// incomplete one are checkpointed. shard_ended waits until all records are complete.
 /// When a stop is requested (shard_context::stop_token), a handler should return: the processor's
 /// destructor waits for it.
 ///
-/// Errors: what is wrong with policy or options is reported when a shard starts, and ends the
-/// session with exit_status::callback_failed.
+/// Errors: std::invalid_argument for a policy or options that cannot work.
 /// Thread safety: the handler is called from several threads at the same time.
 [[nodiscard]] KCLXX_EXPORT processor_factory parallel(record_handler handler,
                                                       failure_policy policy = {},

@@ -39,7 +39,8 @@ class KCLXX_EXPORT parking_lot {
 
   /// Stores the record. It returns once the record is durable: from then on the record counts as
   /// complete. After a crash a record can be parked twice.
-  /// Errors: any exception. The record is then not complete, and its attempts start anew.
+  /// Errors: any exception. The record is then not complete, and its attempts start anew. A
+  /// fenced_error, or the checkpoint_error of a lost lease, is treated as one from the handler.
   /// Blocking: until it is durable.
   virtual void park(const shard_context& shard, const failed_record& failed) = 0;
 };
@@ -49,17 +50,18 @@ class KCLXX_EXPORT parking_lot {
 /// `kclxx replay --parked` delivers the records again.
 ///
 /// Each record is one line, synchronized to disk before park() returns. Several processes may
-/// share the directory. A new file can be read by its owner only.
+/// share the directory. A new file can be read by its owner only; a symbolic link is refused.
 /// Thread safety: all functions may be called from any thread.
 class KCLXX_EXPORT parking_file final : public parking_lot {
  public:
-  /// Nothing is opened yet. The directory must exist when the first shard starts.
-  /// Errors: std::bad_alloc.
-  explicit parking_file(std::filesystem::path directory);
+  /// Nothing is opened yet. The directory must exist when the first shard starts. A relative one is
+  /// in what is the working directory now.
+  /// Errors: std::bad_alloc; std::system_error for an empty path.
+  explicit parking_file(const std::filesystem::path& directory);
   ~parking_file() override;
 
-  /// Creates no file.
-  /// Errors: std::system_error when no file can be written in the directory.
+  /// Opens and locks the file as park() does. Leaves no empty file.
+  /// Errors: std::system_error when that is impossible.
   /// Blocking: until the file system has answered.
   void prepare(const shard_context& shard) override;
   /// Errors: std::system_error when the file cannot be opened, written or synchronized. What was

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include <kclxx/record.hpp>
@@ -31,22 +32,19 @@ struct checkpoint_attempt {
 /// test's thread (a std::stop_callback may run on another). It uses the code of production, except
 /// for threads and pipes.
 ///
-/// 1. Make one with what `run` would get.
-/// 2. Play the daemon with the functions below. Each returns once the dialogue is quiet: callbacks
-///    have run, checkpoints are answered, and the clock has advanced past the retries that a
-///    callback or the end of an action waited for.
-/// 3. Ask what happened.
+/// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
+/// and the clock has advanced past the retries that a callback or the end of an action waited for.
 ///
-/// Errors: std::logic_error from a function that a daemon could not perform now, and from a wait
-/// that nothing can end; std::invalid_argument for an argument that no daemon could send. An
-/// exception of a callback does not reach the caller: exit_status(), log() and thrown() have it,
-/// and the next call throws, since the child has left. If a callback or the factory throws for a
-/// lost lease, only log() has the exception, and the child continues (see record_processor).
-/// Thread safety: none. It belongs to the thread that made it; a checkpoint from another one throws
-/// std::logic_error there, and the next call throws it too.
-/// Lifetime: the processor can be inspected until crash(), resume() or the end of this object, also
-/// after the dialogue is over. Handlers that are due after this object's end are not called.
-/// Blocking: a function blocks while user code runs in it.
+/// Errors: std::logic_error from a function that a daemon could not perform now, and from one that
+/// would never end (see daemon_options::idle_limit); std::invalid_argument for an argument that no
+/// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
+/// and thrown() have it, and the next call throws, since the child has left. If a callback or the
+/// factory throws for a lost lease, only log() has the exception, and the child continues (see
+/// record_processor). Thread safety: none. It belongs to the thread that made it. What another
+/// thread asks for, such as a checkpoint or a completion, has no effect, and the next call throws
+/// std::logic_error. Lifetime: the processor can be inspected until crash(), resume() or the end of
+/// this object, also after the dialogue is over. Handlers that are due after this object's end are
+/// not called. Blocking: a function blocks while user code runs in it.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -59,7 +57,6 @@ class daemon {
   daemon& operator=(daemon&&) noexcept;
   ~daemon();
 
-  // What the daemon asks for.
   daemon& initialize(std::string_view shard_id = "shardId-000000000000",
                      const sequence_position& start = sequence_position("TRIM_HORIZON"));
   /// Delivers a batch of these payloads; {} is an empty one. Sequence numbers continue from the
@@ -89,12 +86,12 @@ class daemon {
   /// std::exception. Unlike a real kill, this destroys local objects.
   daemon& crash();
   /// A successor starts after crash() or once the child has left: a new processor is initialized
-  /// at persisted(), and the records after that are delivered again, in batches of at most 10,000.
-  /// Faults that were set and not yet used are gone.
+  /// at persisted(), and the records after that are delivered again. Unmet faults are gone.
   daemon& resume();
 
   // Faults; these may be set inside a callback, too.
   /// Writing a checkpoint fails with this Java exception, `times` times; several calls queue up.
+  /// Errors: std::invalid_argument for what is no class name, or differs from a known one in case.
   daemon& fail_next_checkpoint(std::string_view exception, int times = 1);
   /// Another worker took the lease, and the daemon has not noticed: checkpoints fail with
   /// ShutdownException.
@@ -103,9 +100,8 @@ class daemon {
   /// Returns the other worker's daemon: a new processor is initialized at persisted(), and the
   /// records after that are delivered. May be called inside a callback.
   ///
-  /// Both can be driven, in any order. They share persisted(), the virtual clock and the records:
-  /// before a daemon delivers new records, it delivers those that only the other one has delivered.
-  /// Each runs only inside its own functions. Timers that became due meanwhile fire there.
+  /// Both can be driven, in any order (docs/testing.md). They share persisted(), the clock and the
+  /// records.
   [[nodiscard]] daemon start_successor();
   /// The daemon dies as soon as the next callback has been entered.
   daemon& end_input_in_next_callback();
@@ -119,7 +115,7 @@ class daemon {
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept;
   /// "initialize", "process_records", ... in order.
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
-  /// Set once the child has exited; a killed child has none.
+  /// Once the child has exited; a killed one has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
   /// The last exception of a callback, a timer, a checkpoint handler or the factory; null if none
   /// threw. An exception of a callback or the factory for a lost lease does not count.
@@ -128,23 +124,27 @@ class daemon {
   [[nodiscard]] bool stop_requested() const noexcept;
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
-  /// Errors: std::logic_error when there is none; std::bad_cast when it is of another type.
+  /// Errors: std::logic_error when there is none, and when it is of another type, which is named.
   template <class Processor = record_processor>
   [[nodiscard]] Processor& processor() const {
-    return dynamic_cast<Processor&>(any_processor());
+    record_processor& found = any_processor();
+    if (auto* const wanted = dynamic_cast<Processor*>(&found)) return *wanted;
+    refuse_type(typeid(found), typeid(Processor));
   }
-  /// Both sides' lines, callbacks and logs with their virtual time: for failure messages.
+  /// Both sides' lines, callbacks, logs and faults with their virtual time: for failure messages.
   [[nodiscard]] const std::string& dialogue() const noexcept;
 
  private:
   class virtual_worker;
+  friend std::ostream& operator<<(std::ostream& out, const daemon& from);
   explicit daemon(std::unique_ptr<virtual_worker> successor);
   [[nodiscard]] record_processor& any_processor() const;
+  [[noreturn]] static void refuse_type(const std::type_info& found, const std::type_info& wanted);
 
   std::unique_ptr<virtual_worker> worker_;
 };
 
-/// Writes dialogue().
+/// Writes dialogue(), and last the faults that no checkpoint has met.
 std::ostream& operator<<(std::ostream& out, const daemon& from);
 
 }  // namespace kclxx::testing

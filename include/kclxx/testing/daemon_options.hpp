@@ -2,6 +2,7 @@
 // Which daemon the test kit plays.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,11 @@ struct daemon_options {
   daemon_version version = daemon_version::v3;
   /// For the jitter of retries, which is the same in each run with the same seed.
   std::uint32_t seed = 1;
+  /// How long an action may wait in virtual time without progress: no batch is delivered, and no
+  /// further position is requested or persisted. Then it throws std::logic_error with the last line
+  /// of the log, and the child counts as crashed. One wait can be longer, and `advance` has no
+  /// limit.
+  std::chrono::milliseconds idle_limit = std::chrono::hours(48);
   /// The names in shard_context, which `run` takes from the environment; std::nullopt: not set.
   std::optional<std::string> stream_name{};
   std::optional<std::string> application_name{};

@@ -20,6 +20,7 @@ void observer::on_event(const event_source& source, const shard_event& event) {
                  [&](const record_retried& what) { on_record_retried(source, what); },
                  [&](const record_parked& what) { on_record_parked(source, what); },
                  [&](const record_skipped& what) { on_record_skipped(source, what); },
+                 [&](const circuit_changed& what) { on_circuit_changed(source, what); },
                  [&](const window_changed& what) { on_window_changed(source, what); },
                  [&](const handlers_stuck& what) { on_handlers_stuck(source, what); },
              },
@@ -37,6 +38,7 @@ void observer::on_record_attempted(const event_source&, const record_attempted&)
 void observer::on_record_retried(const event_source&, const record_retried&) {}
 void observer::on_record_parked(const event_source&, const record_parked&) {}
 void observer::on_record_skipped(const event_source&, const record_skipped&) {}
+void observer::on_circuit_changed(const event_source&, const circuit_changed&) {}
 void observer::on_window_changed(const event_source&, const window_changed&) {}
 void observer::on_handlers_stuck(const event_source&, const handlers_stuck&) {}
 void observer::on_events_dropped(const event_source&, std::uint64_t) {}

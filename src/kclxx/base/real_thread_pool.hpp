@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include <kclxx/shard_service.hpp>
+#include <kclxx/detail/shard_service.hpp>
 
 namespace kclxx::detail {
 
 /// Threads of the machine. A function that throws ends the process.
-class real_thread_pool final : public thread_pool {
+class real_thread_pool final : public detail::thread_pool {
  public:
   /// Errors: std::system_error.
   explicit real_thread_pool(std::size_t threads);

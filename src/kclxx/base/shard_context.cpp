@@ -2,30 +2,32 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include <kclxx/detail/shard_service_wrapper.hpp>
 #include <kclxx/shard_context.hpp>
-#include <kclxx/shard_service_wrapper.hpp>
 
 #include "base/duration.hpp"
 #include "base/notification.hpp"
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
+#include "base/thrown.hpp"
 
 namespace kclxx {
 
-thread_pool::~thread_pool() = default;
-shard_service::~shard_service() = default;
-void shard_service::observe(shard_event) noexcept {}
-bool shard_service::is_observed() const noexcept { return false; }
-shard_service_wrapper::~shard_service_wrapper() = default;
+detail::thread_pool::~thread_pool() = default;
+detail::shard_service::~shard_service() = default;
+detail::virtual_executor::~virtual_executor() = default;
+void detail::shard_service::observe(shard_event) noexcept {}
+bool detail::shard_service::is_observed() const noexcept { return false; }
+detail::shard_service_wrapper::~shard_service_wrapper() = default;
 
-std::chrono::system_clock::time_point shard_service::date() const {
+std::chrono::system_clock::time_point detail::shard_service::date() const {
   return std::chrono::system_clock::now();
 }
 
 namespace {
 
 /// Of a context that somebody made without a daemon, in a test for instance.
-class no_daemon final : public shard_service {
+class no_daemon final : public detail::shard_service {
  public:
   explicit no_daemon(std::stop_token stop) : stop_(std::move(stop)) {}
 
@@ -50,8 +52,12 @@ class no_daemon final : public shard_service {
     notification_.wait_until(deadline, stop_);
   }
   void notify() override { notification_.notify(); }
-  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override {
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(
+      std::size_t threads) override {
     return std::make_unique<detail::real_thread_pool>(threads);
+  }
+  void fail(std::exception_ptr thrown) override {
+    log(log_level::error, "the shard's processing failed: " + detail::message_of(thrown), {});
   }
   void log(log_level, const std::string& text, const std::optional<sequence_position>&) override {
     std::fprintf(stderr, "kclxx: %s\n", text.c_str());
@@ -81,6 +87,11 @@ shard_context::timer_id shard_context::every(std::chrono::milliseconds period,
   }
   return fields_.service->start_timer(detail::clamped(period), detail::clamped(period),
                                       std::move(function));
+}
+
+void shard_context::fail(std::exception_ptr thrown) const {
+  if (!thrown) throw std::invalid_argument("shard_context::fail needs an exception");
+  fields_.service->fail(std::move(thrown));
 }
 
 }  // namespace kclxx

@@ -70,7 +70,7 @@ void dialogue_events::on_checkpoint(const sequence_position& position, session::
 }
 
 void dialogue_events::settle(session::session& from) {
-  if (unanswered_ && (from.has_answer() || !from.awaits_answer())) send_answer(from);
+  if (unanswered_ && (from.has_answer() || !from.unanswered())) send_answer(from);
 }
 
 void dialogue_events::send_answer(session::session& from) {

@@ -57,10 +57,10 @@ std::string observer_threw(const std::exception_ptr& thrown) {
 }
 
 session_driver::session_driver(processor_factory make_processor, const run_options& options,
-                               bool input_is_file, std::uint32_t seed, host& around)
+                               std::uint32_t seed, host& around)
     : options_(effective(options, make_processor)),
       host_(around),
-      session_(options_, input_is_file, seed),
+      session_(options_, seed),
       processor_(std::move(make_processor)),
       events_(around) {}
 
@@ -78,30 +78,45 @@ void session_driver::carry_out() {
   events_.settle(session_);
 }
 
+/// A line is appended wholly, or not at all for want of memory.
+template <class Append>
+void session_driver::append_line(Append append) {
+  const std::size_t before = lines_.size();
+  try {
+    append();
+  } catch (...) {
+    lines_.resize(before);
+    throw;
+  }
+}
+
 void session_driver::carry_out(session::action& action) {
   std::visit(
       overloaded{
           [&](session::write_checkpoint& what) {
-            protocol::append_checkpoint(
-                lines_, what.position.is_number() ? std::optional(what.position) : std::nullopt);
+            append_line([&] {
+              protocol::append_checkpoint(
+                  lines_, what.position.is_number() ? std::optional(what.position) : std::nullopt);
+            });
             events_.on_checkpoint(what.position, session_);
           },
           [&](session::write_status& what) {
-            protocol::append_status(lines_, what.action);
+            append_line([&] { protocol::append_status(lines_, what.action); });
             events_.on_status(session_);
           },
           [&](session::call& what) {
             const protocol::action_kind callback = what.what;
             auto event = events_.of(what);
-            if (callback == protocol::action_kind::lease_lost) host_.end_timers();
             host_.call(std::move(what));
             events_.on_call(std::move(event), callback);
           },
           [&](session::complete& what) { complete(what.waiter, what.result); },
           [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
           [&](session::log_line& what) { log(what.level, std::move(what.text), what.position); },
-          [&](session::pause_reading&) { host_.pause_reading(is_paused_ = true); },
-          [&](session::resume_reading&) { host_.pause_reading(is_paused_ = false); },
+          [&](session::end_calls&) {
+            have_calls_ended_ = true;
+            host_.end_timers();
+          },
           [&](session::request_stop&) { host_.request_stop(); },
           [&](session::leave& what) {
             write();
@@ -163,13 +178,17 @@ void session_driver::on_bad_line(const std::string& text) {
   feed([&](auto& out) { session_.on_bad_line(text, out); });
 }
 
+void session_driver::on_no_answer() {
+  feed([&](auto& out) { session_.on_no_answer(host_.now(), out); });
+}
+
 void session_driver::on_end_of_input(bool unfinished_line, int error) {
   feed([&](auto& out) {
     if (error != 0) {
       session_.on_failure(exit_status::daemon_gone,
                           std::string("cannot read from the daemon: ") + std::strerror(error), out);
     } else {
-      session_.on_end_of_input(unfinished_line, host_.now(), out);
+      session_.on_end_of_input(unfinished_line, out);
     }
   });
 }
@@ -217,33 +236,19 @@ void session_driver::on_callback_done(const callback_result& result) {
         "being processed, use checkpoint_mode::manual. Logged once.");
   }
   feed([&](auto& out) {
-    if (!result.error) {
-      session_.on_callback_returned(host_.now(), out);
-    } else if (result.is_lease_gone) {
-      give_up();
-      session_.on_lease_gone_in_callback(*result.error, host_.now(), out);
+    if (result.error) {
+      session_.on_threw({*result.error, result.is_lease_gone, true}, host_.now(), out);
     } else {
-      session_.on_callback_threw(*result.error, host_.now(), out);
+      session_.on_callback_returned(host_.now(), out);
     }
   });
 }
 
-/// User code threw since the lease is gone.
-void session_driver::give_up() {
-  has_given_up_ = true;
-  host_.end_timers();
-}
-
 void session_driver::on_user_code_threw(const std::string& whose,
                                         const std::exception_ptr& thrown) {
-  const failure why = describe(whose, thrown);
+  failure why = describe(whose, thrown);
   feed([&](auto& out) {
-    if (why.is_lease_gone) {
-      give_up();
-      session_.on_lease_gone_elsewhere(why.text, host_.now(), out);
-    } else {
-      session_.on_callback_threw(why.text, host_.now(), out);
-    }
+    session_.on_threw({std::move(why.text), why.is_lease_gone, false}, host_.now(), out);
   });
 }
 

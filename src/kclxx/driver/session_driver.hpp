@@ -42,8 +42,6 @@ class host {
   virtual void end_timers() = 0;
   /// A waiting call of checkpoint() has its outcome.
   virtual void wake(session::waiter_id waiter, std::error_code result) = 0;
-  /// Reading stops or resumes; the end of the input must be noticed all the same.
-  virtual void pause_reading(bool paused) = 0;
   /// The session is over.
   virtual void left(exit_status status) = 0;
 
@@ -68,8 +66,8 @@ std::string observer_threw(const std::exception_ptr& thrown);
 /// to the callbacks' thread and may run beside all others.
 class session_driver {
  public:
-  session_driver(processor_factory make_processor, const run_options& options, bool input_is_file,
-                 std::uint32_t seed, host& around);
+  session_driver(processor_factory make_processor, const run_options& options, std::uint32_t seed,
+                 host& around);
 
   /// The options as they are acted upon: durations that cannot overflow.
   [[nodiscard]] const run_options& options() const noexcept { return options_; }
@@ -80,6 +78,8 @@ class session_driver {
       std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
+  /// No answer will come to what was asked.
+  void on_no_answer();
   void on_utf8_warning() { log(log_level::warning, utf8_warning); }
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
@@ -99,10 +99,10 @@ class session_driver {
     std::optional<std::chrono::nanoseconds> duration{};  // for observers
     std::exception_ptr thrown{};
   };
-  /// False when the shard was given up after the call was handed over, by a timer for instance
-  /// (P67).
+  /// False when calls ended after this one was handed over, by a timer that gave the shard up for
+  /// instance (P67).
   [[nodiscard]] bool is_due(const session::call& what) const noexcept {
-    return !has_given_up_ || what.what == protocol::action_kind::lease_lost;
+    return !have_calls_ended_ || what.what == protocol::action_kind::lease_lost;
   }
   /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
   callback_result run_callback(session::call what, const checkpointer& with,
@@ -128,7 +128,12 @@ class session_driver {
                            checkpoint_handler handler, bool from_callback);
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept { return status_; }
-  [[nodiscard]] bool is_reading_paused() const noexcept { return is_paused_; }
+  /// An action of the daemon's has no status yet.
+  [[nodiscard]] bool is_open() const noexcept { return session_.is_open(); }
+  /// The checkpoint that is not answered; SHARD_END is the null checkpoint.
+  [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
+    return session_.unanswered();
+  }
   [[nodiscard]] bool awaits_completion() const noexcept { return session_.awaits_completion(); }
 
  private:
@@ -136,12 +141,12 @@ class session_driver {
   void feed(Event event);
   void carry_out();
   void carry_out(session::action& action);
+  template <class Append>
+  void append_line(Append append);
   void write();
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
   void complete(session::waiter_id waiter, std::error_code result);
-  void give_up();
-
   run_options options_;
   host& host_;
   session::session session_;
@@ -153,8 +158,7 @@ class session_driver {
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
-  std::atomic<bool> has_given_up_ = false;  // read on the callbacks' thread
-  bool is_paused_ = false;
+  std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
   bool has_warned_of_blank_line_ = false;
   bool has_warned_of_kept_batch_ = false;
 };

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/shard_service.hpp>
+#include <kclxx/detail/shard_service.hpp>
 
 namespace kclxx::driver {
 
@@ -20,7 +20,7 @@ namespace kclxx::driver {
 class shard_timers {
  public:
   using time_point = std::chrono::steady_clock::time_point;
-  using timer_id = shard_service::timer_id;
+  using timer_id = detail::shard_service::timer_id;
   /// Shared, so that a timer that is cancelled while it runs stays alive until it returns.
   using function = std::shared_ptr<std::function<void()>>;
 

@@ -42,11 +42,18 @@ void watch_forks() noexcept {
 
 }  // namespace
 
-void keep_private(int fd) {
+fork_block::fork_block() {
   watch_forks();
-  const std::lock_guard lock(all().mutex);
-  all().descriptors.push_back(fd);
+  all().mutex.lock();
 }
+
+fork_block::~fork_block() { all().mutex.unlock(); }
+
+void fork_block::keep_private(std::initializer_list<int> fds) {
+  all().descriptors.insert(all().descriptors.end(), fds);
+}
+
+void keep_private(int fd) { fork_block().keep_private({fd}); }
 
 void forget_private(int fd) noexcept {
   const std::lock_guard lock(all().mutex);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+
 namespace kclxx::io {
 
 /// The descriptors of dialogues: close-on-exec keeps them from programs that user code starts, and
@@ -9,6 +11,20 @@ namespace kclxx::io {
 void keep_private(int fd);
 /// Call it before it is closed: the number may be another file's soon.
 void forget_private(int fd) noexcept;
+
+/// While it lives no copy of the process is made, so that one has none of the descriptors that are
+/// opened meanwhile and kept private.
+/// Blocking: another thread's fork, and while it lives that of each thread.
+class fork_block {
+ public:
+  fork_block();
+  ~fork_block();
+  fork_block(const fork_block&) = delete;
+  fork_block& operator=(const fork_block&) = delete;
+
+  /// Errors: std::bad_alloc; then it has none of them.
+  void keep_private(std::initializer_list<int> fds);
+};
 
 /// How often this process and those that it was forked from were forked without exec since the
 /// first call: user code that returns after a fork returns twice.

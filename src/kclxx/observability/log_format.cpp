@@ -2,7 +2,6 @@
 #include "observability/log_format.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <ctime>
 #include <optional>
@@ -15,9 +14,6 @@ namespace kclxx::observability {
 
 namespace {
 
-// syslog's numbers.
-constexpr std::array<char, 3> priorities{'6', '4', '3'};
-
 std::optional<log_level> level_of(std::string_view name) {
   for (std::size_t i = 0; i < detail::level_names.size(); ++i) {
     if (name == detail::level_names.at(i)) return static_cast<log_level>(i);
@@ -28,7 +24,6 @@ std::optional<log_level> level_of(std::string_view name) {
 std::optional<log_form> form_of(std::string_view name) {
   if (name == "text") return log_form::text;
   if (name == "json") return log_form::json;
-  if (name == "journal") return log_form::journal;
   return std::nullopt;
 }
 
@@ -70,16 +65,6 @@ std::string json_line(const log_entry& entry, date when) {
   return line.append("}\n");
 }
 
-std::string journal_datagram(const log_entry& entry) {
-  // No value has a newline, so the protocol's simple form is enough.
-  std::string fields = "MESSAGE=" + entry.text +
-                       "\nPRIORITY=" + priorities.at(static_cast<std::size_t>(entry.level)) +
-                       "\nSYSLOG_IDENTIFIER=kclxx\n";
-  if (!entry.shard_id.empty()) fields += "KCLXX_SHARD=" + entry.shard_id + '\n';
-  if (entry.position) fields += "KCLXX_POSITION=" + to_string(*entry.position) + '\n';
-  return fields;
-}
-
 std::string read_log_variable(std::string_view value, log_options& into) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
@@ -91,7 +76,7 @@ std::string read_log_variable(std::string_view value, log_options& into) {
       into.form = *form;
     } else {
       return "KCLXX_LOG: '" + std::string(word) +
-             "' is neither a level (info, warning, error) nor a form (text, json, journal)";
+             "' is neither a level (info, warning, error) nor a form (text, json)";
     }
   }
   return {};

@@ -17,8 +17,6 @@ std::string to_iso_8601(date when);
 /// A whole line, with its newline: "kclxx shardId-000000000003 warning: ...".
 std::string text_line(const log_entry& entry);
 std::string json_line(const log_entry& entry, date when);
-/// A datagram of journald's native protocol.
-std::string journal_datagram(const log_entry& entry);
 
 /// Reads KCLXX_LOG into the options. Returns what is wrong with it, or nothing.
 std::string read_log_variable(std::string_view value, log_options& into);

@@ -31,16 +31,7 @@ std::error_code append(const std::string& file, const std::string& line) noexcep
 namespace observability {
 
 log_output::log_output(log_options options, int descriptor)
-    : options_(std::move(options)), descriptor_(descriptor) {
-  if (options_.form == log_form::automatic) {
-    const bool is_journal =
-        options_.file.empty() &&
-        journald_socket::is_stream(descriptor_,
-                                   detail::own_environment("JOURNAL_STREAM").value_or(""));
-    options_.form = is_journal ? log_form::journal : log_form::text;
-  }
-  if (options_.form == log_form::journal) journal_.emplace();
-}
+    : options_(std::move(options)), descriptor_(descriptor) {}
 
 void log_output::write(const log_entry& entry) const noexcept {
   try {
@@ -51,15 +42,23 @@ void log_output::write(const log_entry& entry) const noexcept {
 
 void log_output::write_or_throw(const log_entry& entry) const {
   if (entry.level < options_.level) return;
-  if (journal_ && journal_->send(journal_datagram(entry))) return;
   const auto now = std::chrono::system_clock::now();
   const bool is_json = options_.form == log_form::json;
-  std::string line = is_json ? json_line(entry, now) : text_line(entry);
-  if (!options_.file.empty()) {
-    const std::string dated = is_json ? line : to_iso_8601(now) + ' ' + line;
-    if (!append(options_.file, dated)) return;
-  }
+  const std::string line = is_json ? json_line(entry, now) : text_line(entry);
   // A closed stderr must not end the shard.
+  if (!options_.file.empty()) {
+    const std::error_code error =
+        append(options_.file, is_json ? line : to_iso_8601(now) + ' ' + line);
+    if (!error) return;
+    if (!has_reported_.exchange(true)) {
+      const log_entry why{log_level::warning, entry.shard_id,
+                          "the log file " + options_.file +
+                              " cannot be written, so lines go to "
+                              "stderr: " +
+                              error.message() + " (logged once)"};
+      static_cast<void>(io::write_all(descriptor_, is_json ? json_line(why, now) : text_line(why)));
+    }
+  }
   static_cast<void>(io::write_all(descriptor_, line));
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <atomic>
 #include <string>
 #include <vector>
 
 #include <kclxx/log.hpp>
 
 #include "base/environment.hpp"
-#include "observability/journald_socket.hpp"
 
 namespace kclxx::observability {
 
@@ -29,7 +28,7 @@ class log_output {
 
   log_options options_;
   int descriptor_;
-  std::optional<journald_socket> journal_;
+  mutable std::atomic<bool> has_reported_ = false;  // that the file cannot be written
 };
 
 }  // namespace kclxx::observability

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observability/metrics_file.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "io/line_writer.hpp"
 
@@ -18,9 +21,14 @@ std::error_code last_error() { return {errno, std::generic_category()}; }
 }  // namespace
 
 std::error_code metrics_file::write(std::string_view text) {
+  if (!std::exchange(has_swept_, true)) remove_temporary_files();
   // Its name does not end in .prom, so the collector leaves it alone.
-  const std::string temporary = path_ + "." + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  static std::atomic<unsigned> count = 0;
+  const std::string temporary =
+      path_ + '.' + std::to_string(::getpid()) + '-' + std::to_string(count++);
+  // Others may write to the directory: what they have put there is neither written to nor followed.
+  const int fd =
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) return last_error();
   struct stat about {};
   std::error_code error;
@@ -34,6 +42,21 @@ std::error_code metrics_file::write(std::string_view text) {
     written_ = identity{about.st_dev, about.st_ino};
   }
   return error;
+}
+
+/// Those of processes that were killed while they wrote.
+void metrics_file::remove_temporary_files() const {
+  const std::filesystem::path path(path_);
+  const std::string prefix = path.filename().string() + '.';
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path.parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(prefix) &&
+        name.find_first_not_of("0123456789-", prefix.size()) == std::string::npos) {
+      ::unlink(at->path().c_str());
+    }
+  }
 }
 
 void metrics_file::remove() noexcept {

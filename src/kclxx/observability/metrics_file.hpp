@@ -28,8 +28,11 @@ class metrics_file {
     ino_t number;
   };
 
+  void remove_temporary_files() const;
+
   std::string path_;
   std::optional<identity> written_;
+  bool has_swept_ = false;
 };
 
 }  // namespace kclxx::observability

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/duration.hpp"
 #include "io/line_writer.hpp"
-#include "io/signals.hpp"
 #include "observability/figures.hpp"
 #include "observability/metrics_file.hpp"
 #include "observability/summary.hpp"
@@ -31,6 +30,7 @@ class schedule {
   explicit schedule(clock::duration interval) : interval_(interval) {}
 
   void start(clock::time_point now) { last_ = now; }
+  void start_due(clock::time_point now) { last_ = now - interval_; }
   [[nodiscard]] bool is_on() const noexcept { return interval_ > clock::duration::zero(); }
   [[nodiscard]] clock::time_point due() const {
     return is_on() ? last_ + interval_ : clock::time_point::max();
@@ -57,7 +57,8 @@ class metrics_outputs::state {
                            : std::max<clock::duration>(detail::clamped(options.write_interval),
                                                        least_interval)),
         summary_(detail::clamped(options.summary_interval)),
-        cloudwatch_(detail::clamped(options.cloudwatch_interval)) {}
+        cloudwatch_(detail::clamped(options.cloudwatch_interval)),
+        has_file_(file_schedule_.is_on()) {}
 
   void record(const event_source& source, const shard_event& event) {
     const std::lock_guard lock(mutex_);
@@ -73,15 +74,13 @@ class metrics_outputs::state {
     }
   }
 
-  bool finish(clock::time_point deadline) {
-    std::unique_lock lock(mutex_);
+  void end() {
+    const std::lock_guard lock(mutex_);
     is_ending_ = true;
     changed_.notify_one();
-    // After a session has ended its descriptor may be another's.
-    is_abandoned_ = !ended_.wait_until(lock, deadline, [this] { return has_ended_; });
-    return !is_abandoned_;
   }
 
+  /// After a session has ended its descriptor may be another's.
   void abandon() {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -92,40 +91,49 @@ class metrics_outputs::state {
   void run() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return names_ || is_ending_; });
-    if (names_) run_with_shard(lock);
-    has_ended_ = true;
-    ended_.notify_all();
+    if (!names_) return;
+    const auto began = clock::now();
+    file_schedule_.start_due(began);
+    summary_.start(began);
+    cloudwatch_.start(began);
+    for (bool is_last = false;;) {
+      try {
+        if (!is_abandoned_) write(lock, clock::now(), is_last);
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+        // No memory: what is due next is written then.
+      }
+      if (is_last) return;
+      changed_.wait_until(lock,
+                          std::min({has_file_ ? file_schedule_.due() : clock::time_point::max(),
+                                    summary_.due(), cloudwatch_.due()}),
+                          [this] {
+                            return is_ending_ ||
+                                   (has_lease_ended_ && has_file_ && options_.remove_at_end);
+                          });
+      is_last = is_ending_;
+    }
   }
 
  private:
-  void run_with_shard(std::unique_lock<std::mutex>& lock) {
-    const auto began = clock::now();
-    summary_.start(began);
-    cloudwatch_.start(began);
-    if (file_schedule_.is_on()) {
-      std::string directory = options_.directory;
-      if (directory.back() != '/') directory += '/';
-      file_.emplace(directory + metrics_file_name(*names_));
-      if (!names_->application_name) warn_of_unknown_application(lock);
-      write_file(lock, began);
-    }
-    for (bool is_last = false; !is_last;) {
-      changed_.wait_until(
-          lock,
-          std::min({file_ ? file_schedule_.due() : clock::time_point::max(), summary_.due(),
-                    cloudwatch_.due()}),
-          [this] { return is_ending_ || (has_lease_ended_ && file_ && options_.remove_at_end); });
-      is_last = is_ending_;
-      if (!is_abandoned_) write(lock, clock::now(), is_last);
-    }
-  }
+  /// Unlocked while it lives.
+  class unlocked {
+   public:
+    explicit unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+    ~unlocked() { lock_.lock(); }
+    unlocked(const unlocked&) = delete;
+    unlocked& operator=(const unlocked&) = delete;
+
+   private:
+    std::unique_lock<std::mutex>& lock_;
+  };
 
   void write(std::unique_lock<std::mutex>& lock, clock::time_point now, bool is_last) {
-    if (file_ && options_.remove_at_end && (has_lease_ended_ || (is_last && is_removed_at_end_))) {
-      file_->remove();
-      file_.reset();
+    if (has_file_ && options_.remove_at_end &&
+        (has_lease_ended_ || (is_last && is_removed_at_end_))) {
+      has_file_ = false;
+      if (file_) file_->remove();
     }
-    if (file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
+    if (has_file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
     if (is_abandoned_) return;  // while the file was written: the descriptor may be another's
     if (summary_.is_on() && (is_last || now >= summary_.due())) {
       const auto time = summary_.take(now);
@@ -147,32 +155,33 @@ class metrics_outputs::state {
   template <class Function>
   void output(std::unique_lock<std::mutex>& lock, figures& last, Function write_them) {
     const figures current = recorder_.now();
-    lock.unlock();
+    const unlocked meanwhile(lock);
     write_them(last, current);
     last = current;
-    lock.lock();
   }
 
   /// A file that cannot be written is reported once, until it can be written again.
   void write_file(std::unique_lock<std::mutex>& lock, clock::time_point now) {
     file_schedule_.start(now);
     const figures current = recorder_.now();
-    lock.unlock();
+    const unlocked meanwhile(lock);
+    if (!file_) open_file();
     const std::error_code error = file_->write(to_prometheus_text(current, *names_));
     if (error && !std::exchange(has_file_failed_, true)) {
       write_log_(log_level::warning,
                  "cannot write the metrics to " + file_->path() + ": " + error.message());
     }
     if (!error) has_file_failed_ = false;
-    lock.lock();
   }
 
-  void warn_of_unknown_application(std::unique_lock<std::mutex>& lock) {
-    lock.unlock();
+  void open_file() {
+    std::string directory = options_.directory;
+    if (directory.back() != '/') directory += '/';
+    file_.emplace(directory + metrics_file_name(*names_));
+    if (names_->application_name) return;
     write_log_(log_level::warning,
                "the metrics have application=\"unknown\", since KCLXX_APPLICATION_NAME is not set; "
                "kclxx daemon run sets it");
-    lock.lock();
   }
 
   const metrics_options options_;
@@ -180,19 +189,18 @@ class metrics_outputs::state {
   const int descriptor_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable ended_;
   figures_recorder recorder_;
   std::shared_ptr<const shard_names> names_;
   bool has_lease_ended_ = false;
   bool is_removed_at_end_ = false;
   bool is_ending_ = false;
   bool is_abandoned_ = false;
-  bool has_ended_ = false;
 
   // Of the thread.
   schedule file_schedule_;
   schedule summary_;
   schedule cloudwatch_;
+  bool has_file_;  // until it was removed
   std::optional<metrics_file> file_;
   figures summarized_;
   figures reported_;
@@ -207,8 +215,7 @@ bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
 
 metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, int descriptor)
     : state_(std::make_shared<state>(options, std::move(write_log), descriptor)) {
-  const io::signal_block block;
-  std::thread([shared = state_] { shared->run(); }).detach();
+  thread_.post([shared = state_] { shared->run(); });
 }
 
 metrics_outputs::~metrics_outputs() { state_->abandon(); }
@@ -217,6 +224,11 @@ void metrics_outputs::record(const event_source& source, const shard_event& even
   state_->record(source, event);
 }
 
-bool metrics_outputs::finish(clock::time_point deadline) { return state_->finish(deadline); }
+bool metrics_outputs::finish(clock::time_point deadline) {
+  state_->end();
+  if (thread_.drain(deadline)) return true;
+  state_->abandon();
+  return false;
+}
 
 }  // namespace kclxx::observability

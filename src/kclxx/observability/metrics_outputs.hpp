@@ -9,6 +9,8 @@
 #include <kclxx/observer.hpp>
 #include <kclxx/run_options.hpp>
 
+#include "io/task_thread.hpp"
+
 namespace kclxx::observability {
 
 /// The built-in outputs of one session: the text file, the summary and the CloudWatch line, which a
@@ -37,6 +39,7 @@ class metrics_outputs {
  private:
   class state;
   std::shared_ptr<state> state_;
+  io::task_thread thread_;
 };
 
 }  // namespace kclxx::observability

@@ -23,52 +23,11 @@ constexpr auto checkpoint_error_names = [] {
 }();
 
 constexpr metric_family families[] = {
-    {"kclxx_batches_total", "Batches handed over to process_records, empty ones included.", counter,
-     "Batches", "Count"},
-    {"kclxx_records_total", "Records delivered. Those that come again after a restart count again.",
-     counter, "Records", "Count"},
-    {"kclxx_record_bytes_total", "Bytes of data in the records delivered, after decoding base64.",
-     counter, "RecordBytes", "Bytes"},
-    {"kclxx_process_duration_seconds", "How long process_records took for a batch.", histogram,
-     "ProcessDuration", "Seconds"},
-    {"kclxx_callback_errors_total", "Callbacks that threw, which ends the session.", counter,
-     "CallbackErrors", "Count", "callback", detail::callback_names},
-    {"kclxx_behind_latest_seconds",
-     "How far the reader was behind the tip of the shard, with the last batch.", gauge,
-     "BehindLatest", "Seconds"},
-    {"kclxx_last_batch_timestamp_seconds",
-     "When the last batch was delivered; until the first one: when the lease was gained.", gauge},
-    {"kclxx_last_record_arrival_timestamp_seconds",
-     "When the last record that was delivered had reached the stream; 0 before the first one.",
-     gauge},
-    {"kclxx_checkpoints_total", "Checkpoints that the daemon persisted.", counter, "Checkpoints",
-     "Count"},
-    {"kclxx_checkpoint_errors_total",
-     "Checkpoints that failed, by the name that the daemon gave the error. Retries count again.",
-     counter, "CheckpointErrors", "Count", "error", checkpoint_error_names},
-    {"kclxx_checkpoint_duration_seconds", "How long the daemon took to answer a checkpoint.",
-     histogram, "CheckpointDuration", "Seconds"},
-    {"kclxx_last_checkpoint_timestamp_seconds",
-     "When the last checkpoint was persisted; 0 before the first one.", gauge},
-    {"kclxx_record_duration_seconds", "How long a handler took for one attempt at a record.",
-     histogram, "RecordDuration", "Seconds"},
-    {"kclxx_retries_total", "Records that failed and were tried again, once per retry.", counter,
-     "Retries", "Count"},
-    {"kclxx_parked_records_total", "Records that were stored for later since they kept failing.",
-     counter, "ParkedRecords", "Count"},
-    {"kclxx_skipped_records_total", "Records that were left out since they kept failing.", counter,
-     "SkippedRecords", "Count"},
-    {"kclxx_in_flight_records", "Records that are delivered and not complete.", gauge,
-     "InFlightRecords", "Count"},
-    {"kclxx_in_flight_bytes", "Bytes of data in the records that are in flight.", gauge,
-     "InFlightBytes", "Bytes"},
-    {"kclxx_oldest_in_flight_timestamp_seconds",
-     "When the oldest record in flight was delivered; 0 when none is.", gauge},
-    {"kclxx_stuck_handlers", "Handlers that run for longer than their limit now.", gauge,
-     "StuckHandlers", "Count"},
-    {"kclxx_build_info", "1, with the version of kclxx as a label.", gauge, "", "", "version"},
+#define KCLXX_METRIC(enumerator, name, type, help, cloudwatch_name, cloudwatch_unit, label, \
+                     values)                                                                \
+  {name, help, type, cloudwatch_name, cloudwatch_unit, label, values},
+#include <kclxx/detail/metric_families.inc>
 };
-static_assert(std::size(families) == static_cast<std::size_t>(metric::build_info) + 1);
 
 // OpenTelemetry's buckets for messaging.process.duration and messaging.client.operation.duration.
 constexpr std::array buckets{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
@@ -91,23 +50,28 @@ metrics_recorder::~metrics_recorder() = default;
 detail::direct_observer::~direct_observer() = default;
 
 void metrics_recorder::record(const event_source& source, const shard_event& event) {
-  std::visit(overloaded{
-                 [&](const lease_gained&) { set(metric::last_batch, seconds(source.date)); },
-                 [&](const lease_ended&) { set_in_flight(0, 0, 0); },
-                 [&](const record_attempted& what) {
-                   observe(metric::record_duration, seconds(what.duration));
-                 },
-                 [&](const record_retried&) { add(metric::retries, 1); },
-                 [&](const record_parked&) { add(metric::parked_records, 1); },
-                 [&](const record_skipped&) { add(metric::skipped_records, 1); },
-                 [&](const handlers_stuck& what) {
-                   set(metric::stuck_handlers, static_cast<double>(what.handlers));
-                 },
-                 [&](const checkpoint_requested&) {},
-                 [&](const session_ended&) {},
-                 [&](const auto& what) { note(source, what); },
-             },
-             event);
+  std::visit(
+      overloaded{
+          [&](const lease_gained&) { set(metric::last_batch, seconds(source.date)); },
+          [&](const lease_ended&) {
+            set_in_flight(0, 0, 0);
+            set(metric::circuit_open, 0);
+          },
+          [&](const record_attempted& what) {
+            observe(metric::record_duration, seconds(what.duration));
+          },
+          [&](const record_retried&) { add(metric::retries, 1); },
+          [&](const record_parked&) { add(metric::parked_records, 1); },
+          [&](const record_skipped&) { add(metric::skipped_records, 1); },
+          [&](const circuit_changed& what) { set(metric::circuit_open, what.is_open ? 1 : 0); },
+          [&](const handlers_stuck& what) {
+            set(metric::stuck_handlers, static_cast<double>(what.handlers));
+          },
+          [&](const checkpoint_requested&) {},
+          [&](const session_ended&) {},
+          [&](const auto& what) { note(source, what); },
+      },
+      event);
 }
 
 void metrics_recorder::note(const event_source& source, const batch_delivered& event) {

@@ -7,6 +7,8 @@
 
 #include <kclxx/metrics_recorder.hpp>
 
+#include "protocol/utf8.hpp"
+
 namespace kclxx::observability {
 
 using clock = std::chrono::steady_clock;
@@ -17,8 +19,12 @@ std::unique_ptr<observation> observation::make(const run_options& options, shard
   return std::unique_ptr<observation>(new observation(options, std::move(names), std::move(to)));
 }
 
-observation::observation(const run_options& options, shard_names names, log to)
-    : names_(std::make_shared<shard_names>(std::move(names))) {
+observation::observation(const run_options& options, shard_names names, log to) {
+  // Outputs are read as UTF-8, and a variable may have any bytes.
+  for (auto* one : {&names.stream_name, &names.application_name, &names.worker_id}) {
+    if (*one) *one = protocol::replace_invalid_utf8(**one);
+  }
+  names_ = std::make_shared<shard_names>(std::move(names));
   observer_queue::observers queued;
   for (const auto& each : options.observers) {
     const bool is_direct = dynamic_cast<const detail::direct_observer*>(each.get()) != nullptr;

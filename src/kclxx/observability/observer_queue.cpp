@@ -4,10 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
-
-#include "io/signals.hpp"
 
 namespace kclxx::observability {
 
@@ -27,11 +24,10 @@ class observer_queue::state {
     if (events_.size() == 1 || events_.size() == enough) changed_.notify_one();
   }
 
-  bool finish(std::chrono::steady_clock::time_point deadline) {
-    std::unique_lock lock(mutex_);
+  void end() {
+    const std::lock_guard lock(mutex_);
     is_ending_ = true;
     changed_.notify_one();
-    return ended_.wait_until(lock, deadline, [this] { return has_ended_; });
   }
 
   void abandon() {
@@ -47,7 +43,7 @@ class observer_queue::state {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return !events_.empty() || is_ending_; });
-      if (events_.empty()) break;
+      if (events_.empty()) return;
       changed_.wait_for(lock, longest_delay,
                         [this] { return events_.size() >= enough || is_ending_; });
       std::vector<entry> group;
@@ -57,8 +53,6 @@ class observer_queue::state {
       deliver(group, dropped);
       lock.lock();
     }
-    has_ended_ = true;
-    ended_.notify_all();
   }
 
  private:
@@ -89,7 +83,14 @@ class observer_queue::state {
     try {
       call();
     } catch (...) {
-      if (!std::exchange(has_thrown_, true)) threw_(std::current_exception());
+      if (!std::exchange(has_thrown_, true)) report(std::current_exception());
+    }
+  }
+
+  void report(const std::exception_ptr& thrown) {
+    try {
+      threw_(thrown);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line of the log
     }
   }
 
@@ -97,19 +98,16 @@ class observer_queue::state {
   const std::function<void(std::exception_ptr)> threw_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable ended_;
   std::vector<entry> events_;
   std::uint64_t dropped_ = 0;
   bool is_ending_ = false;
   bool is_abandoned_ = false;
-  bool has_ended_ = false;
   bool has_thrown_ = false;  // belongs to the thread
 };
 
 observer_queue::observer_queue(observers to, std::function<void(std::exception_ptr)> threw)
     : state_(std::make_shared<state>(std::move(to), std::move(threw))) {
-  const io::signal_block block;
-  std::thread([shared = state_] { shared->run(); }).detach();
+  thread_.post([shared = state_] { shared->run(); });
 }
 
 observer_queue::~observer_queue() { state_->abandon(); }
@@ -119,7 +117,8 @@ void observer_queue::push(const event_source& source, shard_event&& event) {
 }
 
 bool observer_queue::finish(std::chrono::steady_clock::time_point deadline) {
-  return state_->finish(deadline);
+  state_->end();
+  return thread_.drain(deadline);
 }
 
 }  // namespace kclxx::observability

@@ -10,6 +10,8 @@
 
 #include <kclxx/observer.hpp>
 
+#include "io/task_thread.hpp"
+
 namespace kclxx::observability {
 
 /// Calls observers on a thread of its own, so that none can hold up the dialogue: events wait in a
@@ -38,6 +40,7 @@ class observer_queue {
  private:
   class state;
   std::shared_ptr<state> state_;
+  io::task_thread thread_;
 };
 
 }  // namespace kclxx::observability

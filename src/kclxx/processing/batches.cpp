@@ -8,13 +8,13 @@
 
 #include <kclxx/processing/batches.hpp>
 
+#include "io/forked_copy.hpp"
+#include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
 
 namespace {
-
-using processing::failure_decision;
 
 /// What a handler threw: the failure itself, and where it is, if it reported that.
 struct batch_error {
@@ -50,6 +50,7 @@ class rest_of_batch {
 
   [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
   [[nodiscard]] const record& front() const noexcept { return records_.front(); }
+  [[nodiscard]] const record& at(std::size_t place) const noexcept { return records_[place]; }
   /// What to try next: all, or while a failing record is searched for, half of those that it is
   /// among.
   [[nodiscard]] record_batch next() const {
@@ -76,66 +77,82 @@ class batches_processor final : public record_processor {
  public:
   batches_processor(const batch_handler& handler, const failure_policy& policy,
                     const shard_context& shard)
-      : shard_(shard), failures_(policy, shard), handler_(handler.make(shard)) {}
+      : clamped_(shard),
+        shard_(clamped_.context),
+        failures_(policy, shard_),
+        handler_(handler.make(shard_)) {}
+  ~batches_processor() override { clamped_.checkpoints->end(); }
 
   void process_records(record_batch batch, const checkpointer& with) override {
+    clamped_.checkpoints->set_open(true);
     rest_of_batch rest(std::move(batch));
+    const auto complete = [&](std::size_t count) {
+      const sequence_position last = rest.at(count - 1).position();
+      with.async_checkpoint(last);
+      clamped_.checkpoints->pass(last);
+      rest.complete(count);
+    };
     const auto stop = shard_.stop_token();
     while (!rest.empty() && !stop.stop_requested()) {
       const record_batch part = rest.next();
-      const auto error = run(part, rest.attempts());
+      auto error = run(part, rest.attempts());
+      forked_.leave_if_copy(shard_.shard_id());
+      // What returns or throws after a stop is neither complete nor failed.
+      if (stop.stop_requested()) break;
       const auto succeeded = error ? index_of(error->position, part) : part.size();
       if (succeeded && *succeeded > 0) {
-        with.async_checkpoint(part[*succeeded - 1]);
-        failures_.on_success(*succeeded);
-        rest.complete(*succeeded);
+        failures_.on_success();
+        const int failed = rest.attempts().count;
+        if (failed > 0) failures_.on_retry_success(part.front().position(), failed + 1);
+        complete(*succeeded);
       }
-      if (!error) continue;
+      if (!error || stop.stop_requested()) continue;
       rest.narrow(succeeded ? 0 : part.size());
       if (processing::is_lease_gone(error->cause)) std::rethrow_exception(error->cause);
       const bool is_alone = succeeded.has_value() || part.size() == 1;
-      if (is_alone && !handle_failure(rest, error->cause, with)) return;
+      if (is_alone &&
+          failures_.is_complete_after(rest.front(), rest.attempts(), std::move(error->cause))) {
+        complete(1);
+      }
     }
+    clamped_.checkpoints->set_open(false);
   }
+  void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
   std::optional<batch_error> run(const record_batch& part,
                                  const processing::failed_attempts& attempts) {
     try {
+      const long handles = part.owner().use_count();
       failures_.attempt(part.front(), attempts, [&] { handler_(part, shard_); });
+      if (part.owner().use_count() > handles) warn_of_kept_batch();
       return std::nullopt;
     } catch (...) {
       return current_error();
     }
   }
 
-  /// The first record of the rest failed. False when the shard ends meanwhile.
-  bool handle_failure(rest_of_batch& rest, const std::exception_ptr& thrown,
-                      const checkpointer& with) {
-    const auto decision = failures_.on_failure(rest.front(), rest.attempts(), thrown);
-    switch (decision.what) {
-      case failure_decision::kind::retry:
-        return shard_.sleep_for(decision.delay);
-      case failure_decision::kind::complete:
-        with.async_checkpoint(rest.front());
-        rest.complete(1);
-        return true;
-      case failure_decision::kind::stop:
-      case failure_decision::kind::lease_gone:
-        break;
-    }
-    std::rethrow_exception(thrown);
+  void warn_of_kept_batch() {
+    if (std::exchange(has_warned_of_kept_batch_, true)) return;
+    shard_.log(log_level::warning,
+               "the handler returned but a copy of its record_batch is still in use; its records "
+               "count as complete already. If they are still being processed, use a "
+               "record_processor in checkpoint_mode::manual. Logged once.");
   }
 
+  const processing::clamped_context clamped_;
   const shard_context& shard_;
   processing::failure_handling failures_;
+  const io::forked_copy forked_;
   batch_handler::of_shard handler_;
+  bool has_warned_of_kept_batch_ = false;
 };
 
 }  // namespace
 
 processor_factory batches(batch_handler handler, failure_policy policy) {
-  return {[handler = std::move(handler), policy = std::move(policy)](const shard_context& shard) {
+  return {[handler = std::move(handler),
+           policy = processing::checked(std::move(policy))](const shard_context& shard) {
             return std::make_unique<batches_processor>(handler, policy, shard);
           },
           checkpoint_mode::manual};

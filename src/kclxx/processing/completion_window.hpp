@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <kclxx/record_batch.hpp>
@@ -16,9 +17,8 @@ namespace kclxx::processing {
 /// The number of a record in the order of arrival, from 0 on.
 using arrival = std::uint64_t;
 
-/// Which records are complete, from the oldest that is not (the watermark) to the newest. A bit for
-/// each record, a position for each batch: completing a record costs the same whatever the order.
-/// It keeps the batches of these records alive.
+/// Which records are complete, from the oldest that is not (the watermark) to the newest. It keeps
+/// the batches of these records alive.
 ///
 /// Thread safety: none.
 class completion_window {
@@ -32,6 +32,12 @@ class completion_window {
   /// Drops what is not complete. The watermark's position stays. Nothing may be admitted
   /// afterwards.
   void clear();
+  /// The batches of which all records were complete, or dropped. Their memory is their owner's: it
+  /// is given back where nothing is locked.
+  [[nodiscard]] std::vector<record_batch> take_passed() {
+    return std::exchange(passed_batches_, {});
+  }
+  [[nodiscard]] bool has_passed() const noexcept { return !passed_batches_.empty(); }
 
   /// All records before this one are complete.
   [[nodiscard]] arrival watermark() const noexcept { return watermark_; }
@@ -49,15 +55,13 @@ class completion_window {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
   /// Precondition of these two: it is in the window.
-  [[nodiscard]] const record& at(arrival which) const;
+  [[nodiscard]] const record& at(arrival which) const { return *entry_of(which).what; }
   [[nodiscard]] const record_batch& batch_of(arrival which) const;
   /// When the oldest record arrived that is not complete. Precondition: there is one.
   [[nodiscard]] time_point oldest_arrival() const { return spans_.front().arrived; }
 
   /// The position up to which all records are complete; std::nullopt before the first.
   [[nodiscard]] std::optional<sequence_position> position() const;
-  /// Of the newest record that is complete.
-  [[nodiscard]] std::optional<sequence_position> highest_complete() const;
 
  private:
   struct span {
@@ -67,20 +71,19 @@ class completion_window {
     [[nodiscard]] arrival end() const noexcept { return first + records.size(); }
   };
 
-  [[nodiscard]] std::deque<span>::const_iterator span_of(arrival which) const;
-  [[nodiscard]] std::size_t capacity() const noexcept { return bits_.size() * 64; }
-  [[nodiscard]] std::uint64_t& word_of(arrival which) noexcept {
-    return bits_[which / 64 % bits_.size()];
-  }
-  void grow(std::size_t records);
-  void advance();
-  void pass_whole_spans();
+  struct entry {
+    const record* what;
+    bool is_complete = false;
+  };
+
+  [[nodiscard]] const entry& entry_of(arrival which) const { return entries_[which - watermark_]; }
+  void pass_front();
 
   std::deque<span> spans_;
-  std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(1);  // a ring; a power of two
+  std::vector<record_batch> passed_batches_;
+  std::deque<entry> entries_;  // from the watermark on
   arrival watermark_ = 0;
   arrival end_ = 0;
-  arrival highest_end_ = 0;  // after the newest complete record
   std::size_t incomplete_ = 0;
   std::uint64_t incomplete_bytes_ = 0;
   std::uint64_t bytes_ = 0;

@@ -7,21 +7,20 @@
 #include <utility>
 
 #include "processing/taken_record.hpp"
-#include "processing/thread_backtrace.hpp"
 
 namespace kclxx::processing {
 
 using std::chrono::milliseconds;
 
-dispatcher::dispatcher(handler with, failure_policy policy, const parallel_options& options,
-                       const shard_context& shard)
+dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
+                       const shard_context& shard, bool is_async)
     : options_(options),
-      shard_(shard),
+      clamped_(shard),
+      shard_(clamped_.context),
       service_(shard.service()),
       stop_(shard.stop_token()),
-      failures_(std::move(policy), shard),
-      is_async_(std::holds_alternative<async_record_handler::of_shard>(with)),
-      handler_(std::move(with)),
+      failures_(std::move(policy), shard_),
+      is_async_(is_async),
       work_(options, is_async_) {}
 
 template <class Body>
@@ -29,14 +28,26 @@ void dispatcher::change(Body body) {
   const auto now = service_->now();
   follow_up then;
   bool is_unstuck = false;
+  work_list::dropped dropped;
   {
     const std::lock_guard lock(mutex_);
     const bool was_stuck = work_.handlers().stuck() > 0;
     body(now, then);
     is_unstuck = was_stuck && work_.handlers().stuck() == 0;
+    dropped = work_.take_dropped();
   }
   carry_out(then);
   if (is_unstuck) stuck_.report_none();
+  if (clamped_.checkpoints->is_awaited()) pass_watermark();
+}
+
+std::optional<sequence_position> dispatcher::watermark() {
+  const std::lock_guard lock(mutex_);
+  return work_.window().position();
+}
+
+void dispatcher::pass_watermark() {
+  if (const auto position = watermark()) clamped_.checkpoints->pass(*position);
 }
 
 void dispatcher::carry_out(const follow_up& then) {
@@ -50,7 +61,7 @@ void dispatcher::start_timer(time_point when) {
                                         [self = weak_from_this(), when] {
                                           if (const auto alive = self.lock()) alive->on_timer(when);
                                         });
-  std::optional<shard_service::timer_id> superseded;
+  std::optional<detail::shard_service::timer_id> superseded;
   {
     const std::lock_guard lock(mutex_);
     superseded = wake_ups_.timer_started(when, id);
@@ -65,10 +76,14 @@ bool dispatcher::has_reached(goal what) {
 }
 
 std::optional<dispatcher::time_point> dispatcher::next_wake() {
-  const auto retry = is_over() ? std::nullopt : work_.queue().next_due();
-  const auto stuck = work_.handlers().next_due();
-  if (!retry || !stuck) return retry ? retry : stuck;
-  return std::min(*retry, *stuck);
+  auto next = work_.handlers().next_due();
+  const auto or_at = [&](const std::optional<time_point>& when) {
+    if (when && (!next || *when < *next)) next = when;
+  };
+  if (is_over()) return next;
+  or_at(work_.queue().next_due());
+  if (work_.lanes_wanted(lanes_) > 0) or_at(failures_.next_probe());
+  return next;
 }
 
 void dispatcher::post_lanes() {
@@ -96,9 +111,9 @@ void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then)
   if (when && !has_ended_) wake_ups_.by(*when, then);
 }
 
-void dispatcher::set_failure(std::exception_ptr why, failure_kind kind, time_point now,
+void dispatcher::set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
                              follow_up& then) {
-  if (failure_.set(std::move(why), kind)) wake_by(now, then);
+  if (failure_.set(why, kind)) wake_by(now, then);
   look(then);
 }
 
@@ -112,15 +127,20 @@ void dispatcher::run_lane() noexcept {
       const auto now = service_->now();
       std::optional<work> next;
       follow_up then;
+      work_list::dropped dropped;
       {
         const std::lock_guard lock(mutex_);
-        if (!is_over()) next = work_.take(now, is_async_ ? 0 : accept_backtraces());
+        if (!is_over() && (!last_take_ || now < *last_take_)) {
+          next = work_.take(now, failures_.admits(now));
+        }
+        if (next && !next->failed) failures_.begin();
         if (next) {
           wake_by(work_.handlers().stuck_at(now), then);
           if (work_.queue().ready() == 0) look(then);  // a window that is not full wants more
         } else {
           --lanes_;
           clear_if_unused();
+          dropped = work_.take_dropped();
         }
       }
       carry_out(then);
@@ -139,7 +159,7 @@ void dispatcher::run_lane() noexcept {
   }
 }
 
-void dispatcher::fail(const std::exception_ptr& why) noexcept {
+void dispatcher::fail(std::exception_ptr why) noexcept {
   try {
     change([&](time_point now, follow_up& then) {
       set_failure(why, failure_kind::at_once, now, then);
@@ -155,12 +175,18 @@ void dispatcher::call(const work& one) {
   } catch (...) {
     thrown = std::current_exception();
   }
-  if (service_->is_observed()) {
+  forked_.leave_if_copy(shard_.shard_id());
+  const bool is_late = stop_.stop_requested();
+  if (!is_late && service_->is_observed()) {
     service_->observe(attempt_event(*one.what, one.attempt, service_->now() - one.began, thrown));
   }
-  if (thrown) return decide(one, std::move(thrown));
-  failures_.on_success();
-  change([&](time_point, follow_up& then) { complete(one.with, then); });
+  if (thrown || is_late) return decide(one, std::move(thrown));
+  const bool is_outage_over = failures_.on_success();
+  if (one.attempt > 1) failures_.on_retry_success(one.what->position(), one.attempt);
+  change([&](time_point, follow_up& then) {
+    complete(one.with, then);
+    if (is_outage_over) post_lanes();
+  });
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
@@ -172,10 +198,11 @@ void dispatcher::start(const work& one) {
         completion(std::make_unique<detail::taken_record>(weak_from_this(), one.with, one.batch,
                                                           *one.what, one.attempt)),
         shard_);
-    return;
   } catch (...) {
     thrown = std::current_exception();
   }
+  forked_.leave_if_copy(shard_.shard_id());
+  if (!thrown) return;
   const auto now = service_->now();
   {
     const std::lock_guard lock(mutex_);
@@ -218,7 +245,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
     } else {
       work_.remove(one.with);
       set_failure(
-          std::move(thrown),
+          thrown,
           decision.what == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
           now, then);
     }
@@ -238,8 +265,12 @@ bool dispatcher::report(const ticket& one, Body body) {
 
 void dispatcher::complete(const ticket& one) {
   bool is_emptied = false;
+  int number = 1;
+  std::optional<sequence_position> position;  // of a retried record
   std::optional<record_attempted> observed;
   const bool is_in_time = report(one, [&](const auto& attempt, time_point now, follow_up& then) {
+    number = attempt.number;
+    if (number > 1) position = work_.window().at(attempt.which).position();
     if (service_->is_observed()) {
       observed = attempt_event(work_.window().at(attempt.which), attempt.number,
                                now - attempt.began, nullptr);
@@ -247,7 +278,11 @@ void dispatcher::complete(const ticket& one) {
     complete(one, then);
     is_emptied = work_.window().is_empty();
   });
-  if (is_in_time) failures_.on_success();
+  if (is_in_time) {
+    const bool is_outage_over = failures_.on_success();
+    if (position) failures_.on_retry_success(*position, number);
+    if (is_outage_over) change([&](time_point, follow_up&) { post_lanes(); });
+  }
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
 }
@@ -290,63 +325,77 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
+        last_take_.reset();
         offset += work_.queue().admit(batch, offset, now);
         post_lanes();
         if (offset < batch.size()) next_bytes_ = batch[offset].data().size();
       }
       if (offset == batch.size()) break;
       observe_window(true);
-      if (!wait(goal::room, std::nullopt, with)) return;
+      if (!wait(goal::room, time_point::max(), with)) return;
     }
-    throw_failure(with);
+    throw_failure(with, time_point::max());
     request_checkpoint(with);
     observe_window(false);
   });
 }
 
+void dispatcher::end_takes(const std::optional<time_point>& when) {
+  const std::lock_guard lock(mutex_);
+  last_take_ = when;
+}
+
 void dispatcher::finish(const checkpointer& with) {
   callback([&] {
-    if (wait(goal::empty_window, std::nullopt, with)) with.async_checkpoint();
+    end_takes(std::nullopt);
+    if (wait(goal::empty_window, time_point::max(), with)) with.async_checkpoint();
   });
 }
 
 void dispatcher::drain(const checkpointer& with) {
   callback([&] {
-    static_cast<void>(wait(goal::empty_window, service_->now() + options_.drain_timeout, with));
+    const auto deadline = service_->now() + options_.drain_timeout;
+    end_takes(deadline);
+    static_cast<void>(wait(goal::empty_window, deadline, with));
     request_checkpoint(with);
     if (stop_.stop_requested()) return;
-    const auto rest = state();
-    if (!rest.oldest) return;
+    std::string rest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (work_.window().is_empty()) return;
+      rest = std::to_string(work_.window().incomplete()) + ", from " +
+             to_string(work_.window().at(work_.window().watermark()).position());
+    }
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
                                           std::to_string(options_.drain_timeout.count()) +
-                                          " ms: " + std::to_string(rest.records) + ", from " +
-                                          to_string(rest.oldest->position) +
-                                          " on; they will be delivered again");
+                                          " ms: " + rest + " on; they will be delivered again");
   });
 }
 
 void dispatcher::end() {
-  const std::lock_guard lock(mutex_);
-  has_ended_ = true;
-  clear_if_unused();
+  change([this](time_point, follow_up&) {
+    has_ended_ = true;
+    clear_if_unused();
+  });
+  clamped_.checkpoints->release();
 }
 
 void dispatcher::join() {
-  std::unique_ptr<thread_pool> pool;
+  std::unique_ptr<detail::thread_pool> pool;
   {
     const std::lock_guard lock(mutex_);
     has_ended_ = true;
     pool = std::move(pool_);
   }
+  clamped_.checkpoints->end();  // a handler may wait for one of them
   pool.reset();
   handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }
 
-bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
-                      const checkpointer& with) {
+bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) {
   for (;;) {
     const auto now = service_->now();
-    auto until = time_point::max();
+    auto until = deadline;
     bool has_arrived = false;
     bool is_checkpoint_due = false;
     {
@@ -354,8 +403,7 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
       work_.queue().make_due_ready(now);
       post_lanes();
       has_arrived = has_reached(what);
-      until = next_wake().value_or(until);
-      if (deadline) until = std::min(until, *deadline);
+      if (const auto wake = next_wake()) until = std::min(until, *wake);
       if (const auto due = requests_.due(work_.window())) {
         is_checkpoint_due = *due <= now;
         if (!is_checkpoint_due) until = std::min(until, *due);
@@ -363,16 +411,16 @@ bool dispatcher::wait(goal what, const std::optional<time_point>& deadline,
       waits_for_ = what;
       if (!has_arrived) wake_ups_.begin_wait(until);
     }
-    if (what != goal::no_handler) throw_failure(with);
+    if (what != goal::no_handler) throw_failure(with, deadline);
     if (has_arrived) return true;
     if (is_checkpoint_due) request_checkpoint(with);
     report_stuck();
-    if (stop_.stop_requested() || (deadline && now >= *deadline)) return false;
+    if (stop_.stop_requested() || now >= deadline) return false;
     service_->wait_until_notified(until);
   }
 }
 
-void dispatcher::throw_failure(const checkpointer& with) {
+void dispatcher::throw_failure(const checkpointer& with, time_point deadline) {
   std::optional<failure_kind> kind;
   {
     const std::lock_guard lock(mutex_);
@@ -380,7 +428,8 @@ void dispatcher::throw_failure(const checkpointer& with) {
   }
   if (!kind) return;
   if (kind == failure_kind::after_handlers) {
-    static_cast<void>(wait(goal::no_handler, service_->now() + options_.drain_timeout, with));
+    const auto end = service_->now() + options_.drain_timeout;
+    static_cast<void>(wait(goal::no_handler, std::min(end, deadline), with));
   }
   if (kind != failure_kind::lease_gone) request_checkpoint(with);
   rethrow_failure();
@@ -420,7 +469,7 @@ void dispatcher::on_timer(time_point which) {
   if (failure) {
     // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
     // request is sent if the next batch is there already.
-    if (failure != failure_kind::lease_gone) request_checkpoint(shard_.get_checkpointer());
+    if (failure != failure_kind::lease_gone) request_checkpoint(checkpointer(service_));
     rethrow_failure();
   }
   report_stuck();
@@ -431,17 +480,10 @@ void dispatcher::on_timer(time_point which) {
 void dispatcher::report_stuck() {
   const auto record = stuck_.report_due();
   if (!record || options_.when_stuck != when_stuck::leave) return;
-  change([&](time_point now, follow_up& then) {
-    set_failure(std::make_exception_ptr(std::runtime_error("the handler of record " + *record +
-                                                           " is stuck (when_stuck::leave)")),
-                failure_kind::at_once, now, then);
-  });
-}
-
-window_state dispatcher::state() const {
-  const auto now = service_->now();
-  const std::lock_guard lock(mutex_);
-  return work_.state(shard_id_, now);
+  auto why = std::make_exception_ptr(
+      std::runtime_error("the handler of record " + *record + " is stuck (when_stuck::leave)"));
+  change(
+      [&](time_point now, follow_up& then) { set_failure(why, failure_kind::at_once, now, then); });
 }
 
 void dispatcher::observe_window(bool is_full) {

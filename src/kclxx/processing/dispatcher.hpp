@@ -15,6 +15,8 @@
 #include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 
+#include "io/forked_copy.hpp"
+#include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
 #include "processing/pending_failure.hpp"
 #include "processing/stuck_reports.hpp"
@@ -38,7 +40,7 @@ namespace kclxx::processing {
 ///
 /// The mutex is held for no call of user code or of the service.
 ///
-/// Thread safety: report functions and state() from any thread, the others on the callbacks'
+/// Thread safety: report functions from any thread, the others on the callbacks'
 /// thread. Lifetime: completions outlive it, with a weak pointer.
 class dispatcher final : public std::enable_shared_from_this<dispatcher> {
  public:
@@ -47,8 +49,17 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   using ticket = work_list::ticket;
 
   /// Precondition: the options are valid. Errors: those of failure_handling.
-  dispatcher(handler with, failure_policy policy, const parallel_options& options,
-             const shard_context& shard);
+  dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
+             bool is_async);
+  /// Makes the handler, whose context has clamped checkpoints. Call it first.
+  template <class Handler>
+  void start(const Handler& with) {
+    clamped_.checkpoints->ask([self = weak_from_this()] {
+      const auto alive = self.lock();
+      return alive ? alive->watermark() : std::nullopt;
+    });
+    handler_.emplace(with.make(clamped_.context));
+  }
 
   // Callbacks. Errors: what ends the processing.
   /// Returns when the batch is in the window.
@@ -66,9 +77,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void complete(const ticket& one);
   void fail(const ticket& one, std::exception_ptr why);
   void touch(const ticket& one);
-
-  /// Without records once the processing has ended and the last lane has returned.
-  [[nodiscard]] window_state state() const;
 
  private:
   using follow_up = wake_ups::to_do;
@@ -93,12 +101,16 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// Wakes a callback that waits for what is there now.
   void look(follow_up& then);
   void wake_by(const std::optional<time_point>& when, follow_up& then);
-  void set_failure(std::exception_ptr why, failure_kind kind, time_point now, follow_up& then);
+  void set_failure(std::exception_ptr& why, failure_kind kind, time_point now, follow_up& then);
   void clear_if_unused();
+
+  /// What is complete.
+  [[nodiscard]] std::optional<sequence_position> watermark();
+  void pass_watermark();
 
   // Lanes.
   void run_lane() noexcept;
-  void fail(const std::exception_ptr& why) noexcept;
+  void fail(std::exception_ptr why) noexcept;
   void call(const work& one);
   void start(const work& one);
   void decide(const work& one, std::exception_ptr thrown);
@@ -111,33 +123,38 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   template <class Body>
   void callback(Body body);
   /// False when the deadline has passed, or the stop token has stopped.
-  bool wait(goal what, const std::optional<time_point>& deadline, const checkpointer& with);
-  void throw_failure(const checkpointer& with);
+  bool wait(goal what, time_point deadline, const checkpointer& with);
+  /// Handlers that run have drain_timeout to end, and until the deadline of what the callback waits
+  /// for.
+  void throw_failure(const checkpointer& with, time_point deadline);
   [[noreturn]] void rethrow_failure();
   void request_checkpoint(const checkpointer& with);
   void on_timer(time_point which);
   void report_stuck();
+  void end_takes(const std::optional<time_point>& when);
   void observe_window(bool is_full);
 
   const parallel_options options_;
+  const clamped_context clamped_;
   const shard_context& shard_;
-  const std::string shard_id_ = shard_.shard_id();  // state() may be called when the shard is gone
-  const std::shared_ptr<shard_service> service_;
+  const std::shared_ptr<detail::shard_service> service_;
   const std::stop_token stop_;
   failure_handling failures_;
+  const io::forked_copy forked_;
   const bool is_async_;
   std::optional<handler> handler_;
 
   std::mutex observing_;  // locked before mutex_, so that events leave in order
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   work_list work_;
-  stuck_reports stuck_{service_, is_async_, mutex_, work_};
+  stuck_reports stuck_{service_, mutex_, work_};
   wake_ups wake_ups_;
   goal waits_for_ = goal::room;   // while it waits
   std::uint64_t next_bytes_ = 0;  // of the record that goal::room is waited for with
-  std::unique_ptr<thread_pool> pool_;
+  std::unique_ptr<detail::thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;
+  std::optional<time_point> last_take_;  // when drain_timeout has passed, nothing can be persisted
   pending_failure failure_;
   watermark_requests requests_;
   window_events window_events_;

@@ -8,13 +8,13 @@
 
 #include <kclxx/processing/each.hpp>
 
+#include "io/forked_copy.hpp"
+#include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
 
 namespace {
-
-using processing::failure_decision;
 
 /// Requests checkpoints during a long batch: about once a second, while the clock is read once for
 /// up to 64 records.
@@ -54,63 +54,70 @@ class each_processor final : public record_processor {
  public:
   each_processor(const record_handler& handler, const failure_policy& policy,
                  const shard_context& shard)
-      : shard_(shard), failures_(policy, shard), handler_(handler.make(shard)) {}
+      : clamped_(shard),
+        shard_(clamped_.context),
+        failures_(policy, shard_),
+        handler_(handler.make(shard_)) {}
+  ~each_processor() override { clamped_.checkpoints->end(); }
 
   void process_records(record_batch batch, const checkpointer& with) override {
+    clamped_.checkpoints->set_open(true);
     checkpoint_progress progress(shard_, with);
-    std::size_t complete = 0;
     processing::failed_attempts attempts;  // of the first record that is not complete
-    for (;;) {
-      const std::exception_ptr thrown = run(batch, complete, attempts, progress);
-      if (complete > 0) with.async_checkpoint(batch[complete - 1]);
-      if (!thrown) return;
-      const auto decision = failures_.on_failure(batch[complete], attempts, thrown);
-      switch (decision.what) {
-        case failure_decision::kind::retry:
-          if (!shard_.sleep_for(decision.delay)) return;
-          break;
-        case failure_decision::kind::complete:
-          ++complete;
-          attempts = {};
-          break;
-        case failure_decision::kind::stop:
-        case failure_decision::kind::lease_gone:
-          std::rethrow_exception(thrown);
+    std::size_t complete = 0;
+    const auto request = [&] {
+      if (complete == 0) return;
+      with.async_checkpoint(batch[complete - 1]);
+      clamped_.checkpoints->pass(batch[complete - 1].position());
+    };
+    const auto stop = shard_.stop_token();
+    // What returns or throws after a stop is neither complete nor failed.
+    while (complete < batch.size() && !stop.stop_requested()) {
+      const record& next = batch[complete];
+      auto thrown = call(next, attempts);
+      forked_.leave_if_copy(shard_.shard_id());
+      if (stop.stop_requested()) break;
+      if (thrown) {
+        request();
+        if (stop.stop_requested()) break;  // with the answer
+        if (!failures_.is_complete_after(next, attempts, std::move(thrown))) continue;
+      } else {
+        failures_.on_success();
+        if (attempts.count > 0) failures_.on_retry_success(next.position(), attempts.count + 1);
       }
+      ++complete;
+      if (attempts.count > 0) attempts = {};
+      if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(next.position());
+      progress.on_complete(next);
     }
+    request();
+    clamped_.checkpoints->set_open(false);
   }
+  void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
-  /// Runs the handler from the first record that is not complete to the end, a failure, or the stop
-  /// token. Returns what it threw.
-  std::exception_ptr run(const record_batch& batch, std::size_t& complete,
-                         processing::failed_attempts& attempts, checkpoint_progress& progress) {
-    const auto stop = shard_.stop_token();
-    const std::size_t begin = complete;
-    std::exception_ptr thrown;
+  /// What the handler threw.
+  std::exception_ptr call(const record& next, const processing::failed_attempts& attempts) {
     try {
-      for (; complete < batch.size() && !stop.stop_requested(); ++complete) {
-        const record& next = batch[complete];
-        failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
-        if (attempts.count > 0) attempts = {};
-        progress.on_complete(next);
-      }
+      failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
+      return nullptr;
     } catch (...) {
-      thrown = std::current_exception();
+      return std::current_exception();
     }
-    failures_.on_success(complete - begin);
-    return thrown;
   }
 
+  const processing::clamped_context clamped_;
   const shard_context& shard_;
   processing::failure_handling failures_;
+  const io::forked_copy forked_;
   record_handler::of_shard handler_;
 };
 
 }  // namespace
 
 processor_factory each(record_handler handler, failure_policy policy) {
-  return {[handler = std::move(handler), policy = std::move(policy)](const shard_context& shard) {
+  return {[handler = std::move(handler),
+           policy = processing::checked(std::move(policy))](const shard_context& shard) {
             return std::make_unique<each_processor>(handler, policy, shard);
           },
           checkpoint_mode::manual};

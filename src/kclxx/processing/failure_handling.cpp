@@ -12,6 +12,7 @@
 
 #include "base/environment.hpp"
 #include "base/fnv.hpp"
+#include "processing/backoff.hpp"
 #include "processing/patience.hpp"
 
 namespace kclxx::processing {
@@ -24,27 +25,13 @@ void require(bool is_valid, const char* what) {
   if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + what);
 }
 
-void validate(const failure_policy& policy) {
-  require(policy.attempts >= 0, "attempts is negative; 0 means without end");
-  require(policy.initial_backoff.count() >= 0 && policy.max_backoff.count() >= 0,
-          "a backoff is negative");
-  require(!policy.max_age || policy.max_age->count() >= 0, "max_age is negative");
-  require(policy.flood.window >= 0, "flood.window is negative; 0 turns the breaker off");
-  require(policy.flood.ratio >= 0 && policy.flood.ratio <= 1, "flood.ratio is not within 0 and 1");
-}
-
-std::shared_ptr<parking_lot> default_lot() {
-  return std::make_shared<parking_file>(detail::own_environment("KCLXX_PARKING_DIR").value_or("."));
-}
-
-/// The same in every run, so that a test's time does not vary.
 std::uint64_t hash(std::string_view text, std::uint64_t seed) {
   detail::fnv_hash sum(seed);
   sum.add(text);
   return sum.value() ^ (sum.value() >> 32U);
 }
 
-std::string count_of(int count, const char* noun) {
+std::string count_of(std::int64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
@@ -53,7 +40,7 @@ std::string count_of(int count, const char* noun) {
 bool is_lease_gone(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const process_ended&) {  // in a test; the record has not failed
+  } catch (const detail::process_ended&) {  // in a test; the record has not failed
     return true;
   } catch (...) {
     return detail::is_lease_gone(thrown);
@@ -67,85 +54,131 @@ record_attempted attempt_event(const record& what, int attempt, std::chrono::nan
           thrown ? message_of(thrown) : std::string()};
 }
 
-milliseconds longest_backoff(const failure_policy& policy, int failures) {
-  constexpr milliseconds day = std::chrono::hours(24);
-  const milliseconds initial = std::min(policy.initial_backoff, day);
-  const milliseconds most = std::max(initial, std::min(policy.max_backoff, day));
-  milliseconds wait = initial;
-  for (int i = 1; i < failures && wait < most && wait.count() > 0; ++i) wait *= 2;
-  return std::min(wait, most);
+failure_policy checked(failure_policy policy) {
+  constexpr milliseconds none{0};
+  require(policy.max_attempts.value_or(1) > 0, "max_attempts is below 1; unset is without end");
+  require(policy.initial_backoff >= none && policy.max_backoff >= none, "a backoff is negative");
+  require(!policy.max_age || policy.max_age->count() >= 0, "max_age is negative");
+  if (policy.breaker) {
+    require(policy.breaker->failures > 0, "breaker->failures is below 1; unset is no breaker");
+    require(policy.breaker->max_wait >= none, "breaker->max_wait is negative");
+  }
+  if (policy.bad_record == bad_record::park && !policy.lot) {
+    const auto directory = detail::own_environment("KCLXX_PARKING_DIR");
+    require(directory.has_value(),
+            "bad_record::park needs a place: set KCLXX_PARKING_DIR to a directory, or "
+            "failure_policy::lot");
+    policy.lot = std::make_shared<parking_file>(*directory);
+  }
+  return policy;
 }
 
 failure_handling::failure_handling(failure_policy policy, const shard_context& shard)
-    : policy_(std::move(policy)), shard_(shard), is_observed_(shard.service()->is_observed()) {
-  validate(policy_);
+    : policy_(std::move(policy)),
+      shard_(shard),
+      is_observed_(shard.service()->is_observed()),
+      circuit_(policy_) {
   warn_of_patience(policy_, shard_);
-  if (policy_.exhausted != exhausted::park) return;
-  if (!policy_.lot) policy_.lot = default_lot();
-  policy_.lot->prepare(shard_);
+  if (policy_.bad_record == bad_record::park) policy_.lot->prepare(shard_);
 }
 
 failure_decision failure_handling::on_failure(const record& failed, failed_attempts& attempts,
-                                              const std::exception_ptr& thrown) {
+                                              std::exception_ptr& thrown) {
   if (is_lease_gone(thrown)) return {failure_decision::kind::lease_gone};
   ++attempts.count;
-  ++attempts.round;
   const std::string error = message_of(thrown);
   if (attempts.count == 1) attempts.first_error = error;
-  const std::string why = why_exhausted(failed, attempts, thrown);
-  if (!why.empty()) return on_exhausted(failed, attempts, error, why);
+  if (is_permanent(thrown)) {
+    circuit_.on_permanent_error();
+    return on_bad_record(failed, attempts, thrown, error, "a permanent error");
+  }
+  const auto state =
+      circuit_.on_failure(shard_.now(), attempts.count == 1, random(failed, attempts.count));
+  if (state == circuit::state::opens) report_open(failed, error);
+  if (state == circuit::state::closed) {
+    ++attempts.counted;
+    const std::string why = why_bad(failed, attempts);
+    if (!why.empty()) {
+      const auto decision = on_bad_record(failed, attempts, thrown, error, why);
+      if (decision.what == failure_decision::kind::complete) circuit_.on_bad_record();
+      return decision;
+    }
+  }
   return retry(failed, attempts, error);
+}
+
+void failure_handling::on_retry_success(const sequence_position& position, int attempt) {
+  if (!is_failure_logged_.exchange(false)) return;
+  shard_.log(log_level::info,
+             "record " + to_string(position) + " succeeded in attempt " + std::to_string(attempt),
+             position);
 }
 
 failure_decision failure_handling::retry(const record& failed, const failed_attempts& attempts,
                                          const std::string& error) {
-  const milliseconds delay = backoff(failed, attempts.round + attempts.parking_failures);
+  const milliseconds delay = backoff(failed, attempts);
   if (is_observed_) {
     shard_.service()->observe(record_retried{failed.position(), attempts.count + 1, delay, error});
   }
   if (is_logged(retries_logged_)) {
-    log(log_level::warning, failed,
-        "failed in attempt " + std::to_string(attempts.count) + ", the next one is in " +
-            std::to_string(delay.count()) + " ms: " + error + " (logged once a minute at most)");
+    is_failure_logged_ = true;
+    log(log_level::warning, "attempt " + std::to_string(attempts.count) + " at ", failed,
+        " failed: " + error + "; the next one is in " + std::to_string(delay.count()) +
+            " ms (logged once a minute at most)");
   }
   return {failure_decision::kind::retry, delay};
 }
 
-std::string failure_handling::why_exhausted(const record& failed, const failed_attempts& attempts,
-                                            const std::exception_ptr& thrown) const {
+bool failure_handling::is_complete_after(const record& failed, failed_attempts& attempts,
+                                         std::exception_ptr thrown) {
+  const auto decision = on_failure(failed, attempts, thrown);
+  switch (decision.what) {
+    case failure_decision::kind::retry:
+      shard_.sleep_for(decision.delay);
+      return false;
+    case failure_decision::kind::complete:
+      return true;
+    case failure_decision::kind::stop:
+    case failure_decision::kind::lease_gone:
+      break;
+  }
+  std::rethrow_exception(thrown);
+}
+
+bool failure_handling::is_permanent(const std::exception_ptr& thrown) const {
   try {
     std::rethrow_exception(thrown);
   } catch (const permanent_error&) {
-    return "a permanent error";
+    return true;
   } catch (const std::exception& error) {
-    if (policy_.retryable && !policy_.retryable(error)) return "an error that is not retryable";
-  } catch (...) {  // NOLINT(bugprone-empty-catch): retried
+    return policy_.is_permanent && policy_.is_permanent(error);
+  } catch (...) {
+    return false;
   }
+}
+
+std::string failure_handling::why_bad(const record& failed, const failed_attempts& attempts) const {
   const auto arrival = failed.approximate_arrival_timestamp();
-  if (policy_.max_age && arrival && shard_.date() - *arrival > *policy_.max_age) {
+  if (policy_.max_age && arrival &&
+      std::chrono::ceil<std::chrono::seconds>(shard_.date() - *arrival) > *policy_.max_age) {
     return "older than " + std::to_string(policy_.max_age->count()) + " s";
   }
-  if (policy_.attempts > 0 && attempts.round >= policy_.attempts) return "no attempt is left";
+  if (policy_.max_attempts && attempts.counted >= *policy_.max_attempts) {
+    return "no attempt is left";
+  }
   return {};
 }
 
-failure_decision failure_handling::on_exhausted(const record& failed, failed_attempts& attempts,
-                                                const std::string& error, const std::string& why) {
+failure_decision failure_handling::on_bad_record(const record& failed, failed_attempts& attempts,
+                                                 std::exception_ptr& thrown,
+                                                 const std::string& error, const std::string& why) {
   const std::string reason = "after " + count_of(attempts.count, "attempt") + " (" + why + ")";
-  if (policy_.exhausted == exhausted::stop) {
-    log(log_level::error, failed, "failed " + reason + "; the session ends: " + error);
+  if (policy_.bad_record == bad_record::stop) {
+    log(log_level::error, "", failed, " failed " + reason + "; the session ends: " + error);
     return {failure_decision::kind::stop};
   }
-  // A record that could not be parked was counted then.
-  if (attempts.parking_failures == 0 && !allowed_by_breaker()) {
-    log(log_level::error, failed,
-        "failed " + reason + ", and so did too many of the last " +
-            count_of(policy_.flood.window, "record") +
-            " (failure_policy::flood); the session ends: " + error);
-    return {failure_decision::kind::stop};
-  }
-  if (policy_.exhausted == exhausted::skip) {
-    log(log_level::error, failed, "skipped " + reason + ": " + error);
+  if (policy_.bad_record == bad_record::skip) {
+    log(log_level::error, "", failed, " skipped " + reason + ": " + error);
     if (is_observed_) {
       shard_.service()->observe(record_skipped{failed.position(), attempts.count, error});
     }
@@ -154,35 +187,51 @@ failure_decision failure_handling::on_exhausted(const record& failed, failed_att
   try {
     policy_.lot->park(shard_, {failed, attempts.count, attempts.first_error, error});
   } catch (...) {
-    return retry_parking(failed, attempts, message_of(std::current_exception()));
+    const auto of_park = std::current_exception();
+    if (!is_lease_gone(of_park)) return retry_parking(failed, attempts, message_of(of_park));
+    thrown = of_park;
+    return {failure_decision::kind::lease_gone};
   }
-  log(log_level::warning, failed, "parked " + reason + ": " + error);
+  log(log_level::warning, "", failed, " parked " + reason + ": " + error);
   if (is_observed_) {
     shard_.service()->observe(record_parked{failed.position(), attempts.count, error});
   }
   return {failure_decision::kind::complete};
 }
 
-bool failure_handling::allowed_by_breaker() {
-  const auto window = static_cast<std::uint64_t>(policy_.flood.window);
-  if (window == 0) return true;
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t number = ended_.fetch_add(1, std::memory_order_relaxed);
-  failed_.push_back(number);
-  while (failed_.front() + window <= number) failed_.pop_front();
-  return static_cast<double>(failed_.size()) <= policy_.flood.ratio * static_cast<double>(window);
-}
-
 failure_decision failure_handling::retry_parking(const record& failed, failed_attempts& attempts,
                                                  const std::string& error) {
   ++attempts.parking_failures;
-  attempts.round = 0;
+  attempts.counted = 0;
   if (is_logged(parking_failures_logged_)) {
-    log(log_level::error, failed,
-        "cannot be parked: " + error +
+    log(log_level::error, "", failed,
+        " cannot be parked: " + error +
             "; it is not complete, and its attempts start anew (logged once a minute at most)");
   }
   return retry(failed, attempts, error);
+}
+
+bool failure_handling::close() {
+  const auto ended = circuit_.on_success(shard_.now());
+  if (!ended) return false;
+  is_failure_logged_ = false;
+  shard_.log(log_level::info,
+             "the circuit is closed: an attempt succeeded, after " +
+                 std::to_string(ended->failures) + " that failed within " +
+                 std::to_string(std::chrono::duration_cast<milliseconds>(ended->time).count()) +
+                 " ms");
+  if (is_observed_) shard_.service()->observe(circuit_changed{false, ended->failures, {}});
+  return true;
+}
+
+void failure_handling::report_open(const record& failed, const std::string& error) {
+  const auto failures = circuit_.failures();
+  log(log_level::error,
+      "the circuit is open: the last " + count_of(failures, "attempt") +
+          " failed, so the fault is probably in no record. Until one succeeds, none is counted, "
+          "and one record at a time is tried. The last one, at ",
+      failed, ": " + error);
+  if (is_observed_) shard_.service()->observe(circuit_changed{true, failures, error});
 }
 
 bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>& last) {
@@ -193,21 +242,28 @@ bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>
   return true;
 }
 
-milliseconds failure_handling::backoff(const record& failed, int failures) const {
-  const milliseconds longest = longest_backoff(policy_, failures);
-  const std::uint64_t half = static_cast<std::uint64_t>(longest.count()) / 2;
-  const std::uint64_t random = hash(
-      failed.sequence_number(), hash(shard_.shard_id(), failed.sub_sequence_number() << 32U |
-                                                            static_cast<std::uint64_t>(failures)));
-  return longest - milliseconds(random % (half + 1));
+milliseconds failure_handling::backoff(const record& failed,
+                                       const failed_attempts& attempts) const {
+  if (const auto probe = circuit_.next_probe()) {
+    return std::max(std::chrono::ceil<milliseconds>(*probe - shard_.now()), milliseconds(0));
+  }
+  return jittered(longest_backoff(policy_, attempts.count), random(failed, attempts.count));
 }
 
-void failure_handling::log(log_level level, const record& failed, const std::string& text) const {
-  std::string line = "record " + to_string(failed.position());
-  if (const auto key = failed.partition_key()) {
+/// The same in every run, so that a test's time does not vary.
+std::uint64_t failure_handling::random(const record& failed, int failures) const {
+  return hash(failed.sequence_number(),
+              hash(shard_.shard_id(),
+                   failed.sub_sequence_number() << 32U | static_cast<std::uint64_t>(failures)));
+}
+
+void failure_handling::log(log_level level, const std::string& before, const record& at,
+                           const std::string& after) const {
+  std::string line = before + "record " + to_string(at.position());
+  if (const auto key = at.partition_key()) {
     line.append(" (partition key '").append(*key).append("')");
   }
-  shard_.log(level, line + " " + text, failed.position());
+  shard_.log(level, line + after, at.position());
 }
 
 }  // namespace kclxx::processing

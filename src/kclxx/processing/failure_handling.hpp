@@ -3,9 +3,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -18,6 +16,7 @@
 #include <kclxx/shard_context.hpp>
 
 #include "base/thrown.hpp"
+#include "processing/circuit.hpp"
 
 namespace kclxx::processing {
 
@@ -26,13 +25,14 @@ using detail::message_of;
 /// The same as detail::is_lease_gone; also true for the process_ended of the test kit.
 bool is_lease_gone(const std::exception_ptr& thrown);
 
-/// The wait after so many failures, without jitter. A backoff of more than a day counts as a day.
-std::chrono::milliseconds longest_backoff(const failure_policy& policy, int failures);
+/// The policy as processors use it, with the parking lot that it needs. Errors:
+/// std::invalid_argument when it makes no sense.
+failure_policy checked(failure_policy policy);
 
 /// The failed attempts of one record. Who runs the record keeps it until the record is complete.
 struct failed_attempts {
-  int count = 0;  ///< in all
-  int round = 0;  ///< since the record was last to be parked, which failed
+  int count = 0;    ///< in all
+  int counted = 0;  ///< for max_attempts, since the record was last to be parked, which failed
   int parking_failures = 0;
   std::string first_error{};
 };
@@ -57,15 +57,15 @@ struct failure_decision {
 /// and logs what it does.
 ///
 /// 1. Call a handler through attempt().
-/// 2. Call on_success for records that succeeded.
+/// 2. Call on_success when an attempt succeeded, and on_retry_success too when it was not the
+///    record's first one.
 /// 3. Call on_failure when a handler threw, and do what it decides.
 ///
 /// Thread safety: all functions may be called from any thread, for different records.
 /// Lifetime: `shard` outlives it.
 class failure_handling {
  public:
-  /// Errors: std::invalid_argument when the policy is not valid; what the parking lot's prepare()
-  /// throws.
+  /// Precondition: the policy is checked(). Errors: what the parking lot's prepare() throws.
   failure_handling(failure_policy policy, const shard_context& shard);
 
   /// Calls the handler, which is `call`, and reports the attempt to the observers, if there are
@@ -81,46 +81,65 @@ class failure_handling {
     } catch (...) {
       thrown = std::current_exception();
     }
-    shard_.service()->observe(
-        attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
+    if (!shard_.stop_token().stop_requested()) {
+      shard_.service()->observe(
+          attempt_event(first, attempts.count + 1, shard_.now() - began, thrown));
+    }
     if (thrown) std::rethrow_exception(thrown);
   }
 
-  /// So many records succeeded; for the flood breaker. Costs one addition.
-  void on_success(std::size_t records = 1) noexcept {
-    ended_.fetch_add(records, std::memory_order_relaxed);
+  /// The circuit's, for a form that calls several handlers at the same time.
+  [[nodiscard]] bool admits(circuit::time_point now) const { return circuit_.admits(now); }
+  void begin() { circuit_.begin(); }
+  [[nodiscard]] std::optional<circuit::time_point> next_probe() const {
+    return circuit_.next_probe();
   }
 
-  /// `attempts` is the record's; it counts this one. Errors: what policy.retryable throws.
-  /// Blocking: while a record is parked.
+  /// Returns whether that closed the circuit.
+  bool on_success() { return !circuit_.is_quiet() && close(); }
+  void on_retry_success(const sequence_position& position, int attempt);
+
+  /// `attempts` is the record's; it counts this one. `thrown` becomes what leaves the callback, if
+  /// the decision is that something does. Errors: what policy.is_permanent throws. Blocking: while
+  /// a record is parked.
   [[nodiscard]] failure_decision on_failure(const record& failed, failed_attempts& attempts,
-                                            const std::exception_ptr& thrown);
+                                            std::exception_ptr& thrown);
+
+  /// For a form that processes one record after the other: on_failure, and the wait before a
+  /// further attempt. False when the record is tried again. Errors: what ends the processing.
+  /// Blocking: as on_failure, and until the next attempt.
+  [[nodiscard]] bool is_complete_after(const record& failed, failed_attempts& attempts,
+                                       std::exception_ptr thrown);
 
  private:
-  /// Why the record is not tried again; empty: it is.
-  [[nodiscard]] std::string why_exhausted(const record& failed, const failed_attempts& attempts,
-                                          const std::exception_ptr& thrown) const;
-  failure_decision on_exhausted(const record& failed, failed_attempts& attempts,
-                                const std::string& error, const std::string& why);
-  /// Counts a record that failed for good. False when it is one too many.
-  bool allowed_by_breaker();
+  [[nodiscard]] bool is_permanent(const std::exception_ptr& thrown) const;
+  /// Why the record is bad though its error is not permanent; empty: it is not.
+  [[nodiscard]] std::string why_bad(const record& failed, const failed_attempts& attempts) const;
+  failure_decision on_bad_record(const record& failed, failed_attempts& attempts,
+                                 std::exception_ptr& thrown, const std::string& error,
+                                 const std::string& why);
   [[nodiscard]] failure_decision retry(const record& failed, const failed_attempts& attempts,
                                        const std::string& error);
   [[nodiscard]] failure_decision retry_parking(const record& failed, failed_attempts& attempts,
                                                const std::string& error);
-  [[nodiscard]] std::chrono::milliseconds backoff(const record& failed, int failures) const;
-  void log(log_level level, const record& failed, const std::string& text) const;
+  [[nodiscard]] std::chrono::milliseconds backoff(const record& failed,
+                                                  const failed_attempts& attempts) const;
+  [[nodiscard]] std::uint64_t random(const record& failed, int failures) const;
+  void log(log_level level, const std::string& before, const record& at,
+           const std::string& after) const;
+  bool close();
+  void report_open(const record& failed, const std::string& error);
 
   /// At most once a minute: what repeats while nothing gets on. `last` is when it was logged.
   bool is_logged(std::optional<shard_context::clock::time_point>& last);
 
-  failure_policy policy_;
+  const failure_policy policy_;
   const shard_context& shard_;
   const bool is_observed_;
+  circuit circuit_;
 
-  std::atomic<std::uint64_t> ended_ = 0;  // records, whether good or bad
+  std::atomic<bool> is_failure_logged_ = false;  // and no success since
   std::mutex mutex_;
-  std::deque<std::uint64_t> failed_;  // the numbers of those in the breaker's window that failed
   std::optional<shard_context::clock::time_point> retries_logged_;
   std::optional<shard_context::clock::time_point> parking_failures_logged_;
 };

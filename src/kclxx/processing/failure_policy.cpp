@@ -4,6 +4,7 @@
 
 #include <kclxx/processing/failure_policy.hpp>
 
+#include "processing/backoff.hpp"
 #include "processing/failure_handling.hpp"
 
 namespace kclxx {
@@ -25,13 +26,13 @@ batch_failure::~batch_failure() = default;
 std::optional<std::chrono::milliseconds> failure_policy::patience() const {
   using std::chrono::milliseconds;
   std::optional<milliseconds> total;
-  if (attempts > 0) {
+  if (max_attempts) {
     total = milliseconds(0);
     // From the 64th on the wait has reached its maximum, whatever it is.
-    for (int failures = 1; failures < std::min(attempts, 64); ++failures) {
+    for (int failures = 1; failures < std::min(*max_attempts, 64); ++failures) {
       *total += processing::longest_backoff(*this, failures);
     }
-    *total += std::max(attempts - 64, 0) * processing::longest_backoff(*this, 64);
+    *total += std::max(*max_attempts - 64, 0) * processing::longest_backoff(*this, 64);
   }
   if (max_age) {
     constexpr std::chrono::seconds most = std::chrono::hours(24 * 365 * 10);

@@ -13,8 +13,7 @@ constexpr std::chrono::hours longest_interval{24 * 365 * 10};
 
 }  // namespace
 
-handlers_in_progress::ticket handlers_in_progress::add(arrival which, int number, time_point now,
-                                                       int thread) {
+handlers_in_progress::ticket handlers_in_progress::add(arrival which, int number, time_point now) {
   if (free_.empty()) {
     free_.reserve(all_.size() + 1);  // for remove(), which must not allocate
     all_.emplace_back();
@@ -22,7 +21,8 @@ handlers_in_progress::ticket handlers_in_progress::add(arrival which, int number
   }
   const ticket one{free_.back(), next_serial_++};
   free_.pop_back();
-  all_[one.place] = {which, number, now, now, thread, false, 0, one.serial};
+  if (number > 1) ++retrying_;
+  all_[one.place] = {which, number, now, now, false, 0, one.serial};
   return one;
 }
 
@@ -46,6 +46,7 @@ handlers_in_progress::attempt handlers_in_progress::remove(const ticket& one) no
   attempt& found = all_[one.place];
   const attempt was = found;
   forget_reports(found);
+  if (found.number > 1) --retrying_;
   found.serial = 0;
   free_.push_back(one.place);
   return was;
@@ -54,7 +55,7 @@ handlers_in_progress::attempt handlers_in_progress::remove(const ticket& one) no
 void handlers_in_progress::clear() {
   all_.clear();
   free_.clear();
-  stuck_ = 0;
+  stuck_ = retrying_ = 0;
 }
 
 std::optional<handlers_in_progress::time_point> handlers_in_progress::stuck_at(
@@ -93,11 +94,6 @@ std::optional<handlers_in_progress::time_point> handlers_in_progress::next_due()
     if (when) first = std::min(first.value_or(*when), *when);
   }
   return first;
-}
-
-bool handlers_in_progress::has(arrival which) const noexcept {
-  return std::any_of(all_.begin(), all_.end(),
-                     [which](const attempt& one) { return one.serial != 0 && one.which == which; });
 }
 
 std::size_t handlers_in_progress::running() const noexcept {

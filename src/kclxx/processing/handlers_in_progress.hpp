@@ -28,7 +28,6 @@ class handlers_in_progress {
     int number = 1;
     time_point began{};
     time_point touched{};    // the stuck clock began
-    int thread = 0;          // the system's number, 0 for none
     bool has_ended = false;  // only the decision on its failure is to come
     // Reports so far; the next one is due after twice the time of the last.
     int reports = 0;
@@ -39,7 +38,7 @@ class handlers_in_progress {
   explicit handlers_in_progress(std::chrono::milliseconds stuck_after)
       : stuck_after_(stuck_after) {}
 
-  ticket add(arrival which, int number, time_point now, int thread);
+  ticket add(arrival which, int number, time_point now);
   /// Null when it was removed.
   [[nodiscard]] attempt* find(const ticket& one) noexcept;
   void touch(const ticket& one, time_point now) noexcept;
@@ -48,6 +47,8 @@ class handlers_in_progress {
   void clear();
 
   [[nodiscard]] std::size_t size() const noexcept { return all_.size() - free_.size(); }
+  /// Of these, the ones of records that have failed before.
+  [[nodiscard]] std::size_t retrying() const noexcept { return retrying_; }
   /// Without those that have ended.
   [[nodiscard]] std::size_t running() const noexcept;
   /// How many were reported as stuck.
@@ -58,8 +59,6 @@ class handlers_in_progress {
   /// Those of which a report is due; it then counts as made.
   [[nodiscard]] std::vector<ticket> take_due(time_point now);
   [[nodiscard]] std::optional<time_point> next_due() const noexcept;
-  /// Whether a handler has this record.
-  [[nodiscard]] bool has(arrival which) const noexcept;
 
  private:
   [[nodiscard]] std::optional<time_point> due(const attempt& one) const noexcept;
@@ -70,6 +69,7 @@ class handlers_in_progress {
   std::vector<std::size_t> free_;
   std::uint64_t next_serial_ = 1;
   std::size_t stuck_ = 0;
+  std::size_t retrying_ = 0;
 };
 
 }  // namespace kclxx::processing

@@ -3,13 +3,14 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <kclxx/processing/parallel.hpp>
 
 #include "base/duration.hpp"
 #include "processing/dispatcher.hpp"
-#include "processing/window_registry.hpp"
+#include "processing/failure_handling.hpp"
 
 namespace kclxx {
 
@@ -47,11 +48,11 @@ parallel_options valid(parallel_options options) {
 
 template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
-  return {[handler = std::move(handler), policy = std::move(policy),
-           options = std::move(options)](const shard_context& shard) {
-            auto one = std::make_shared<processing::dispatcher>(handler.make(shard), policy,
-                                                                valid(options), shard);
-            options.monitor.registry()->add(one);
+  return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
+           options = valid(options)](const shard_context& shard) {
+            auto one = std::make_shared<processing::dispatcher>(
+                policy, options, shard, std::is_same_v<Handler, async_record_handler>);
+            one->start(handler);
             return std::make_unique<parallel_processor>(std::move(one));
           },
           checkpoint_mode::manual};
@@ -61,16 +62,12 @@ processor_factory make(Handler handler, failure_policy policy, parallel_options 
 
 processor_factory parallel(record_handler handler, failure_policy policy,
                            parallel_options options) {
-  return make(std::move(handler), std::move(policy), std::move(options));
+  return make(std::move(handler), std::move(policy), options);
 }
 
 processor_factory parallel(async_record_handler handler, failure_policy policy,
                            parallel_options options) {
-  return make(std::move(handler), std::move(policy), std::move(options));
+  return make(std::move(handler), std::move(policy), options);
 }
-
-window_monitor::window_monitor() : registry_(std::make_shared<detail::window_registry>()) {}
-
-std::vector<window_state> window_monitor::states() const { return registry_->states(); }
 
 }  // namespace kclxx

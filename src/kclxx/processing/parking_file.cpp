@@ -33,18 +33,30 @@ using std::filesystem::path;
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
-  explicit locked_file(const path& where) : path_(where) {
+  /// `how`: LOCK_EX; with LOCK_NB it can return without the lock.
+  explicit locked_file(const path& where, int how = LOCK_EX) : path_(where) {
+    constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     struct stat about {};
     do {
-      fd_ = io::descriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+      fd_ = io::descriptor(::open(path_.c_str(), flags, 0600));
       if (fd_.get() < 0) raise("cannot open", path_);
-      while (::flock(fd_.get(), LOCK_EX) != 0) {
+      while (::flock(fd_.get(), how) != 0) {
+        if (errno == EWOULDBLOCK) return;
         if (errno != EINTR) raise("cannot lock", path_);
       }
       if (::fstat(fd_.get(), &about) != 0) raise("cannot read", path_);
       // Who waited for the lock may have a file that was moved away or deleted meanwhile.
     } while (!is_named(about));
     size_ = about.st_size;
+    is_locked_ = true;
+  }
+  locked_file(const locked_file&) = delete;
+  locked_file& operator=(const locked_file&) = delete;
+  /// A child process that was forked meanwhile has the descriptor, too, and would keep the lock.
+  ~locked_file() { ::flock(fd_.get(), LOCK_UN); }
+
+  void remove_if_empty() const {
+    if (is_locked_ && size_ == 0) ::unlink(path_.c_str());
   }
 
   /// Of a line that a process died in, or that the machine's crash cut off.
@@ -90,6 +102,7 @@ class locked_file {
   const path& path_;
   io::descriptor fd_;
   off_t size_ = 0;
+  bool is_locked_ = false;
 };
 
 void append_name(std::string& out, std::string_view name) {
@@ -152,7 +165,8 @@ void append_part(std::string& out, std::string_view name) {
 
 }  // namespace
 
-parking_file::parking_file(path directory) : directory_(std::move(directory)) {}
+parking_file::parking_file(const path& directory)
+    : directory_(std::filesystem::absolute(directory)) {}
 
 parking_file::~parking_file() = default;
 
@@ -165,10 +179,11 @@ path parking_file::file_of(const shard_context& shard) const {
 }
 
 void parking_file::prepare(const shard_context& shard) {
-  const path file = file_of(shard);
-  const bool may_create = ::access(directory_.c_str(), W_OK | X_OK) == 0;
-  if (!may_create || (::access(file.c_str(), F_OK) == 0 && ::access(file.c_str(), W_OK) != 0)) {
-    raise("records cannot be parked in", may_create ? file : directory_);
+  const path where = file_of(shard);
+  try {
+    locked_file(where, LOCK_EX | LOCK_NB).remove_if_empty();
+  } catch (const std::system_error& error) {
+    throw std::system_error(error.code(), "records cannot be parked in " + where.string());
   }
 }
 

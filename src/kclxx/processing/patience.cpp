@@ -29,19 +29,21 @@ std::optional<std::int64_t> number_in_environment(const char* name) {
 
 void warn_of_patience(const failure_policy& policy, const shard_context& shard) {
   const std::optional<milliseconds> patience = policy.patience();
-  const std::string waits = "failure_policy: the attempts of one record wait up to " +
-                            (patience ? std::to_string(patience->count()) + " ms" : "any time") +
-                            ", the handler's own time not counted, which is more than ";
+  const std::string waits =
+      "failure_policy: a record that fails is tried again " +
+      (patience ? "for up to " + std::to_string(patience->count()) + " ms" : "without end") +
+      ", longer than ";
   const auto warn = [&](std::int64_t limit, const std::string& name, const char* consequence) {
     if (patience && patience->count() <= limit) return;
     shard.log(log_level::warning,
               waits + name + " (" + std::to_string(limit) + " ms): " + consequence);
   };
-  if (const auto grace = number_in_environment("KCLXX_SHUTDOWN_GRACE_MILLIS")) {
-    warn(*grace, "shutdownGraceMillis", "a stop of the daemon does not wait for the record");
-  }
   if (const auto timeout = number_in_environment("KCLXX_TIMEOUT_IN_SECONDS")) {
     warn(*timeout * 1000, "timeoutInSeconds", "the daemon then halts with all its shards");
+  }
+  if (!patience) return;  // to wait for as long as it takes is what the policy is for
+  if (const auto grace = number_in_environment("KCLXX_SHUTDOWN_GRACE_MILLIS")) {
+    warn(*grace, "shutdownGraceMillis", "a stop of the daemon does not wait for the record");
   }
   if (detail::own_environment("KCLXX_RETRIEVAL_MODE") == "FANOUT") {
     warn(30'000, "what enhanced fan-out allows",

@@ -19,8 +19,8 @@ class pending_failure {
     lease_gone,      ///< at once, without a checkpoint
   };
 
-  /// Returns false when it is not the first.
-  bool set(std::exception_ptr why, kind what) noexcept {
+  /// Returns false, and leaves `why`, when it is not the first.
+  bool set(std::exception_ptr& why, kind what) noexcept {
     if (kind_) return false;
     why_ = std::move(why);
     kind_ = what;

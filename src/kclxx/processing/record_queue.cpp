@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processing/record_queue.hpp"
 
-#include <algorithm>
-#include <bit>
+#include <random>
+
+#include "base/fnv.hpp"
 
 namespace kclxx::processing {
+
+std::size_t record_queue::key_hash::operator()(const key& one) const {
+  static const std::uint64_t seed = std::random_device{}();
+  detail::fnv_hash sum(seed);
+  if (one.text) sum.add(*one.text);
+  return sum.value();
+}
 
 std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, time_point now) {
   std::uint64_t bytes = window_.bytes();
@@ -16,54 +24,60 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   }
   const arrival first = window_.end();
   window_.admit(batch.slice(offset, count), now);
-  if (window_.size() > ready_bits_.size() * 64) grow();
   for (arrival which = first; which != window_.end(); ++which) {
-    if (order_ == order::none || chains_.push(which)) set_ready(which);
+    if (order_ == order::none || push(which)) new_.push(which);
   }
   return count;
 }
 
 bool record_queue::wants_more(std::uint64_t next) const noexcept {
   if (!fits(next, window_.size(), window_.bytes())) return false;
-  if (ready_ == 0) return true;
+  if (ready() == 0) return true;
   return most_records_ - window_.size() >= (most_records_ + 7) / 8 &&
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }
 
-void record_queue::set_ready(arrival which) {
-  ready_bits_[which / 64 % ready_bits_.size()] |= std::uint64_t{1} << which % 64;
-  first_ready_ = ready_++ == 0 ? which : std::min(first_ready_, which);
+bool record_queue::push(arrival which) {
+  const auto [of, is_first] = keys_.try_emplace({window_.at(which).partition_key()}, which);
+  links_.push_back({of, 0});
+  if (!is_first) link_of(std::exchange(of->second, which)).next = which;
+  return is_first;
 }
 
-std::optional<arrival> record_queue::take() {
-  if (ready_ == 0) return std::nullopt;
-  // Before the watermark the ring has the bits of newer records.
-  first_ready_ = std::max(first_ready_, window_.watermark());
-  for (;;) {
-    std::uint64_t& word = ready_bits_[first_ready_ / 64 % ready_bits_.size()];
-    const unsigned offset = first_ready_ % 64;
-    if (const std::uint64_t rest = word >> offset; rest != 0) {
-      first_ready_ += static_cast<unsigned>(std::countr_zero(rest));
-      word &= ~(std::uint64_t{1} << first_ready_ % 64);
-      --ready_;
-      return first_ready_++;
-    }
-    first_ready_ += 64 - offset;
+std::optional<arrival> record_queue::pop(arrival which) {
+  const auto [of, next] = link_of(which);
+  for (; first_link_ != window_.watermark(); ++first_link_) links_.pop_front();
+  if (next == 0) {
+    keys_.erase(of);
+    return std::nullopt;
   }
+  of->first.text = window_.at(next).partition_key();  // the memory of the first may go
+  return next;
+}
+
+std::optional<arrival> record_queue::take(bool failed_first) {
+  std::optional<arrival> next;
+  if (!due_.empty() && (failed_first || new_.empty())) {
+    next = due_.front();
+    due_.pop_front();
+  } else if (!new_.empty()) {
+    next = new_.top();
+    new_.pop();
+  }
+  return next;
 }
 
 void record_queue::complete(arrival which) {
   window_.complete(which);  // first: it throws when that is a fault
-  if (order_ == order::key) {
-    if (const auto next = chains_.pop(which)) set_ready(*next);
-  }
+  if (order_ == order::none) return;
+  if (const auto next = pop(which)) new_.push(*next);
 }
 
 void record_queue::retry_at(arrival which, time_point due) { retries_.emplace(due, which); }
 
 void record_queue::make_due_ready(time_point now) {
   while (!retries_.empty() && retries_.top().first <= now) {
-    set_ready(retries_.top().second);
+    due_.push_back(retries_.top().second);
     retries_.pop();
   }
 }
@@ -73,21 +87,13 @@ std::optional<record_queue::time_point> record_queue::next_due() const {
   return retries_.top().first;
 }
 
-void record_queue::grow() {
-  std::vector<std::uint64_t> larger(std::bit_ceil((window_.size() + 63) / 64));
-  larger.swap(ready_bits_);
-  const arrival begin = window_.watermark();
-  for (arrival which = begin; which != begin + larger.size() * 64; ++which) {
-    const std::uint64_t bit = std::uint64_t{1} << which % 64;
-    if ((larger[which / 64 % larger.size()] & bit) == 0) continue;
-    ready_bits_[which / 64 % ready_bits_.size()] |= bit;
-  }
-}
-
 void record_queue::clear() {
   window_.clear();
-  ready_ = 0;
+  new_ = {};
+  due_.clear();
   retries_ = {};
+  keys_.clear();
+  links_.clear();
 }
 
 }  // namespace kclxx::processing

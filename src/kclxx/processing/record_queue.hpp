@@ -4,8 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <queue>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,7 +17,6 @@
 #include <kclxx/record_batch.hpp>
 
 #include "processing/completion_window.hpp"
-#include "processing/key_chains.hpp"
 
 namespace kclxx::processing {
 
@@ -27,7 +30,7 @@ class record_queue {
   using time_point = completion_window::time_point;
 
   record_queue(order in, std::size_t most_records, std::uint64_t most_bytes)
-      : order_(in), most_records_(most_records), most_bytes_(most_bytes), chains_(window_) {}
+      : order_(in), most_records_(most_records), most_bytes_(most_bytes) {}
   record_queue(const record_queue&) = delete;
   record_queue& operator=(const record_queue&) = delete;
 
@@ -38,9 +41,10 @@ class record_queue {
   /// nothing is ready: then it is worth while to admit more.
   [[nodiscard]] bool wants_more(std::uint64_t next) const noexcept;
 
-  [[nodiscard]] std::size_t ready() const noexcept { return ready_; }
-  /// The oldest record that is ready. It is taken until one of the next two is called for it.
-  [[nodiscard]] std::optional<arrival> take();
+  [[nodiscard]] std::size_t ready() const noexcept { return new_.size() + due_.size(); }
+  /// The oldest new record that is ready; a failed one that is due when there is none, or when
+  /// those come first. It is taken until one of the next two is called for it.
+  [[nodiscard]] std::optional<arrival> take(bool failed_first = false);
   void complete(arrival which);
   void retry_at(arrival which, time_point due);
 
@@ -52,6 +56,8 @@ class record_queue {
   /// Drops what is not complete. Nothing may be admitted afterwards.
   void clear();
   [[nodiscard]] const completion_window& window() const noexcept { return window_; }
+  /// See completion_window.
+  [[nodiscard]] std::vector<record_batch> take_passed() { return window_.take_passed(); }
 
  private:
   /// Beside so many records and bytes. The first one always does.
@@ -61,20 +67,41 @@ class record_queue {
   }
 
   using retry = std::pair<time_point, arrival>;
+  template <class Value>
+  using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
+  /// Records without a key are one key. The text is in the memory of the first record.
+  struct key {
+    mutable std::optional<std::string_view> text;
+    bool operator==(const key& other) const { return text == other.text; }
+  };
+  /// With a seed of the process: who chooses keys cannot make them collide. Not noexcept, since
+  /// libstdc++ then stores the value.
+  struct key_hash {
+    [[nodiscard]] std::size_t operator()(const key& one) const;
+  };
+  using last_of_key = std::unordered_map<key, arrival, key_hash>;
+  struct link {
+    last_of_key::iterator of;
+    arrival next;  // of the same key; 0 for none
+  };
 
-  void set_ready(arrival which);
-  void grow();
+  [[nodiscard]] link& link_of(arrival which) { return links_[which - first_link_]; }
+  /// True when it is the first of its key, which may be processed.
+  bool push(arrival which);
+  /// The next record of its key, if there is one.
+  std::optional<arrival> pop(arrival which);
 
   order order_;
   std::size_t most_records_;
   std::uint64_t most_bytes_;
   completion_window window_;
-  key_chains chains_;
-  std::vector<std::uint64_t> ready_bits_ =
-      std::vector<std::uint64_t>(1);  // a ring, as the window's
-  std::size_t ready_ = 0;
-  arrival first_ready_ = 0;  // none is before this one
-  std::priority_queue<retry, std::vector<retry>, std::greater<>> retries_;
+  smallest_first<arrival> new_;  // ready, and not tried before
+  std::deque<arrival> due_;      // ready, and failed before
+  smallest_first<retry> retries_;
+  // Of order::key: the keys of incomplete records, and the records in the order of arrival.
+  last_of_key keys_;
+  std::deque<link> links_;
+  arrival first_link_ = 0;
 };
 
 }  // namespace kclxx::processing

@@ -3,8 +3,6 @@
 
 #include <vector>
 
-#include "processing/thread_backtrace.hpp"
-
 namespace kclxx::processing {
 
 std::optional<std::string> stuck_reports::report_due() {
@@ -15,7 +13,6 @@ std::optional<std::string> stuck_reports::report_due() {
     due = work_.handlers().take_due(now);
   }
   std::optional<std::string> first;
-  bool is_answering = true;
   for (const auto& one : due) {
     const auto asked = service_->now();
     std::optional<stuck_report> report;
@@ -24,11 +21,7 @@ std::optional<std::string> stuck_reports::report_due() {
       report = work_.report(one, asked);
     }
     if (!report) continue;
-    // A thread that does not answer costs time: the others are not asked then.
-    if (is_answering) report->event.where = backtrace_of(report->thread);
-    is_answering = is_async_ || !report->event.where.empty();
-    const std::string text = report->text(is_async_);
-    // Else it has ended or made progress, and that was the backtrace of what followed.
+    const std::string text = report->text();
     const bool is_current = observe(std::move(report->event), [&] {
       const auto* const attempt = work_.handlers().find(one);
       return attempt != nullptr && attempt->reports > 0;

@@ -7,22 +7,20 @@
 #include <string>
 #include <utility>
 
-#include <kclxx/shard_service.hpp>
+#include <kclxx/detail/shard_service.hpp>
 
 #include "processing/work_list.hpp"
 
 namespace kclxx::processing {
 
-/// Tells users which handlers do not return, and where their threads are: in the log and to
-/// observers.
+/// Tells users which handlers do not return: in the log and to observers.
 ///
 /// `mutex` is held for each look at the work list, and for no call of the service. Thread safety:
-/// all functions from any thread. Blocking: report_due() for 200 ms, when a thread does not answer.
+/// all functions from any thread.
 class stuck_reports {
  public:
-  stuck_reports(std::shared_ptr<shard_service> service, bool is_async, std::mutex& mutex,
-                work_list& work)
-      : service_(std::move(service)), is_async_(is_async), mutex_(mutex), work_(work) {}
+  stuck_reports(std::shared_ptr<detail::shard_service> service, std::mutex& mutex, work_list& work)
+      : service_(std::move(service)), mutex_(mutex), work_(work) {}
 
   /// Reports the handlers for which a report is due. Returns the record of the first; std::nullopt
   /// without one.
@@ -36,8 +34,7 @@ class stuck_reports {
   template <class Condition>
   bool observe(handlers_stuck event, Condition is_true);
 
-  const std::shared_ptr<shard_service> service_;
-  const bool is_async_;
+  const std::shared_ptr<detail::shard_service> service_;
   std::mutex observing_;  // locked before mutex_, so that events leave in order
   std::mutex& mutex_;
   work_list& work_;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include <kclxx/shard_service.hpp>
+#include <kclxx/detail/shard_service.hpp>
 
 namespace kclxx::processing {
 
@@ -14,8 +14,8 @@ namespace kclxx::processing {
 /// Pure: it tells what to do. Thread safety: none.
 class wake_ups {
  public:
-  using time_point = shard_service::clock::time_point;
-  using timer_id = shard_service::timer_id;
+  using time_point = detail::shard_service::clock::time_point;
+  using timer_id = detail::shard_service::timer_id;
   /// What is to be done once the mutex is released.
   struct to_do {
     bool notify = false;

@@ -19,12 +19,9 @@ std::string key_of(const record& one) { return std::string(one.partition_key().v
 
 }  // namespace
 
-std::string stuck_report::text(bool is_async) const {
+std::string stuck_report::text() const {
   return "a handler is stuck: it has had record " + record + " for " + text_of(event.age) +
-         "; the oldest record that is not complete is " + oldest_record + "; " +
-         (is_async              ? "its completion has no thread"
-          : event.where.empty() ? "what its thread is doing is not known"
-                                : "its thread is in " + event.where);
+         "; the oldest record that is not complete is " + oldest_record;
 }
 
 work_list::work_list(const parallel_options& options, bool is_async)
@@ -39,22 +36,23 @@ std::size_t work_list::lanes_wanted(std::size_t lanes) const {
   return lanes == 0 && has_work ? 1 : 0;
 }
 
-std::optional<work> work_list::take(time_point now, int thread) {
+std::optional<work> work_list::take(time_point now, bool is_admitted) {
   std::optional<work> next;
   if (!failed_.empty()) {
     next = std::move(failed_.front());
     failed_.pop_front();
     return next;
   }
-  if (handlers_.size() >= lanes_) return next;
-  const auto which = queue_.take();
+  if (!is_admitted || handlers_.size() >= lanes_) return next;
+  // New records first, so that failing keys hold up no other: those have half of the lanes.
+  const auto which = queue_.take(handlers_.retrying() < lanes_ / 2);
   if (!which) return next;
   next.emplace();
   next->what = &window().at(*which);
   next->began = now;
   next->attempt = attempt_of(*which);
   if (is_async_) next->batch = window().batch_of(*which);
-  next->with = handlers_.add(*which, next->attempt, now, thread);
+  next->with = handlers_.add(*which, next->attempt, now);
   return next;
 }
 
@@ -82,7 +80,7 @@ void work_list::fail(const ticket& one, std::exception_ptr why, time_point now) 
       {one, std::move(why), &window().at(attempt.which), {}, attempt.number, attempt.began, now});
 }
 
-bool work_list::fail_thrown(const work& one, std::exception_ptr thrown, time_point now) {
+bool work_list::fail_thrown(const work& one, std::exception_ptr& thrown, time_point now) {
   if (running(one.with) != nullptr) {
     fail(one.with, std::move(thrown), now);
     return true;
@@ -91,7 +89,7 @@ bool work_list::fail_thrown(const work& one, std::exception_ptr thrown, time_poi
     return other.with.serial == one.with.serial;
   });
   if (reported == failed_.end()) return false;
-  reported->failed = std::move(thrown);  // most likely dropped, since this was thrown
+  std::swap(reported->failed, thrown);  // most likely dropped, since this was thrown
   return true;
 }
 
@@ -106,40 +104,18 @@ std::optional<stuck_report> work_list::report(const ticket& one, time_point now)
   const auto* const attempt = handlers_.find(one);
   if (attempt == nullptr) return std::nullopt;
   const record& what = window().at(attempt->which);
-  return stuck_report{{handlers_.stuck(),
-                       what.position(),
-                       key_of(what),
-                       attempt->number,
-                       std::chrono::duration_cast<milliseconds>(now - attempt->began),
-                       {}},
+  return stuck_report{{handlers_.stuck(), what.position(), key_of(what), attempt->number,
+                       std::chrono::duration_cast<milliseconds>(now - attempt->began)},
                       describe(attempt->which),
                       describe(window().watermark()) + ", delivered " +
-                          text_of(now - window().oldest_arrival()) + " ago",
-                      attempt->thread};
-}
-
-window_state work_list::state(const std::string& shard_id, time_point now) const {
-  window_state result{shard_id,
-                      window().position(),
-                      window().highest_complete(),
-                      window().incomplete(),
-                      window().incomplete_bytes(),
-                      window().size(),
-                      std::nullopt};
-  if (!window().is_empty()) {
-    const arrival oldest = window().watermark();
-    const record& what = window().at(oldest);
-    result.oldest = {what.position(), key_of(what), attempt_of(oldest),
-                     now - window().oldest_arrival(), handlers_.has(oldest)};
-  }
-  return result;
+                          text_of(now - window().oldest_arrival()) + " ago"};
 }
 
 void work_list::clear() {
   queue_.clear();
   handlers_.clear();
   attempts_.clear();
-  failed_.clear();
+  dropped_.swap(failed_);
 }
 
 int work_list::attempt_of(arrival which) const {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <kclxx/observer.hpp>
 #include <kclxx/processing/parallel.hpp>
@@ -35,10 +37,8 @@ struct stuck_report {
   handlers_stuck event;
   std::string record;
   std::string oldest_record;  // that is not complete
-  int thread = 0;
 
-  /// Precondition: event.where is known, if it can be.
-  [[nodiscard]] std::string text(bool is_async) const;
+  [[nodiscard]] std::string text() const;
 };
 
 /// The work on the records of one shard: which of them a lane takes next, in which attempt, and
@@ -58,8 +58,8 @@ class work_list {
   /// How many lanes there is work for, besides `lanes` that run.
   [[nodiscard]] std::size_t lanes_wanted(std::size_t lanes) const;
 
-  /// `thread` is the lane's, 0 for none.
-  [[nodiscard]] std::optional<work> take(time_point now, int thread);
+  /// `is_admitted`: whether a handler may be called.
+  [[nodiscard]] std::optional<work> take(time_point now, bool is_admitted = true);
   /// Null when the attempt has ended.
   [[nodiscard]] const handlers_in_progress::attempt* running(const ticket& one) noexcept;
 
@@ -71,7 +71,8 @@ class work_list {
   void fail(const ticket& one, std::exception_ptr why, time_point now);
   /// The same, of a handler that threw. Its completion may have been reported: as failed, then
   /// what was thrown takes the place of that; as complete, then this returns false.
-  bool fail_thrown(const work& one, std::exception_ptr thrown, time_point now);
+  /// `thrown` is then what was reported before.
+  bool fail_thrown(const work& one, std::exception_ptr& thrown, time_point now);
 
   /// The decision on a failure begins; these are the record's attempts before it. Precondition: it
   /// was not removed.
@@ -79,8 +80,15 @@ class work_list {
 
   /// std::nullopt when it was removed.
   [[nodiscard]] std::optional<stuck_report> report(const ticket& one, time_point now);
-  [[nodiscard]] window_state state(const std::string& shard_id, time_point now) const;
   void clear();
+  /// What is no longer needed, and is destroyed without a lock: its destructors are user code.
+  struct dropped {
+    std::vector<record_batch> batches;
+    std::deque<work> failed;
+  };
+  [[nodiscard]] dropped take_dropped() {
+    return {queue_.take_passed(), std::exchange(dropped_, {})};
+  }
 
  private:
   [[nodiscard]] int attempt_of(arrival which) const;
@@ -92,6 +100,7 @@ class work_list {
   handlers_in_progress handlers_;
   std::unordered_map<arrival, failed_attempts> attempts_;  // of records that have failed
   std::deque<work> failed_;  // of an async_record_handler: to be decided on
+  std::deque<work> dropped_;
 };
 
 }  // namespace kclxx::processing

@@ -38,13 +38,6 @@ base64_result bad_character(const unsigned char* in, std::size_t from, std::size
   return {from, "is not base64", groups};
 }
 
-base64_blocks fastest_blocks() noexcept {
-  for (const base64_blocks blocks : vectorized_base64_blocks()) {
-    if (blocks != nullptr) return blocks;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t size) noexcept {
@@ -76,7 +69,7 @@ base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t s
 }
 
 base64_result decode_base64(char* text, std::size_t size) noexcept {
-  static const base64_blocks blocks = fastest_blocks();
+  static const base64_blocks blocks = vectorized_base64_blocks();
   return decode_base64_with(blocks, text, size);
 }
 

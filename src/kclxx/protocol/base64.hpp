@@ -30,9 +30,8 @@ void restore_base64(char* text, std::size_t groups) noexcept;
 /// the characters taken, a multiple of four.
 using base64_blocks = std::size_t (*)(char* text, std::size_t size) noexcept;
 
-/// Those for this kind of processor, the fastest first; null where this one lacks what it takes.
-using all_base64_blocks = std::array<base64_blocks, 2>;
-all_base64_blocks vectorized_base64_blocks() noexcept;
+/// The one for this processor; null where it lacks what that takes.
+base64_blocks vectorized_base64_blocks() noexcept;
 
 /// As decode_base64, with one of them; null: one group of four characters at a time.
 base64_result decode_base64_with(base64_blocks blocks, char* text, std::size_t size) noexcept;

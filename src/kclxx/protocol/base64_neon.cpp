@@ -48,7 +48,7 @@ std::size_t decode_blocks(char* text, std::size_t size) noexcept {
 
 }  // namespace
 
-all_base64_blocks vectorized_base64_blocks() noexcept { return {&decode_blocks}; }
+base64_blocks vectorized_base64_blocks() noexcept { return &decode_blocks; }
 
 }  // namespace kclxx::protocol
 

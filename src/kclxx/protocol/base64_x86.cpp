@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// base64 with AVX-512 or AVX2. Compiled for these functions only: the library itself runs on any
+// base64 with AVX2. Compiled for these functions only: the library itself runs on any
 // processor.
 #include "protocol/base64.hpp"
 
@@ -99,59 +99,11 @@ KCLXX_AVX2 std::size_t decode_with_avx2(char* text, std::size_t size) noexcept {
   return at;
 }
 
-// With AVX-512 a value is looked up at once, and a last step may be shorter.
-using bytes_of_512_bits = std::array<std::uint8_t, 64>;
-
-// Of each four bytes, which have a group's 24 bits in the order of the processor.
-constexpr bytes_of_512_bits make_order() {
-  bytes_of_512_bits order{};
-  for (std::size_t i = 0; i < 48; ++i) order[i] = static_cast<std::uint8_t>(i / 3 * 4 + 2 - i % 3);
-  return order;
-}
-
-constexpr bytes_of_512_bits order_of_bytes = make_order();
-
-constexpr std::uint64_t lowest_bits(std::size_t count) {
-  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-}
-
-#define KCLXX_AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi")))
-
-KCLXX_AVX512 std::size_t decode_with_avx512(char* text, std::size_t size) noexcept {
-  const __m512i low = _mm512_loadu_si512(base64_values.data());
-  const __m512i high = _mm512_loadu_si512(base64_values.data() + 64);
-  const __m512i order = _mm512_loadu_si512(order_of_bytes.data());
-  char* out = text;
-  std::size_t at = 0;
-  while (at < size) {
-    const std::size_t step = std::min<std::size_t>(size - at, 64);
-    const __m512i in = _mm512_mask_loadu_epi8(_mm512_set1_epi8('A'), lowest_bits(step), text + at);
-    const __m512i values = _mm512_permutex2var_epi8(low, in, high);
-    if (_mm512_movepi8_mask(_mm512_or_si512(values, in)) != 0) break;
-    const __m512i pairs = _mm512_maddubs_epi16(values, _mm512_set1_epi32(0x01400140));
-    const __m512i groups = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x00011000));
-    // Not _mm512_permutexvar_epi8: of it g++ 12 warns wrongly (its bug 105593).
-    const __m512i bytes = _mm512_maskz_permutexvar_epi8(lowest_bits(64), order, groups);
-    if (step == 64) {
-      // 16 bytes more than there are: they end at or before the characters just read.
-      _mm512_storeu_si512(out, bytes);
-    } else {
-      _mm512_mask_storeu_epi8(out, lowest_bits(step / 4 * 3), bytes);
-    }
-    at += step;
-    out += 48;
-  }
-  return at;
-}
-
 }  // namespace
 
-all_base64_blocks vectorized_base64_blocks() noexcept {
+base64_blocks vectorized_base64_blocks() noexcept {
   __builtin_cpu_init();  // a static constructor may run before libgcc's own
-  const bool has_avx512 =
-      __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vbmi") != 0;
-  const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
-  return {has_avx512 ? &decode_with_avx512 : nullptr, has_avx2 ? &decode_with_avx2 : nullptr};
+  return __builtin_cpu_supports("avx2") != 0 ? &decode_with_avx2 : nullptr;
 }
 
 }  // namespace kclxx::protocol
@@ -160,7 +112,7 @@ all_base64_blocks vectorized_base64_blocks() noexcept {
 
 namespace kclxx::protocol {
 
-all_base64_blocks vectorized_base64_blocks() noexcept { return {}; }
+base64_blocks vectorized_base64_blocks() noexcept { return nullptr; }
 
 }  // namespace kclxx::protocol
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <simdjson.h>
 #include <utility>
 
@@ -311,6 +312,7 @@ message decoder::decode_json(char* line, std::size_t length, std::vector<record>
     error = make_room(parser, size);
     if (!error) error = parser.iterate(copy.data(), size, size + padding).get(document);
   }
+  if (error == simdjson::MEMALLOC) throw std::bad_alloc();
   if (error) fail({}, std::string("is not valid JSON: ") + simdjson::error_message(error));
   return walk(document, records, known, arena, replaced_invalid_utf8).decode();
 }

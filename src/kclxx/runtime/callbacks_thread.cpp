@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/callbacks_thread.hpp"
 
-#include <cstdlib>
 #include <exception>
-#include <unistd.h>
 #include <utility>
 
 #include "runtime/input_turns.hpp"
-#include "runtime/logger.hpp"
 
 namespace kclxx::runtime {
 
-void callbacks_thread::run(const std::shared_ptr<shard_service>& service,
+void callbacks_thread::run(const std::shared_ptr<detail::shard_service>& service,
                            const shard_context::fields& names) {
   std::unique_lock lock(session_.mutex);
   thread_ = std::this_thread::get_id();
   while (!session_.driver.status()) {
+    if (session_.tasks.has_without_thread()) run_without_thread(lock);
     auto timer = is_timers_turn_ ? session_.timers.take_due(clock::now()) : nullptr;
     is_timers_turn_ = !timer;
     if (timer) {
@@ -65,14 +63,14 @@ void callbacks_thread::begin_user_code() {
 }
 
 void callbacks_thread::run_callback(std::unique_lock<std::mutex>& lock,
-                                    const std::shared_ptr<shard_service>& service,
+                                    const std::shared_ptr<detail::shard_service>& service,
                                     const shard_context::fields& names) {
   session::call what = *std::exchange(call_, std::nullopt);
   begin_user_code();
   lock.unlock();
   {
     const auto result = session_.driver.run_callback(std::move(what), checkpointer(service), names);
-    leave_if_forked();
+    forked_.leave_if_copy(session_.shard_id);
     const synchronized_session::event now(session_);
     is_in_user_code_ = false;
     session_.driver.on_callback_done(result);
@@ -93,7 +91,7 @@ void callbacks_thread::run_timer(std::unique_lock<std::mutex>& lock,
       thrown = std::current_exception();
     }
     timer.reset();  // user code, if this was its only call
-    leave_if_forked();
+    forked_.leave_if_copy(session_.shard_id);
     const synchronized_session::event now(session_);
     is_in_user_code_ = is_in_timer_ = false;
     if (thrown) session_.driver.on_user_code_threw("a timer", thrown);
@@ -101,13 +99,16 @@ void callbacks_thread::run_timer(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
-/// User code that forked without exec has returned in the copy, where this is the only thread.
-void callbacks_thread::leave_if_forked() const {
-  if (io::fork_count() == fork_count_) return;
-  log_to(STDERR_FILENO, {log_level::error, session_.shard_id,
-                         "a forked copy of the process returned from user code and leaves; end it "
-                         "there with exec or _exit"});
-  std::_Exit(static_cast<int>(exit_status::daemon_gone));
+/// Handlers and stop_callbacks for which no thread could be had.
+void callbacks_thread::run_without_thread(std::unique_lock<std::mutex>& lock) {
+  const auto functions = session_.tasks.take_without_thread();
+  begin_user_code();
+  is_in_timer_ = true;
+  lock.unlock();
+  for (const auto& function : functions) function();
+  forked_.leave_if_copy(session_.shard_id);
+  lock.lock();
+  is_in_user_code_ = is_in_timer_ = false;
 }
 
 }  // namespace kclxx::runtime

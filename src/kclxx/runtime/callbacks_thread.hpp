@@ -9,11 +9,11 @@
 #include <optional>
 #include <thread>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/shard_context.hpp>
-#include <kclxx/shard_service.hpp>
 
 #include "driver/shard_timers.hpp"
-#include "io/private_descriptors.hpp"
+#include "io/forked_copy.hpp"
 #include "runtime/synchronized_session.hpp"
 
 namespace kclxx::runtime {
@@ -33,7 +33,8 @@ class callbacks_thread {
 
   /// Runs until the session is over. Errors: std::exception when there is no memory for a line or
   /// no descriptor for a poll; it can be called again then.
-  void run(const std::shared_ptr<shard_service>& service, const shard_context::fields& names);
+  void run(const std::shared_ptr<detail::shard_service>& service,
+           const shard_context::fields& names);
 
   // Under the lock, from any thread.
   void call(session::call what);
@@ -57,22 +58,22 @@ class callbacks_thread {
 
  private:
   void run_callback(std::unique_lock<std::mutex>& lock,
-                    const std::shared_ptr<shard_service>& service,
+                    const std::shared_ptr<detail::shard_service>& service,
                     const shard_context::fields& names);
   void run_timer(std::unique_lock<std::mutex>& lock, driver::shard_timers::function timer);
+  void run_without_thread(std::unique_lock<std::mutex>& lock);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void begin_user_code();
-  void leave_if_forked() const;
 
   synchronized_session& session_;
   input_turns& input_;
-  const unsigned fork_count_ = io::fork_count();
+  const io::forked_copy forked_;
   std::condition_variable has_work_;
   std::optional<session::call> call_;
   std::thread::id thread_;
   time_point user_code_began_{};
   bool is_in_user_code_ = false;
-  bool is_in_timer_ = false;
+  bool is_in_timer_ = false;    // or other user code between two callbacks
   bool is_timers_turn_ = true;  // or a timer that is always due would let nothing else in
 };
 

@@ -18,7 +18,9 @@ input_turns::input_turns(const configuration& with, synchronized_session& sessio
       loop_(loop),
       is_callbacks_threads_(!with.is_file),
       input_(with.input, with.max_line_length, *this),
-      poll_(with.input) {}
+      poll_(with.input) {
+  if (with.is_file) file_.emplace(session.driver);
+}
 
 void input_turns::on_line(std::variant<driver::line_decoder::decoded,
                                        driver::line_decoder::bad_line, driver::line_decoder::blank>
@@ -26,17 +28,23 @@ void input_turns::on_line(std::variant<driver::line_decoder::decoded,
                           bool has_replaced_utf8) {
   const synchronized_session::event now(session_);
   if (has_replaced_utf8) session_.driver.on_utf8_warning();
-  session_.driver.on_line(std::move(line));
+  file_ ? file_->on_line(std::move(line)) : session_.driver.on_line(std::move(line));
 }
 
 void input_turns::on_end_of_input(bool unfinished_line, int error) {
   const synchronized_session::event now(session_);
+  if (file_ && !unfinished_line && error == 0) return file_->on_end();
   session_.driver.on_end_of_input(unfinished_line, error);
+}
+
+void input_turns::on_hung_up() {
+  const synchronized_session::event now(session_);
+  session_.driver.on_end_of_input(false);
 }
 
 bool input_turns::is_full() const {
   const std::lock_guard lock(session_.mutex);
-  return session_.driver.is_reading_paused() || session_.driver.status();
+  return session_.driver.status() || (file_ && file_->is_full());
 }
 
 bool input_turns::is_over() const {
@@ -51,8 +59,7 @@ void input_turns::hand_over() {
 
 bool input_turns::give_back() {
   const std::lock_guard lock(session_.mutex);
-  if (with_.is_file || input_.is_ahead() || session_.driver.is_reading_paused() ||
-      session_.driver.status() || !session_.waiting.empty()) {
+  if (file_ || input_.is_ahead() || session_.driver.status() || !session_.waiting.empty()) {
     return false;
   }
   if (callbacks_.is_in_user_code()) {
@@ -106,8 +113,7 @@ void input_turns::read(std::unique_lock<std::mutex>& lock,
   lock.lock();
   is_in_read_ = false;
   // Between two actions a partial line does not mean that the input is ahead.
-  if (found == outcome::ended || session_.driver.is_reading_paused() ||
-      (found == outcome::ahead && callbacks_.has_work())) {
+  if (found == outcome::ended || (found == outcome::ahead && callbacks_.has_work())) {
     hand_over();
   }
 }
@@ -146,11 +152,12 @@ void input_turns::read_until_answered(std::unique_lock<std::mutex>& lock,
 
 void input_turns::on_resumed() {
   {
-    const std::lock_guard lock(session_.mutex);
+    const synchronized_session::event now(session_);
     if (is_callbacks_threads_) {
       loop_.leave_input();
       return;
     }
+    if (file_) file_->resume();
   }
   if (!has_ended_) input_.on_resumed();
   if (input_.holds_large_memory()) loop_.arm(with_.idle_timer, line_input::idle_time);

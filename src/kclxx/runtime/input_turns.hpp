@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "driver/file_dialogue.hpp"
 #include "io/input_poll.hpp"
 #include "io/reactor.hpp"
 #include "runtime/line_input.hpp"
@@ -58,7 +59,7 @@ class input_turns final : private line_sink {
   // On the protocol thread, without the lock.
   void on_readable();
   void on_resumed();
-  void on_hung_up() { on_end_of_input(false, 0); }
+  void on_hung_up();
   void on_idle();
   void on_watch();
 
@@ -92,6 +93,7 @@ class input_turns final : private line_sink {
 
   // Of whichever thread reads.
   line_input input_;
+  std::optional<driver::file_dialogue> file_;  // of the protocol thread, which alone reads it
   bool has_ended_ = false;
   io::input_poll poll_;
 };

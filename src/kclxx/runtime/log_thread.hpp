@@ -8,7 +8,7 @@
 
 #include <kclxx/log.hpp>
 
-#include "runtime/task_thread.hpp"
+#include "io/task_thread.hpp"
 
 namespace kclxx::runtime {
 
@@ -39,7 +39,7 @@ class log_thread {
   struct state;
 
   std::shared_ptr<state> state_;
-  task_thread thread_;
+  io::task_thread thread_;
 };
 
 }  // namespace kclxx::runtime

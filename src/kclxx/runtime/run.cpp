@@ -14,6 +14,7 @@
 #include <kclxx/run.hpp>
 #include <kclxx/serve.hpp>
 
+#include "base/duration.hpp"
 #include "base/environment.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
@@ -58,6 +59,7 @@ std::shared_ptr<shard_runtime> make_runtime(shard_runtime::configuration with,
   options.logging = observability::with_environment(options.logging, variables, problems);
   options.metrics = observability::with_environment(options.metrics, variables, problems);
   auto made = std::make_shared<shard_runtime>(std::move(with), make_processor, options);
+  made->start_observation();
   for (const std::string& problem : problems) made->log(log_level::warning, problem, {});
   return made;
 }
@@ -115,7 +117,7 @@ class handed_session final : public sharing::shard_session {
 };
 
 /// As the process of all shards that its launchers hand over.
-exit_status serve_shards(sharing::resident_start start, const processor_factory& make_processor,
+exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& options) {
   if (options.sharing == sharing_mode::never) {
     sharing::refuse_shards(start, "run_options::sharing is never");
@@ -123,11 +125,13 @@ exit_status serve_shards(sharing::resident_start start, const processor_factory&
   }
   io::outlive_signals();
   const exit_status status = sharing::serve_shards(
-      std::move(start), [&](const sharing::handed_shard& shard, io::event_loop& loop,
-                            std::function<void()> on_stuck) {
+      std::move(start),
+      [&](const sharing::handed_shard& shard, io::event_loop& loop,
+          std::function<void()> on_stuck) {
         return std::make_unique<handed_session>(shard, loop, std::move(on_stuck), make_processor,
                                                 options);
-      });
+      },
+      detail::clamped(options.grace_time));
   // A thread that was abandoned uses what the end of main destroys.
   if (status != exit_status::ok) std::_Exit(static_cast<int>(status));
   return status;
@@ -150,7 +154,7 @@ int run(processor_factory make_processor, const run_options& options) {
   std::optional<io::stdio_guard> stdio;
   try {
     if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
-    if (auto start = sharing::started_as_resident()) {
+    if (auto start = sharing::inherited()) {
       return static_cast<int>(serve_shards(std::move(*start), make_processor, options));
     }
     stdio.emplace();

@@ -25,12 +25,15 @@ constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
 
+/// The event loop ends at once, unless user code has closed its descriptors.
+constexpr milliseconds last_of_loop{1000};
+
 }  // namespace
 
 shard_runtime::shard_runtime(configuration with, processor_factory make_processor,
                              const run_options& options)
     : with_(std::move(with)),
-      session_(std::move(make_processor), options, with_.input_is_file, with_.log, *this),
+      session_(std::move(make_processor), options, with_.log, *this),
       input_({with_.input, with_.input_is_file, options.max_line_length, idle_timer, watch_timer},
              session_, callbacks_, reactor_),
       callbacks_(session_, input_),
@@ -39,7 +42,6 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
 }
 
 exit_status shard_runtime::serve() {
-  session_.observation = make_observation(session_.driver.options());
   if (with_.loop != nullptr) {
     run_callbacks();
     session_.tasks.drain_lines(clock::now() + last_lines);
@@ -49,10 +51,7 @@ exit_status shard_runtime::serve() {
   }
   // It ends the event loop, whether or not the callbacks' thread could be started.
   const auto end_loop = [this](std::thread* thread) {
-    reactor_.stop();
-    thread->join();
-    // A callback that is stuck keeps this object longer than the input is open.
-    reactor_.leave_loop();
+    end_protocol_thread(*thread);
     const bool is_drained = session_.tasks.drain_lines(clock::now() + last_lines);
     // Its owner may close the descriptor now.
     if (!is_drained || !with_.leave_process) session_.tasks.abandon_lines();
@@ -60,7 +59,7 @@ exit_status shard_runtime::serve() {
   std::thread protocol_thread;
   {
     const io::signal_block block;
-    protocol_thread = std::thread([this] { run_protocol_thread(); });
+    protocol_thread = std::thread([self = shared_from_this()] { self->run_protocol_thread(); });
   }
   const std::unique_ptr<std::thread, decltype(end_loop)> ended(&protocol_thread, end_loop);
   if (with_.leave_process) {
@@ -82,6 +81,22 @@ exit_status shard_runtime::serve() {
   return status;
 }
 
+void shard_runtime::end_protocol_thread(std::thread& thread) {
+  reactor_.stop();
+  std::unique_lock lock(session_.mutex);
+  const bool has_ended = is_done_.wait_for(lock, last_of_loop, [this] { return has_loop_ended_; });
+  const auto status = session_.driver.status();
+  lock.unlock();
+  if (has_ended) {
+    thread.join();
+    // A callback that is stuck keeps this object longer than the input is open.
+    reactor_.leave_loop();
+    return;
+  }
+  thread.detach();
+  if (with_.leave_process) with_.leave_process(status.value_or(exit_status::callback_stuck));
+}
+
 void shard_runtime::end_input() {
   input_.on_hung_up();
   leave_if_stuck();
@@ -95,18 +110,30 @@ void shard_runtime::run_callbacks() {
       callbacks_.run(with_.names.service, with_.names);
       is_over = true;
     } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
-      fail(cannot_serve(error.what()));
+      cannot_continue(cannot_serve(error.what()));
     }
   }
   // Handlers may use the processor, and the destructor may log.
-  session_.tasks.finish();
+  finish_user_code();
   session_.driver.processor().destroy();
   finish_observation(clock::now() + last_logs);
-  session_.tasks.finish();
+  finish_user_code();
   with_.names.service.reset();  // it kept this object alive
   const std::lock_guard lock(session_.mutex);
   is_finished_ = true;
   is_done_.notify_all();
+}
+
+/// Waits until all user code has returned. What got no thread runs on this one.
+void shard_runtime::finish_user_code() {
+  for (;;) {
+    session_.tasks.finish();
+    std::unique_lock lock(session_.mutex);
+    const auto functions = session_.tasks.take_without_thread();
+    lock.unlock();
+    if (functions.empty()) return;
+    for (const auto& function : functions) function();
+  }
 }
 
 io::reactor::handlers shard_runtime::handlers() {
@@ -119,17 +146,24 @@ io::reactor::handlers shard_runtime::handlers() {
   return {
       then_leave_if_stuck(&input_turns::on_readable), then_leave_if_stuck(&input_turns::on_resumed),
       then_leave_if_stuck(&input_turns::on_hung_up), [this](std::size_t which) { on_timer(which); },
-      [this](const char* what) { fail(cannot_serve(what)); }};
+      [this](const char* what) { cannot_continue(cannot_serve(what)); }};
 }
 
 void shard_runtime::run_protocol_thread() {
+  run_loop();
+  const std::lock_guard lock(session_.mutex);
+  has_loop_ended_ = true;
+  is_done_.notify_all();
+}
+
+void shard_runtime::run_loop() {
   try {
     reactor_.run();
     return;
   } catch (const std::exception& error) {
-    fail(cannot_serve(error.what()));
+    cannot_continue(cannot_serve(error.what()));
   } catch (...) {
-    fail(cannot_serve("an unknown exception in the event loop"));
+    cannot_continue(cannot_serve("an unknown exception in the event loop"));
   }
   // There is no event loop any more: this thread keeps the end's time.
   std::unique_lock lock(session_.mutex);
@@ -177,10 +211,24 @@ void shard_runtime::leave_if_stuck() {
   leave_stuck(nullptr);
 }
 
-/// User code cannot be ended.
+/// User code cannot be ended. What it has logged is waited for, but not on the loop of all
+/// sessions.
 void shard_runtime::leave_stuck(const char* why) {
+  {
+    const std::lock_guard lock(session_.mutex);
+    if (is_finished_ || std::exchange(is_leaving_stuck_, true)) return;
+  }
+  if (with_.loop == nullptr) return finish_stuck(why);
+  try {
+    const io::signal_block block;
+    std::thread([self = shared_from_this(), why] { self->finish_stuck(why); }).detach();
+  } catch (const std::exception&) {  // no thread can be had
+    finish_stuck(why);
+  }
+}
+
+void shard_runtime::finish_stuck(const char* why) {
   std::unique_lock lock(session_.mutex);
-  if (is_finished_ || is_stuck_) return;
   const std::string shard = session_.shard_id;
   lock.unlock();
   if (why != nullptr) session_.tasks.log({log_level::error, shard, why});
@@ -207,7 +255,7 @@ void shard_runtime::finish_observation(time_point deadline) {
                       "an observer, or the directory of the metrics, took too long at the end"});
 }
 
-void shard_runtime::fail(const std::string& why) noexcept {
+void shard_runtime::cannot_continue(const std::string& why) noexcept {
   try {
     const event now(session_);
     session_.driver.on_failure(exit_status::resource_failure, why);
@@ -218,6 +266,7 @@ void shard_runtime::fail(const std::string& why) noexcept {
 }
 
 std::error_code shard_runtime::write(std::string_view lines) {
+  if (with_.input_is_file) reactor_.resume();  // its next line may be due
   return io::write_all(with_.output, lines);
 }
 
@@ -244,14 +293,20 @@ void shard_runtime::wake(session::waiter_id waiter, std::error_code result) {
   input_.wake_reader();
 }
 
-void shard_runtime::pause_reading(bool paused) {
-  if (!paused) reactor_.resume();
-}
-
 /// In the order of the events, hence under the lock.
 void shard_runtime::write_log(log_level level, std::string text,
                               const std::optional<sequence_position>& position) {
   session_.tasks.log({level, session_.shard_id, std::move(text), position});
+}
+
+void shard_runtime::request_stop() {
+  session_.tasks.request_stop();
+  if (session_.tasks.has_without_thread()) wake_callbacks_thread();
+}
+
+void shard_runtime::wake_callbacks_thread() {
+  callbacks_.wake();
+  input_.wake_reader();
 }
 
 void shard_runtime::run_handler(checkpoint_handler handler, std::error_code result) {
@@ -261,18 +316,26 @@ void shard_runtime::run_handler(checkpoint_handler handler, std::error_code resu
     try {
       (*shared)(result);
     } catch (...) {
-      if (const auto keep = self.lock()) handler_threw();
+      if (const auto keep = self.lock()) {
+        user_code_threw("a checkpoint handler", std::current_exception());
+      }
     }
   });
+  if (session_.tasks.has_without_thread()) wake_callbacks_thread();
 }
 
-void shard_runtime::handler_threw() noexcept {
+void shard_runtime::user_code_threw(const std::string& whose,
+                                    const std::exception_ptr& thrown) noexcept {
   try {
     const event now(session_);
-    session_.driver.on_user_code_threw("a checkpoint handler", std::current_exception());
+    session_.driver.on_user_code_threw(whose, thrown);
   } catch (const std::exception& error) {
-    fail(cannot_serve(error.what()));
+    cannot_continue(cannot_serve(error.what()));
   }
+}
+
+void shard_runtime::fail(std::exception_ptr thrown) {
+  user_code_threw("the shard's processing", thrown);
 }
 
 void shard_runtime::async_checkpoint(const std::optional<sequence_position>& position,
@@ -305,7 +368,7 @@ std::error_code shard_runtime::checkpoint(const std::optional<sequence_position>
     }
   } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
     if (now.lock().owns_lock()) now.lock().unlock();
-    fail(cannot_serve(error.what()));
+    cannot_continue(cannot_serve(error.what()));
     now.lock().lock();
     session_.waiting.erase(id);
     return errc::daemon_gone;
@@ -333,8 +396,8 @@ void shard_runtime::cancel_timer(timer_id timer) {
   session_.timers.cancel(timer);
 }
 
-std::unique_ptr<thread_pool> shard_runtime::make_thread_pool(std::size_t threads) {
-  const io::signal_block block;
+std::unique_ptr<detail::thread_pool> shard_runtime::make_thread_pool(std::size_t threads) {
+  // With the caller's signals: they are also those of the programs that user code starts.
   return std::make_unique<detail::real_thread_pool>(threads);
 }
 
@@ -348,14 +411,14 @@ void shard_runtime::observe(shard_event what) noexcept {
   if (session_.observation) session_.observation->observe(std::move(what));
 }
 
-/// Null when nobody watches. Its threads may outlive this object.
-std::unique_ptr<observability::observation> shard_runtime::make_observation(
-    const run_options& options) {
+/// Its threads may outlive this object.
+void shard_runtime::start_observation() {
   const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
     if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
   };
-  return observability::observation::make(
-      options, {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
+  session_.observation = observability::observation::make(
+      session_.driver.options(),
+      {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
       {write,
        [write](const std::exception_ptr& thrown) {
          write(log_level::warning, driver::observer_threw(thrown));

@@ -4,15 +4,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
+#include <kclxx/detail/shard_service.hpp>
 #include <kclxx/processor_factory.hpp>
 #include <kclxx/run.hpp>
 #include <kclxx/run_options.hpp>
-#include <kclxx/shard_service.hpp>
 
 #include "base/notification.hpp"
 #include "io/reactor.hpp"
@@ -33,7 +35,7 @@ namespace kclxx::runtime {
 ///
 /// Thread safety: all functions from any thread. Lifetime: checkpointers keep it alive; once it has
 /// left it calls nothing.
-class shard_runtime final : public shard_service,
+class shard_runtime final : public detail::shard_service,
                             public std::enable_shared_from_this<shard_runtime>,
                             private driver::host {
  public:
@@ -49,14 +51,17 @@ class shard_runtime final : public shard_service,
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a protocol thread of its own.
     io::event_loop* loop = nullptr;
-    /// With a loop, and on it: user code does not return, hence neither does serve(). Nothing else
-    /// of the session uses its descriptors any more.
+    /// With a loop: user code does not return, hence neither does serve(). Nothing else of the
+    /// session uses its descriptors any more. Called on any thread.
     std::function<void()> on_stuck{};
   };
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
   shard_runtime(configuration with, processor_factory make_processor, const run_options& options);
 
+  /// Before serve(), so that a shard without a thread for it is refused.
+  /// Errors: std::system_error when a thread cannot be had.
+  void start_observation();
   /// Runs the session to its end; callbacks run on this thread when there is a leave_process or a
   /// loop, else on one of their own. Call it once.
   exit_status serve();
@@ -79,7 +84,8 @@ class shard_runtime final : public shard_service,
     notification_.wait_until(deadline, session_.tasks.stop_token());
   }
   void notify() override { notification_.notify(); }
-  [[nodiscard]] std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) override;
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
+  void fail(std::exception_ptr thrown) override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
   void observe(shard_event what) noexcept override;
@@ -97,27 +103,30 @@ class shard_runtime final : public shard_service,
   void call(session::call what) override;
   void end_timers() override { session_.timers.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
-  void pause_reading(bool paused) override;
   void left(exit_status status) override;
   void write_log(log_level level, std::string text,
                  const std::optional<sequence_position>& position) override;
-  void request_stop() override { session_.tasks.request_stop(); }
+  void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
-  void handler_threw() noexcept;
+  void user_code_threw(const std::string& whose, const std::exception_ptr& thrown) noexcept;
   void run_callbacks();
+  void finish_user_code();
+  void wake_callbacks_thread();
 
   // The protocol thread.
   io::reactor::handlers handlers();
   void run_protocol_thread();
+  void run_loop();
+  void end_protocol_thread(std::thread& thread);
   void on_timer(std::size_t which);
 
   // The end.
   void leave_if_stuck();
   void leave_stuck(const char* why);
-  void fail(const std::string& why) noexcept;
+  void finish_stuck(const char* why);
+  void cannot_continue(const std::string& why) noexcept;
 
-  std::unique_ptr<observability::observation> make_observation(const run_options& options);
   void finish_observation(time_point deadline);
 
   configuration with_;
@@ -130,7 +139,9 @@ class shard_runtime final : public shard_service,
   // Guarded by the session's mutex.
   std::optional<time_point> grace_end_;
   std::condition_variable is_done_;  // for serve()
+  bool has_loop_ended_ = false;
   bool is_finished_ = false;
+  bool is_leaving_stuck_ = false;
   bool is_stuck_ = false;
 };
 

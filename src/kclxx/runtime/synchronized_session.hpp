@@ -21,8 +21,8 @@ namespace kclxx::runtime {
 
 /// A shard's session_driver, and what its threads need to feed it one event at a time.
 struct synchronized_session {
-  /// Holds the lock for one event. User code runs when it is released, since it may call back: what
-  /// no thread can be had for, and the destructors of timers' functions.
+  /// Holds the lock for one event. The destructors of timers' functions run when it is released,
+  /// since they may call back.
   class event;
   /// A call of checkpoint() that waits for its outcome.
   struct waiting_call {
@@ -31,9 +31,9 @@ struct synchronized_session {
   };
 
   synchronized_session(processor_factory make_processor, const run_options& options,
-                       bool input_is_file, int log_descriptor, driver::host& around)
+                       int log_descriptor, driver::host& around)
       : tasks(options, log_descriptor),
-        driver(std::move(make_processor), options, input_is_file, std::random_device{}(), around) {}
+        driver(std::move(make_processor), options, std::random_device{}(), around) {}
 
   std::mutex mutex;
   user_tasks tasks;
@@ -59,11 +59,10 @@ class synchronized_session::event {
   std::unique_lock<std::mutex>& lock() { return lock_; }
   /// Releases the lock.
   void run_user_code() {
-    if (!owner_.tasks.has_without_thread() && !owner_.timers.has_dropped()) return lock_.unlock();
-    const auto functions = owner_.tasks.take_without_thread();
+    if (owner_.tasks.has_without_thread()) owner_.tasks.retry();
+    if (!owner_.timers.has_dropped()) return lock_.unlock();
     const auto dropped = owner_.timers.take_dropped();
     lock_.unlock();
-    for (const auto& function : functions) function();
   }
 
  private:

@@ -51,6 +51,10 @@ void user_tasks::request_stop() {
   }
 }
 
+void user_tasks::retry() {
+  for (std::function<void()>& task : std::exchange(without_thread_, {})) run(std::move(task));
+}
+
 std::vector<std::function<void()>> user_tasks::take_without_thread() {
   return std::exchange(without_thread_, {});
 }

@@ -10,8 +10,8 @@
 
 #include <kclxx/run_options.hpp>
 
+#include "io/task_thread.hpp"
 #include "runtime/log_thread.hpp"
-#include "runtime/task_thread.hpp"
 
 namespace kclxx::runtime {
 
@@ -33,11 +33,13 @@ class user_tasks {
 
   // Under the shard's lock.
   void run(std::function<void()> task);
-  /// The token has stopped when this returns. Call it once.
+  /// Call it once. The token has stopped when this returns, if a thread can be had.
   void request_stop();
-  /// What no thread could be had for; the caller runs it without the lock.
+  /// What no thread could be had for. It waits for retry(), or for the callbacks' thread, which
+  /// runs it without the lock.
   [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
   [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
+  void retry();
 
   void log(const log_entry& entry);
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
@@ -60,7 +62,7 @@ class user_tasks {
   log_level level_;
   std::shared_ptr<log_thread> lines_;
   std::unique_ptr<log_thread> log_;  // of the log function, if there is one
-  task_thread thread_;
+  io::task_thread thread_;
   std::stop_source stop_;
   std::thread stop_thread_;
   std::vector<std::function<void()>> without_thread_;

@@ -55,8 +55,7 @@ std::ostream& operator<<(std::ostream& out, const action& what) {
                  [&](const log_line& a) {
                    out << "log " << detail::level_name(a.level) << ": " << a.text;
                  },
-                 [&](const pause_reading&) { out << "pause reading"; },
-                 [&](const resume_reading&) { out << "resume reading"; },
+                 [&](const end_calls&) { out << "end calls"; },
                  [&](const request_stop&) { out << "request stop"; },
                  [&](const leave& a) { out << "leave with " << static_cast<int>(a.status); },
              },

@@ -40,7 +40,7 @@ struct write_status {
   bool operator==(const write_status&) const = default;
 };
 
-/// Run this callback, then call on_callback_returned or on_callback_threw.
+/// Run this callback, then call on_callback_returned or on_threw.
 struct call {
   action_kind what;
   record_batch batch{};                               // process_records
@@ -84,12 +84,9 @@ struct log_line {
   bool operator==(const log_line&) const = default;
 };
 
-/// Deliver no more messages until resume_reading; the end of input must still be noticed.
-struct pause_reading {
-  bool operator==(const pause_reading&) const = default;
-};
-struct resume_reading {
-  bool operator==(const resume_reading&) const = default;
+/// Run no timer of the shard any more, and no callback but lease_lost.
+struct end_calls {
+  bool operator==(const end_calls&) const = default;
 };
 
 /// Fire the shard's stop token.
@@ -104,7 +101,7 @@ struct leave {
 };
 
 using action = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,
-                            pause_reading, resume_reading, request_stop, leave>;
+                            end_calls, request_stop, leave>;
 using actions = std::vector<action>;
 
 std::ostream& operator<<(std::ostream& out, const action& what);

@@ -55,7 +55,7 @@ const checkpoints::optional_position& checkpoints::everything(bool from_callback
 checkpoints::optional_position checkpoints::target_of(const optional_position& position,
                                                       const optional_position& otherwise,
                                                       std::error_code& ec) const {
-  if (lease_gone_) {
+  if (!has_lease()) {
     ec = errc::lease_lost;
   } else if (position) {
     ec = check(*position);
@@ -82,7 +82,7 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   const auto target = target_of(position, everything(from_callback), ec);
   if (!target) {
     if (id) out.push_back(session::complete{*id, ec});
-    if (!id && ec && !lease_gone_) {
+    if (!id && ec && has_lease()) {
       out.push_back(log_line{
           log_level::error,
           "the checkpoint at " + to_string(*position) + " is refused: " + ec.message(), position});
@@ -125,7 +125,8 @@ checkpoints::optional_position checkpoints::wanted(time_point now, urgency how) 
   const bool with_pending = how == urgency::all || (how == urgency::paced && is_paced(now));
   optional_position highest;
   for (const waiter& waiting : waiters_) {
-    if (waiting.is_waiting_call) raise(highest, waiting.target);
+    const bool with_handler = how == urgency::handlers && waiting.target < delivered_;
+    if (waiting.is_waiting_call || with_handler) raise(highest, waiting.target);
   }
   // A line is sent anyway: it can as well cover what is pending.
   if (with_pending || (highest > persisted_ && how == urgency::paced)) raise(highest, pending_);
@@ -133,18 +134,31 @@ checkpoints::optional_position checkpoints::wanted(time_point now, urgency how) 
 }
 
 checkpoints::optional_position checkpoints::next(time_point now, urgency how) const {
-  if (unanswered_ || lease_gone_ || now < not_before_) return std::nullopt;
+  if (unanswered_ || !has_lease() || now < not_before_) return std::nullopt;
   return wanted(now, how);
 }
 
-std::optional<time_point> checkpoints::next_paced(time_point now) const {
-  if (unanswered_ || !has_pending() || is_paced(now)) return std::nullopt;
-  return std::max(*last_sent_ + interval_, not_before_);
+bool checkpoints::send(time_point now, urgency how, actions& out) {
+  const auto position = next(now, how);
+  if (!position) return false;
+  sent(*position, now);
+  out.push_back(write_checkpoint{*position});
+  return true;
+}
+
+void checkpoints::arm_pace(time_point now, actions& out) {
+  if (unanswered_ || !has_pending() || is_paced(now)) return;
+  const time_point due = std::max(*last_sent_ + interval_, not_before_);
+  if (std::exchange(pace_armed_for_, due) == due) return;
+  out.push_back(arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(due - now)});
 }
 
 void checkpoints::sent(const sequence_position& position, time_point now) {
   detail::require_invariant(!unanswered_, "a checkpoint is sent before the last one is answered");
-  detail::require_invariant(!lease_gone_, "a checkpoint is sent without the lease");
+  detail::require_invariant(has_lease(), "a checkpoint is sent without the lease");
+  detail::require_invariant(
+      position != shard_end() || is_at_end_,
+      "the end of the shard is checkpointed before the daemon has reported it");
   detail::require_invariant(position == shard_end() || position <= delivered_,
                             "a checkpoint is sent of a record that was not delivered");
   unanswered_ = position;
@@ -152,7 +166,7 @@ void checkpoints::sent(const sequence_position& position, time_point now) {
 }
 
 bool checkpoints::has_more_than_unanswered(time_point now, urgency how) const {
-  return !lease_gone_ && wanted(now, how) > unanswered_;
+  return has_lease() && wanted(now, how) > unanswered_;
 }
 
 std::chrono::milliseconds checkpoints::next_backoff() {
@@ -196,11 +210,18 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
                  (too_late || waiting.attempts >= retry_.max_attempts);
         },
         ec, out);
-    // Only while somebody wants it: a waiting call that gave up has the error.
+    // Only while somebody wants it: a waiting call that gave up has the error, and the next one
+    // begins anew.
     const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
-    const bool is_wanted = !too_late && wanted(now, urgency::all).has_value();
-    out.push_back(log_line{log_level::warning, is_wanted ? what + retry : what, position});
-    out.push_back(arm_timer{timer::retry, after});
+    const bool is_wanted = has_lease() && wanted(now, urgency::all).has_value();
+    out.push_back(
+        log_line{log_level::warning, is_wanted && !too_late ? what + retry : what, position});
+    if (is_wanted) {
+      out.push_back(arm_timer{timer::retry, after});
+    } else {
+      backoff_ = {};
+      not_before_ = time_point::min();
+    }
     return outcome::retry_later;
   }
   out.push_back(log_line{log_level::error, what, position});
@@ -221,8 +242,13 @@ void checkpoints::not_answered(errc why, actions& out) {
 }
 
 void checkpoints::lose_lease(std::error_code why, actions& out) {
-  lease_gone_ = true;
+  lease_ = lease_state::lost;
   fail_waiters(why, out);
+}
+
+void checkpoints::give_up(actions& out) {
+  if (has_lease()) lease_ = lease_state::given_up;
+  fail_waiters(errc::lease_lost, out);
 }
 
 }  // namespace kclxx::session

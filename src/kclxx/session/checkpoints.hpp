@@ -18,6 +18,12 @@ namespace kclxx::session {
 
 using time_point = std::chrono::steady_clock::time_point;
 
+enum class lease_state {
+  held,      ///< as far as is known
+  given_up,  ///< user code reports that it is gone; the daemon has not yet
+  lost,      ///< the daemon has reported it
+};
+
 /// The shard's progress: what was delivered, is complete, is pending, unanswered, and persisted;
 /// and who waits for what. SHARD_END is the null checkpoint; it sorts after every number, so that
 /// "covered" is one comparison everywhere.
@@ -27,9 +33,9 @@ class checkpoints {
  public:
   /// How the daemon's answer, or its absence, left things.
   enum class outcome { persisted, retry_later, refused, lease_gone };
-  /// What may be sent: for those who wait, also what is pending when the interval has passed, or
-  /// all that is pending.
-  enum class urgency { waiters, paced, all };
+  /// What may be sent: for calls that wait; also for handlers, but not at the last record; also
+  /// what is pending when the interval has passed; or all that is pending.
+  enum class urgency { waiters, handlers, paced, all };
 
   explicit checkpoints(const run_options& options, std::uint32_t seed)
       : retry_(options.retry), interval_(options.checkpoint_interval), random_(seed) {}
@@ -37,6 +43,8 @@ class checkpoints {
   /// Reading begins after `position`, which therefore is persisted already.
   void start(const std::optional<sequence_position>& position);
   void deliver(const sequence_position& largest) { raise(delivered_, largest); }
+  /// The daemon has reported the end of the shard.
+  void reach_end() noexcept { is_at_end_ = true; }
   /// The callback that got what was delivered has returned.
   void delivered_returned() { raise(returned_, delivered_); }
   /// Everything delivered is complete.
@@ -58,12 +66,13 @@ class checkpoints {
   bool abandon(waiter_id id);
   void fail_waiters(std::error_code why, actions& out);
 
-  /// What to send now, if anything: the highest position that is wanted and not persisted.
-  [[nodiscard]] std::optional<sequence_position> next(time_point now, urgency how) const;
-  /// When what is pending may be sent, if only the interval is in its way.
-  [[nodiscard]] std::optional<time_point> next_paced(time_point now) const;
-  void sent(const sequence_position& position, time_point now);
-  [[nodiscard]] const std::optional<sequence_position>& unanswered() const { return unanswered_; }
+  /// Sends the highest position that is wanted and not persisted. False when there is none now.
+  bool send(time_point now, urgency how, actions& out);
+  /// Arms the timer for what is pending, if only the interval is in its way.
+  void arm_pace(time_point now, actions& out);
+  [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
+    return unanswered_;
+  }
   [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
   /// Whether something higher than what was sent could follow it.
   [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency how) const;
@@ -74,16 +83,19 @@ class checkpoints {
                    const std::optional<time_point>& last_retry, actions& out);
   /// The daemon continued without an answer to it, or is gone.
   void not_answered(errc why, actions& out);
+  /// Nothing is tried again but what somebody asks for from now on.
+  void drop_pending() noexcept { pending_.reset(); }
   /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
   void lose_lease(std::error_code why, actions& out);
+  void give_up(actions& out);
 
   /// After a retryable error: when the next attempt is due.
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
-  [[nodiscard]] bool is_lease_gone() const noexcept { return lease_gone_; }
+  [[nodiscard]] lease_state lease() const noexcept { return lease_; }
   [[nodiscard]] bool is_shard_finished() const;
   /// Whether records are complete that are not persisted.
-  [[nodiscard]] bool has_unpersisted() const { return !lease_gone_ && complete_ > persisted_; }
-  [[nodiscard]] bool has_pending() const { return !lease_gone_ && pending_ > persisted_; }
+  [[nodiscard]] bool has_unpersisted() const { return has_lease() && complete_ > persisted_; }
+  [[nodiscard]] bool has_pending() const { return has_lease() && pending_ > persisted_; }
   /// Whether all that was delivered is complete.
   [[nodiscard]] bool is_all_complete() const { return delivered_ <= complete_or_persisted(); }
   [[nodiscard]] const std::optional<sequence_position>& complete() const { return complete_; }
@@ -91,6 +103,9 @@ class checkpoints {
   [[nodiscard]] std::optional<sequence_position> complete_or_persisted() const {
     return complete_ < persisted_ ? persisted_ : complete_;
   }
+
+ protected:
+  void sent(const sequence_position& position, time_point now);
 
  private:
   struct waiter {
@@ -101,6 +116,7 @@ class checkpoints {
   };
   using optional_position = std::optional<sequence_position>;
 
+  [[nodiscard]] bool has_lease() const noexcept { return lease_ == lease_state::held; }
   static void raise(optional_position& position, const optional_position& to) {
     if (position < to) position = to;
   }
@@ -113,6 +129,7 @@ class checkpoints {
   [[nodiscard]] optional_position target_of(const optional_position& position,
                                             const optional_position& otherwise,
                                             std::error_code& ec) const;
+  [[nodiscard]] optional_position next(time_point now, urgency how) const;
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, urgency how) const;
   std::chrono::milliseconds next_backoff();
@@ -129,10 +146,12 @@ class checkpoints {
   optional_position unanswered_;
   optional_position persisted_;
   std::vector<waiter> waiters_;
-  bool lease_gone_ = false;
+  lease_state lease_ = lease_state::held;
+  bool is_at_end_ = false;
   std::chrono::milliseconds backoff_{0};
   time_point not_before_ = time_point::min();
   std::optional<time_point> last_sent_;
+  std::optional<time_point> pace_armed_for_;
 };
 
 }  // namespace kclxx::session

@@ -1,128 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/session.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/invariant.hpp"
 
 namespace kclxx::session {
 
-session::session(const run_options& options, bool input_is_file, std::uint32_t seed)
-    : options_(options), input_is_file_(input_is_file), checkpoints_(options, seed) {}
+session::session(const run_options& options, std::uint32_t seed)
+    : options_(options), checkpoints_(options, seed) {}
 
-bool session::allows_checkpoints() const noexcept {
-  // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
-  return is_open() && (current_->what == action_kind::process_records ||
-                       current_->what == action_kind::shard_ended ||
-                       current_->what == action_kind::shutdown_requested);
-}
+// ---- What the daemon writes.
 
 void session::on_message(protocol::message message, record_batch batch, time_point now,
                          actions& out) {
   if (has_ended()) return;
-  const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body);
-  if (answer != nullptr && checkpoints_.has_unanswered()) {
+  if (const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body)) {
     on_answer(*answer, now, out);
   } else if (is_open()) {
-    // Only a plain file is ahead of the dialogue: a daemon waits for the status first.
-    hold(std::move(message), std::move(batch), now, out);
+    on_bad_line("the daemon sent " + message.action + " before the status of " + current_->name,
+                out);
   } else {
     open(std::move(message), std::move(batch), now, out);
-  }
-}
-
-bool session::can_be_answered() const {
-  return !input_ended_ &&
-         (!held_ || std::holds_alternative<protocol::checkpoint_answer>(held_->message.body));
-}
-
-void session::hold(protocol::message message, record_batch batch, time_point now, actions& out) {
-  const bool is_answer = std::holds_alternative<protocol::checkpoint_answer>(message.body);
-  const bool is_lease_lost = std::holds_alternative<protocol::lease_lost>(message.body);
-  held_ = held_message{std::move(message), std::move(batch)};
-  out.push_back(pause_reading{});
-  if (is_answer) return;  // the answer to a checkpoint which the callback may still ask for
-  const bool waited = checkpoints_.has_unanswered();
-  if (is_lease_lost) {
-    checkpoints_.lose_lease(errc::lease_lost, out);
-    is_loss_reported_ = true;
-  }
-  checkpoints_.not_answered(errc::not_answered, out);
-  if (!waited) return;
-  if (phase_ == phase::failing) {
-    finish_failing(checkpoints::outcome::refused, now, out);
-  } else if (phase_ == phase::closing) {
-    close(now, out);
-  }
-}
-
-bool session::is_for_unanswered(const protocol::checkpoint_answer& answer) const {
-  // A file's answers are those to another run's checkpoints.
-  if (input_is_file_) return true;
-  const sequence_position& sent = *checkpoints_.unanswered();
-  return answer.position ? answer.position == sent : !sent.is_number();
-}
-
-void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
-  if (!is_for_unanswered(answer)) {
-    on_bad_line("the daemon answered a checkpoint at " +
-                    (answer.position ? to_string(*answer.position) : "the end of the shard") +
-                    ", which is not the one that was sent",
-                out);
-    return;
-  }
-  answer_ = answer;
-  const bool for_shard_end = phase_ == phase::closing &&
-                             current_->what == action_kind::shard_ended &&
-                             !checkpoints_.unanswered()->is_number();
-  if (for_shard_end && answer.error) ++current_->end_attempts;
-  const bool end_has_no_attempt_left =
-      for_shard_end && current_->end_attempts >= options_.retry.max_attempts;
-  // Nothing is tried again in a process that is about to leave.
-  const bool is_last = end_has_no_attempt_left || phase_ == phase::failing;
-  const auto last_retry = is_last    ? time_point::min()
-                          : current_ ? current_->last_retry
-                                     : std::nullopt;
-  const auto outcome = checkpoints_.answered(answer.error, now, last_retry, out);
-  if (outcome == checkpoints::outcome::lease_gone) {
-    is_loss_reported_ = true;
-    fire_stop(out);
-  }
-  if (phase_ == phase::failing) {
-    finish_failing(outcome, now, out);
-    return;
-  }
-  if ((for_shard_end && outcome == checkpoints::outcome::refused) ||
-      (end_has_no_attempt_left && outcome == checkpoints::outcome::retry_later)) {
-    // Success is never reported: the shard's children would never be read (P50).
-    out.push_back(log_line{log_level::error,
-                           "the end of the shard could not be checkpointed after " +
-                               std::to_string(current_->end_attempts) + " attempt(s): leaving"});
-    abort(exit_status::shard_end_failed, out);
-    return;
-  }
-  if (phase_ == phase::closing) {
-    close(now, out);
-  } else {
-    send_next(now, out);
   }
 }
 
 void session::open(protocol::message message, record_batch batch, time_point now, actions& out) {
   checkpoints_.not_answered(errc::not_answered, out);
   const std::optional<action_kind> what = message.kind();
-  if (std::holds_alternative<protocol::checkpoint_answer>(message.body)) {
-    drop_unasked_answer(out);
-    return;
-  }
-  if (!what) {
-    answer_unknown(message.action, out);
-    return;
-  }
-  if (is_terminal_ || (*what == action_kind::initialize) != (phase_ == phase::starting)) {
+  if (!what) return answer_unknown(message.action, out);
+  if (phase_ == phase::finished ||
+      (*what == action_kind::initialize) != (phase_ == phase::starting)) {
     on_bad_line("the daemon sent " + message.action +
-                    (is_terminal_                ? " after the last action of the shard"
+                    (phase_ == phase::finished   ? " after the last action of the shard"
                      : phase_ == phase::starting ? " before initialize"
                                                  : " a second time"),
                 out);
@@ -137,57 +47,44 @@ void session::open(protocol::message message, record_batch batch, time_point now
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
     largest = records->largest;
     if (largest) checkpoints_.deliver(*largest);
+  } else if (*what == action_kind::shard_ended) {
+    checkpoints_.reach_end();
   } else if (*what == action_kind::lease_lost) {
     checkpoints_.lose_lease(errc::lease_lost, out);
-    is_loss_reported_ = true;
     fire_stop(out);
+    if (!given_up_) out.push_back(end_calls{});
   }
-  current_ = open_action{*what, std::move(message.action)};
-  if (*what == action_kind::shutdown_requested) {
-    current_->last_retry = now + options_.shutdown_retry_limit;
-  }
+  current_.emplace(open_action{*what, std::move(message.action), rule_of(*what, now)});
   call_or_answer(std::move(next), largest, now, out);
+}
+
+closing_rule session::rule_of(action_kind what, time_point now) const {
+  switch (what) {
+    case action_kind::process_records:
+      return close_records();
+    case action_kind::shutdown_requested:
+      return close_shutdown(now + options_.shutdown_retry_limit);
+    case action_kind::shard_ended:
+      return close_shard_end(options_.retry.max_attempts);
+    case action_kind::initialize:
+    case action_kind::lease_lost:
+      break;
+  }
+  return close_at_once();
 }
 
 void session::call_or_answer(call next, const std::optional<sequence_position>& largest,
                              time_point now, actions& out) {
-  const bool is_called = !given_up_ || (next.what == action_kind::lease_lost && has_processor_);
-  if (is_called) {
+  if (!given_up_ || given_up_->is_called_for(next.what)) {
     phase_ = phase::calling;
-    is_flushed_ = false;
     out.push_back(std::move(next));
-    send_next(now, out);
-    return;
+    return send_next(now, out);
   }
   phase_ = phase::closing;
-  if (largest) report_unprocessed(*largest, now, out);
-  if (phase_ == phase::closing) close(now, out);
-}
-
-/// P67, P68
-void session::report_unprocessed(const sequence_position& largest, time_point now, actions& out) {
-  if (!is_loss_reported_ && now - given_up_->since >= give_up_patience) {
-    out.push_back(log_line{log_level::error,
-                           "records still arrive, so this worker has the lease: leaving, for a new "
-                           "processor to take the shard over; " +
-                               given_up_->why});
-    abort(exit_status::callback_failed, out);
-    return;
+  if (largest && !given_up_->report_unprocessed(*largest, checkpoints_.lease(), now, out)) {
+    return abort(exit_status::callback_failed, out);
   }
-  if (now - given_up_->last_report < std::chrono::minutes(1)) return;
-  given_up_->last_report = now;
-  out.push_back(
-      log_line{log_level::warning, "records up to " + to_string(largest) +
-                                       " are answered, but not processed: " + given_up_->why});
-}
-
-void session::drop_unasked_answer(actions& out) {
-  const std::string what = "an answer to a checkpoint that was not asked for";
-  if (input_is_file_) {
-    out.push_back(log_line{log_level::info, "skipped " + what});
-  } else {
-    on_bad_line("the daemon sent " + what, out);
-  }
+  close(now, out);
 }
 
 void session::answer_unknown(const std::string& name, actions& out) {
@@ -198,84 +95,141 @@ void session::answer_unknown(const std::string& name, actions& out) {
   out.push_back(write_status{name});
 }
 
-checkpoints::urgency session::urgency() const {
-  const bool is_last_chance =
-      phase_ == phase::failing || current_->what != action_kind::process_records;
-  if (phase_ != phase::calling) {
-    return is_last_chance ? checkpoints::urgency::all : checkpoints::urgency::paced;
+void session::on_bad_line(const std::string& text, actions& out) {
+  on_failure(exit_status::protocol_error, text, out);
+}
+
+void session::on_end_of_input(bool unfinished_line, actions& out) {
+  if (has_ended()) return;
+  if (!unfinished_line && !is_open()) {
+    checkpoints_.not_answered(errc::daemon_gone, out);
+    report_unpersisted(out);
+    return leave_now(exit_status::ok, out);
   }
-  // What is pending goes out with the status. It could also finish the shard before the callback
-  // has (P49).
-  if (!is_flushed_ || current_->what == action_kind::shard_ended)
-    return checkpoints::urgency::waiters;
-  return checkpoints::urgency::paced;
+  out.push_back(log_line{log_level::error,
+                         unfinished_line
+                             ? "the input ended in the middle of a line"
+                             : "the daemon closed the input in the middle of " + current_->name});
+  const bool has_failed = !unfinished_line && phase_ == phase::failing;
+  abort(has_failed ? exit_status::callback_failed : exit_status::daemon_gone, out);
+}
+
+// ---- Checkpoints.
+
+void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
+  if (!checkpoints_.has_unanswered()) {
+    return on_bad_line("the daemon sent an answer to a checkpoint that was not asked for", out);
+  }
+  const sequence_position& sent = *checkpoints_.unanswered();
+  if (answer.position ? *answer.position != sent : sent.is_number()) {
+    return on_bad_line(
+        "the daemon answered a checkpoint at " +
+            (answer.position ? to_string(*answer.position) : "the end of the shard") +
+            ", which is not the one that was sent",
+        out);
+  }
+  answer_ = answer;
+  // Nothing is tried again in a process that is about to leave.
+  auto* const end = sent.is_number() ? nullptr : shard_end();
+  const bool is_end_given_up = end != nullptr && answer.error && !end->may_try_again();
+  std::optional<time_point> last_retry;
+  if (is_end_given_up || phase_ == phase::failing) {
+    last_retry = time_point::min();
+  } else if (current_) {
+    const auto* shutdown = std::get_if<close_shutdown>(&current_->close);
+    if (shutdown != nullptr) last_retry = shutdown->last_retry();
+  }
+  const auto outcome = checkpoints_.answered(answer.error, now, last_retry, out);
+  if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
+  const bool has_failed = outcome == checkpoints::outcome::refused ||
+                          (is_end_given_up && outcome == checkpoints::outcome::retry_later);
+  settle(outcome, end != nullptr && has_failed, now, out);
+}
+
+void session::on_no_answer(time_point now, actions& out) {
+  if (!checkpoints_.has_unanswered()) return;
+  const bool was_end = !checkpoints_.unanswered()->is_number() && shard_end() != nullptr;
+  if (was_end) static_cast<void>(shard_end()->may_try_again());
+  checkpoints_.not_answered(errc::not_answered, out);
+  checkpoints_.drop_pending();
+  settle(checkpoints::outcome::refused, was_end, now, out);
+}
+
+void session::settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out) {
+  if (phase_ == phase::failing) return finish_failing(last, now, out);
+  if (!has_end_failed) return proceed(now, out);
+  // Success is never reported: the shard's children would never be read (P50).
+  shard_end()->report_failure(out);
+  abort(exit_status::shard_end_failed, out);
+}
+
+/// Of an action that is being closed, and whose callback has returned.
+close_shard_end* session::shard_end() noexcept {
+  return phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
+}
+
+bool session::awaits_completion() const noexcept {
+  const auto* end =
+      phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
+  return end != nullptr && end->awaits_completion();
+}
+
+bool session::allows_checkpoints() const noexcept {
+  // The daemon answers a checkpoint in initialize and leaseLost with InvalidStateException (P38).
+  return is_open() && !std::holds_alternative<close_at_once>(current_->close);
+}
+
+/// After a stop nothing is persisted but what was complete before; a lost lease refuses the rest.
+bool session::takes_requests() const noexcept { return !has_ended() && phase_ != phase::failing; }
+
+checkpoints::urgency session::urgency() const {
+  if (phase_ == phase::failing) return checkpoints::urgency::all;
+  const bool is_records = current_->what == action_kind::process_records;
+  if (phase_ == phase::closing) {
+    return is_records ? checkpoints::urgency::paced : checkpoints::urgency::all;
+  }
+  if (!current_->lasts) return checkpoints::urgency::waiters;  // the rest goes out with the status
+  // What is pending could finish the shard before the callback has (P49).
+  return current_->what == action_kind::shard_ended ? checkpoints::urgency::handlers
+                                                    : checkpoints::urgency::paced;
 }
 
 void session::send_next(time_point now, actions& out) {
-  if (!allows_checkpoints() || !can_be_answered()) return;
-  const auto position = checkpoints_.next(now, urgency());
-  if (!position) {
-    arm_pace(now, out);
-    return;
+  if (!allows_checkpoints()) return;
+  const auto how = urgency();
+  if (checkpoints_.send(now, how, out)) return;
+  // A callback that lasts may outlast the interval.
+  if (phase_ == phase::calling && how == checkpoints::urgency::paced) {
+    checkpoints_.arm_pace(now, out);
   }
-  detail::require_invariant(
-      position->is_number() || current_->what == action_kind::shard_ended,
-      "the end of the shard is checkpointed before the daemon has reported it");
-  checkpoints_.sent(*position, now);
-  out.push_back(write_checkpoint{*position});
-  if (!held_) return;
-  const auto early = std::get<protocol::checkpoint_answer>(held_->message.body);
-  held_.reset();
-  out.push_back(resume_reading{});
-  on_answer(early, now, out);
-}
-
-/// A callback that lasts may outlast the interval.
-void session::arm_pace(time_point now, actions& out) {
-  if (phase_ != phase::calling || urgency() != checkpoints::urgency::paced) return;
-  const auto due = checkpoints_.next_paced(now);
-  if (!due || due == pace_armed_for_) return;
-  pace_armed_for_ = due;
-  out.push_back(arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(*due - now)});
 }
 
 void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
                             bool from_callback, time_point now, actions& out) {
-  if (has_ended()) {
+  if (!takes_requests()) {
     out.push_back(complete{id, errc::daemon_gone});
     return;
   }
-  if (from_callback && !allows_checkpoints() && !checkpoints_.is_lease_gone()) {
+  const bool has_lease = checkpoints_.lease() == lease_state::held;
+  if (from_callback && !allows_checkpoints() && has_lease) {
     out.push_back(complete{id, errc::not_allowed_here});
-    return;
-  }
-  if (from_callback && !can_be_answered() && !checkpoints_.is_lease_gone()) {
-    out.push_back(complete{id, errc::not_answered});
     return;
   }
   const bool at_shard_end =
       from_callback && phase_ == phase::calling && current_->what == action_kind::shard_ended;
   checkpoints_.checkpoint(id, position, from_callback, at_shard_end, out);
-  after_request(now, out);
+  awaits_completion() ? close(now, out) : send_next(now, out);
 }
 
 void session::on_async_checkpoint(const std::optional<waiter_id>& id,
                                   const std::optional<sequence_position>& position,
                                   bool from_callback, time_point now, actions& out) {
-  if (has_ended()) {
+  if (!takes_requests()) {
     if (id) out.push_back(complete{*id, errc::daemon_gone});
     return;
   }
   checkpoints_.async_checkpoint(id, position, from_callback, out);
-  after_request(now, out);
-}
-
-void session::after_request(time_point now, actions& out) {
-  if (phase_ == phase::closing && awaits_completion()) {
-    close(now, out);
-  } else {
-    send_next(now, out);
-  }
+  awaits_completion() ? close(now, out) : send_next(now, out);
 }
 
 bool session::on_deadline(waiter_id id, time_point now, actions& out) {
@@ -285,7 +239,7 @@ bool session::on_deadline(waiter_id id, time_point now, actions& out) {
 }
 
 void session::on_callback_lasts(time_point now, actions& out) {
-  is_flushed_ = true;
+  if (current_) current_->lasts = true;
   send_next(now, out);
 }
 
@@ -293,14 +247,9 @@ void session::on_timer(timer which, time_point now, actions& out) {
   switch (which) {
     case timer::pace:
     case timer::retry:
-      if (phase_ == phase::closing) {
-        close(now, out);
-      } else {
-        send_next(now, out);
-      }
-      return;
+      return proceed(now, out);
     case timer::report:
-      if (phase_ == phase::closing && awaits_completion()) report_incomplete(out);
+      if (awaits_completion()) shard_end()->report_incomplete(checkpoints_, out);
       return;
     case timer::grace:
       if (phase_ == phase::leaving) {
@@ -314,11 +263,102 @@ void session::on_timer(timer which, time_point now, actions& out) {
   }
 }
 
-void session::on_bad_line(const std::string& text, actions& out) {
-  if (phase_ == phase::left) return;
-  out.push_back(log_line{log_level::error, text});
-  abort(exit_status::protocol_error, out);
+// ---- The end of a callback, and of its action.
+
+void session::on_callback_returned(time_point now, actions& out) {
+  if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
+  checkpoints_.delivered_returned();
+  if (phase_ != phase::calling) return;
+  phase_ = phase::closing;
+  const bool is_automatic = options_.mode == checkpoint_mode::automatic;
+  if (is_automatic) checkpoints_.complete_delivered();
+  if (is_automatic || current_->what == action_kind::shutdown_requested) {
+    checkpoints_.make_complete_pending();
+  }
+  close(now, out);
 }
+
+void session::proceed(time_point now, actions& out) {
+  phase_ == phase::closing ? close(now, out) : send_next(now, out);
+}
+
+void session::close(time_point now, actions& out) {
+  detail::require_invariant(phase_ == phase::closing,
+                            "a status is written while no action is open");
+  const auto next =
+      std::visit([&](auto& how) { return how.next(checkpoints_, now, out); }, current_->close);
+  if (next == step::wait) return;
+  if (next == step::leave) {
+    given_up_->report_unfinished_end(out);
+    return abort(exit_status::shard_end_failed, out);
+  }
+  const bool is_last =
+      current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;
+  out.push_back(write_status{std::move(current_->name)});
+  current_.reset();
+  phase_ = is_last ? phase::finished : phase::idle;
+}
+
+// ---- User code that threw.
+
+void session::on_threw(const failure& what, time_point now, actions& out) {
+  if (phase_ == phase::left) return;
+  // Once the lease is gone an exception has no further meaning, such as that of a wait which the
+  // stop has ended. But lease_lost begins after that.
+  const bool is_of_lease_lost =
+      what.is_in_callback && current_ && current_->what == action_kind::lease_lost;
+  const bool had_lease = checkpoints_.lease() == lease_state::held;
+  if (what.is_lease_gone || (!had_lease && !is_of_lease_lost)) {
+    give_up(what, now, out);
+    if (what.is_in_callback) {
+      on_callback_returned(now, out);
+    } else if (phase_ == phase::closing) {
+      close(now, out);
+    }
+    return;
+  }
+  out.push_back(log_line{log_level::error, what.text});
+  if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
+  if (phase_ != phase::failing) fail(now, out);
+}
+
+void session::give_up(const failure& what, time_point now, actions& out) {
+  out.push_back(log_line{log_level::warning, what.text});
+  checkpoints_.give_up(out);
+  fire_stop(out);
+  if (!given_up_) {
+    given_up_.emplace(what.text, now);
+    out.push_back(end_calls{});
+  }
+  const bool has_no_processor =
+      what.is_in_callback && current_ && current_->what == action_kind::initialize;
+  if (has_no_processor) given_up_->lose_processor();
+}
+
+/// No status, ever. But what was complete before is persisted first, or it would be done again;
+/// not at the end of a shard, which any checkpoint might finish (P49).
+void session::fail(time_point now, actions& out) {
+  const bool can_persist = allows_checkpoints() && current_->what != action_kind::shard_ended;
+  phase_ = phase::failing;
+  fire_stop(out);
+  if (!can_persist) {
+    report_unpersisted(out);
+    return leave_now(exit_status::callback_failed, out);
+  }
+  checkpoints_.make_complete_pending();
+  out.push_back(arm_timer{timer::grace, options_.grace_time});
+  finish_failing(checkpoints::outcome::persisted, now, out);
+}
+
+void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {
+  if (last == checkpoints::outcome::persisted) {
+    if (!checkpoints_.has_unanswered()) send_next(now, out);
+    if (checkpoints_.has_unanswered()) return;
+  }
+  leave_now(exit_status::callback_failed, out);
+}
+
+// ---- The end of the session.
 
 void session::on_failure(exit_status status, const std::string& why, actions& out) {
   if (phase_ == phase::left) return;
@@ -327,44 +367,13 @@ void session::on_failure(exit_status status, const std::string& why, actions& ou
 }
 
 void session::on_output_broken(const std::string& why, actions& out) {
-  if (phase_ == phase::leaving || phase_ == phase::left) return;
-  out.push_back(log_line{log_level::error, "cannot write to the daemon: " + why});
-  abort(exit_status::daemon_gone, out);
-}
-
-void session::on_end_of_input(bool unfinished_line, time_point now, actions& out) {
   if (has_ended()) return;
-  if (unfinished_line) {
-    out.push_back(log_line{log_level::error, "the input ended in the middle of a line"});
-    abort(exit_status::daemon_gone, out);
-    return;
-  }
-  if (!is_open()) {
-    leave_at_end(out);
-    return;
-  }
-  if (input_is_file_ && phase_ != phase::failing) {
-    input_ended_ = true;
-    checkpoints_.not_answered(errc::daemon_gone, out);
-    checkpoints_.fail_waiters(errc::daemon_gone, out);
-    if (phase_ == phase::closing) close(now, out);
-    return;
-  }
-  out.push_back(
-      log_line{log_level::error, "the daemon closed the input in the middle of " + current_->name});
-  abort(phase_ == phase::failing ? exit_status::callback_failed : exit_status::daemon_gone, out);
-}
-
-void session::fire_stop(actions& out) {
-  if (!std::exchange(stop_fired_, true)) out.push_back(request_stop{});
+  on_failure(exit_status::daemon_gone, "cannot write to the daemon: " + why, out);
 }
 
 void session::abort(exit_status status, actions& out) {
   if (phase_ == phase::leaving) return;
-  if (phase_ != phase::calling) {
-    leave_now(status, out);
-    return;
-  }
+  if (phase_ != phase::calling) return leave_now(status, out);
   // The callback is still running: tell it, and wait for it within bounds.
   checkpoints_.not_answered(errc::daemon_gone, out);
   checkpoints_.fail_waiters(errc::daemon_gone, out);
@@ -381,191 +390,16 @@ void session::leave_now(exit_status status, actions& out) {
   out.emplace_back(leave{status});
 }
 
+void session::fire_stop(actions& out) {
+  if (!std::exchange(has_stopped_, true)) out.push_back(request_stop{});
+}
+
 void session::report_unpersisted(actions& out) {
   if (!checkpoints_.has_unpersisted()) return;
   out.push_back(log_line{log_level::warning,
                          "records up to " + to_string(*checkpoints_.complete()) +
                              " are complete but not checkpointed: they will be delivered again",
                          checkpoints_.complete()});
-}
-
-void session::leave_at_end(actions& out) {
-  checkpoints_.not_answered(errc::daemon_gone, out);
-  report_unpersisted(out);
-  leave_now(exit_status::ok, out);
-}
-
-void session::on_callback_returned(time_point now, actions& out) {
-  if (phase_ == phase::leaving) {
-    leave_now(leaving_with_, out);
-    return;
-  }
-  checkpoints_.delivered_returned();
-  if (phase_ != phase::calling) return;
-  phase_ = phase::closing;
-  const bool is_automatic = options_.mode == checkpoint_mode::automatic;
-  if (is_automatic) checkpoints_.complete_delivered();
-  if (is_automatic || current_->what == action_kind::shutdown_requested) {
-    checkpoints_.make_complete_pending();
-  }
-  close(now, out);
-}
-
-void session::close(time_point now, actions& out) {
-  switch (current_->what) {
-    case action_kind::process_records:
-      return close_process_records(now, out);
-    case action_kind::shutdown_requested:
-      return close_shutdown(now, out);
-    case action_kind::shard_ended:
-      return close_shard_end(now, out);
-    case action_kind::initialize:
-    case action_kind::lease_lost:
-      return write_status_and_continue(now, out);
-  }
-}
-
-void session::close_process_records(time_point now, actions& out) {
-  // A checkpoint line may be unanswered before the status line: it is answered first. But there
-  // is at most one, so a higher position waits for the answer to the lower.
-  if (checkpoints_.has_unanswered() && checkpoints_.has_more_than_unanswered(now, urgency()))
-    return;
-  send_next(now, out);
-  if (phase_ == phase::closing) write_status_and_continue(now, out);
-}
-
-void session::close_shutdown(time_point now, actions& out) {
-  // The last chance: awaited, and retried for as long as the daemon has patience (P46). One try is
-  // made in any case, even if the callback used that time up or a backoff would outlast it.
-  if (checkpoints_.has_unanswered()) return;
-  const bool is_first_try = !current_->tried_last_chance;
-  const bool backoff_is_too_long = checkpoints_.not_before() > *current_->last_retry;
-  if (is_first_try && backoff_is_too_long) {
-    send_next(std::max(now, checkpoints_.not_before()), out);
-  } else if (is_first_try || now <= *current_->last_retry) {
-    send_next(now, out);
-  }
-  if (checkpoints_.has_unanswered()) current_->tried_last_chance = true;
-  if (phase_ != phase::closing || checkpoints_.has_unanswered()) return;
-  if (can_be_answered() && checkpoints_.has_pending() && now < checkpoints_.not_before() &&
-      checkpoints_.not_before() <= *current_->last_retry) {
-    return;  // the retry timer is running
-  }
-  if (checkpoints_.has_unpersisted()) {
-    out.push_back(log_line{log_level::error,
-                           "shutdown: records up to " + to_string(*checkpoints_.complete()) +
-                               " are complete but not checkpointed: they will be delivered again",
-                           checkpoints_.complete()});
-  }
-  write_status_and_continue(now, out);
-}
-
-void session::close_shard_end(time_point now, actions& out) {
-  if (is_loss_reported_ || checkpoints_.is_shard_finished()) {
-    write_status_and_continue(now, out);
-    return;
-  }
-  if (checkpoints_.has_unanswered()) return;
-  if (given_up_) {
-    out.push_back(log_line{log_level::error,
-                           "the end of the shard is not checkpointed, and the daemon has not "
-                           "reported that the lease is lost: leaving; " +
-                               given_up_->why});
-    abort(exit_status::shard_end_failed, out);
-    return;
-  }
-  if (!can_be_answered()) {
-    out.push_back(log_line{log_level::error,
-                           "the input continues without an answer to the end of the shard"});
-    abort(exit_status::shard_end_failed, out);
-    return;
-  }
-  if (checkpoints_.is_all_complete()) {
-    current_->awaits_completion = false;
-    checkpoints_.make_shard_end_pending();
-  } else if (!std::exchange(current_->awaits_completion, true)) {
-    report_incomplete(out);
-  }
-  send_next(now, out);  // or the retry timer is running
-}
-
-/// The processor of a manual checkpoint_mode has records that it never asked to checkpoint.
-void session::report_incomplete(actions& out) {
-  const auto complete = checkpoints_.complete_or_persisted();
-  out.push_back(log_line{log_level::warning,
-                         "the end of the shard waits: records up to " +
-                             to_string(*checkpoints_.delivered()) +
-                             " were delivered, but checkpoints were requested " +
-                             (complete ? "only up to " + to_string(*complete) : "for none") +
-                             "; call async_checkpoint when the rest is done"});
-  out.push_back(arm_timer{timer::report, std::chrono::minutes(1)});
-}
-
-void session::write_status_and_continue(time_point now, actions& out) {
-  detail::require_invariant(current_.has_value(), "a status is written while no action is open");
-  out.push_back(write_status{current_->name});
-  is_terminal_ =
-      current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;
-  current_.reset();
-  phase_ = phase::idle;
-  if (held_) {
-    held_message next = *std::exchange(held_, std::nullopt);
-    out.push_back(resume_reading{});
-    open(std::move(next.message), std::move(next.batch), now, out);
-  }
-  // What was held may have opened nothing: an answer, or an action that is not known.
-  if (input_ended_ && phase_ == phase::idle) leave_at_end(out);
-}
-
-void session::on_callback_threw(const std::string& what, time_point now, actions& out) {
-  if (phase_ == phase::left) return;
-  out.push_back(log_line{log_level::error, what});
-  if (phase_ == phase::failing) return;
-  if (phase_ == phase::leaving) {
-    leave_now(leaving_with_, out);
-    return;
-  }
-  // No status, ever. But what was complete before is persisted first, or it would be done again;
-  // not at the end of a shard, which any checkpoint might finish (P49).
-  const bool can_persist = allows_checkpoints() && current_->what != action_kind::shard_ended;
-  phase_ = phase::failing;
-  fire_stop(out);
-  if (!can_persist) {
-    report_unpersisted(out);
-    leave_now(exit_status::callback_failed, out);
-    return;
-  }
-  checkpoints_.make_complete_pending();
-  out.push_back(arm_timer{timer::grace, options_.grace_time});
-  finish_failing(checkpoints::outcome::persisted, now, out);
-}
-
-void session::on_lease_gone_in_callback(const std::string& what, time_point now, actions& out) {
-  if (phase_ == phase::left) return;
-  if (current_->what == action_kind::initialize) has_processor_ = false;
-  give_up(what, now, out);
-  on_callback_returned(now, out);
-}
-
-void session::on_lease_gone_elsewhere(const std::string& what, time_point now, actions& out) {
-  if (phase_ == phase::left) return;
-  give_up(what, now, out);
-  if (phase_ == phase::closing) close(now, out);
-}
-
-void session::give_up(const std::string& what, time_point now, actions& out) {
-  out.push_back(log_line{log_level::warning, what});
-  if (!given_up_) given_up_ = given_up{what, now, now};
-  checkpoints_.lose_lease(errc::lease_lost, out);
-  fire_stop(out);
-}
-
-void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {
-  if (last == checkpoints::outcome::persisted) {
-    if (!checkpoints_.has_unanswered()) send_next(now, out);
-    if (phase_ == phase::left || checkpoints_.has_unanswered()) return;
-  }
-  leave_now(exit_status::callback_failed, out);
 }
 
 }  // namespace kclxx::session

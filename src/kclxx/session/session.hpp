@@ -14,15 +14,14 @@
 #include "protocol/message.hpp"
 #include "session/action.hpp"
 #include "session/checkpoints.hpp"
+#include "session/closing.hpp"
+#include "session/given_up.hpp"
 
 namespace kclxx::session {
 
 /// When on_callback_lasts is due: what a callback asks to persist is sent with its status, but not
 /// later.
 inline constexpr std::chrono::milliseconds callback_patience{5};
-
-/// A processor that gave its shard up leaves after this time, if records still arrive (P68).
-inline constexpr std::chrono::minutes give_up_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
 /// and appends what is to be done, in order. It knows no descriptor, thread or clock; time comes
@@ -31,26 +30,27 @@ inline constexpr std::chrono::minutes give_up_patience{5};
 /// Thread safety: none; the runtime feeds it under one mutex.
 class session {
  public:
-  /// `input_is_file`: a plain file, not a daemon, feeds it. All its lines are there at once, so its
-  /// end is acted upon in its turn, and answers to checkpoints that were not sent are skipped.
   /// `seed` is for the jitter of the retries.
-  explicit session(const run_options& options, bool input_is_file = false, std::uint32_t seed = 1);
+  explicit session(const run_options& options, std::uint32_t seed = 1);
 
   /// A line arrived and was understood. `batch` goes with processRecords.
   void on_message(protocol::message message, record_batch batch, time_point now, actions& out);
   /// A line arrived that cannot be understood; `text` is the whole message.
   void on_bad_line(const std::string& text, actions& out);
+  /// No answer will come to the checkpoint that is unanswered.
+  void on_no_answer(time_point now, actions& out);
   /// `unfinished_line`: it broke off in the middle of a line.
-  void on_end_of_input(bool unfinished_line, time_point now, actions& out);
+  void on_end_of_input(bool unfinished_line, actions& out);
   void on_output_broken(const std::string& why, actions& out);
 
   void on_callback_returned(time_point now, actions& out);
-  /// A callback, or user code between two callbacks, threw; `what` is the whole message.
-  void on_callback_threw(const std::string& what, time_point now, actions& out);
-  /// A callback threw since the lease is gone: nothing can be persisted any more.
-  void on_lease_gone_in_callback(const std::string& what, time_point now, actions& out);
-  /// User code between two callbacks, or on another thread, threw for that reason.
-  void on_lease_gone_elsewhere(const std::string& what, time_point now, actions& out);
+  /// How user code ended by an exception.
+  struct failure {
+    std::string text;  // the whole message
+    bool is_lease_gone;
+    bool is_in_callback;  // else between two callbacks, or on another thread
+  };
+  void on_threw(const failure& what, time_point now, actions& out);
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, actions& out);
   void on_timer(timer which, time_point now, actions& out);
@@ -69,8 +69,15 @@ class session {
                            time_point now, actions& out);
   /// The callback has lasted callback_patience.
   void on_callback_lasts(time_point now, actions& out);
-  /// Whether a checkpoint is unanswered.
-  [[nodiscard]] bool awaits_answer() const noexcept { return checkpoints_.has_unanswered(); }
+
+  /// An action of the daemon's has no status yet.
+  [[nodiscard]] bool is_open() const noexcept {
+    return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
+  }
+  /// What was sent and is not answered; SHARD_END is the null checkpoint.
+  [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
+    return checkpoints_.unanswered();
+  }
   /// The daemon's answer to the last one, which can be taken once.
   [[nodiscard]] bool has_answer() const noexcept { return answer_.has_value(); }
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
@@ -78,97 +85,64 @@ class session {
   }
   /// Whether the end of the shard is persisted.
   [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }
-  /// True once the end of the shard waits for records that are not complete.
-  [[nodiscard]] bool awaits_completion() const noexcept {
-    return current_ && current_->awaits_completion;
-  }
+  /// The end of the shard waits for records that are not complete.
+  [[nodiscard]] bool awaits_completion() const noexcept;
 
  private:
   enum class phase {
     starting,  // before initialize
     idle,      // no action is open
+    finished,  // after leaseLost or shardEnded: only the end may come
     calling,   // a callback runs
     closing,   // it returned; the status waits for an answer
-    failing,   // it threw; what was complete before is being checkpointed
+    failing,   // user code threw; what was complete before is being checkpointed
     leaving,   // a callback still runs, but only its end is waited for
     left,
   };
+  /// Of the phases calling and closing, and of failing within them.
   struct open_action {
     action_kind what;
     std::string name;
-    // Of shutdown_requested.
-    std::optional<time_point> last_retry{};
-    bool tried_last_chance = false;
-    // Of shard_ended.
-    int end_attempts = 0;
-    bool awaits_completion = false;  // of records
-  };
-  struct held_message {
-    protocol::message message;
-    record_batch batch;
-  };
-  /// User code threw since the lease is gone (P65).
-  struct given_up {
-    std::string why;
-    time_point since;
-    time_point last_report;
+    closing_rule close;
+    bool lasts = false;  // the callback: what is pending may be sent
   };
 
-  [[nodiscard]] bool is_open() const noexcept {
-    return phase_ == phase::calling || phase_ == phase::closing || phase_ == phase::failing;
+  [[nodiscard]] bool has_ended() const noexcept {
+    return phase_ == phase::leaving || phase_ == phase::left;
   }
   [[nodiscard]] bool allows_checkpoints() const noexcept;
-  /// False when a plain file continues, or has ended, without the answer that is due.
-  [[nodiscard]] bool can_be_answered() const;
-  [[nodiscard]] bool has_ended() const noexcept {
-    return phase_ == phase::leaving || phase_ == phase::left || input_ended_;
-  }
+  [[nodiscard]] bool takes_requests() const noexcept;
+  [[nodiscard]] close_shard_end* shard_end() noexcept;
 
-  void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
-  void hold(protocol::message message, record_batch batch, time_point now, actions& out);
   void open(protocol::message message, record_batch batch, time_point now, actions& out);
   void call_or_answer(call next, const std::optional<sequence_position>& largest, time_point now,
                       actions& out);
-  void give_up(const std::string& what, time_point now, actions& out);
-  void report_unprocessed(const sequence_position& largest, time_point now, actions& out);
-  void drop_unasked_answer(actions& out);
+  [[nodiscard]] closing_rule rule_of(action_kind what, time_point now) const;
   void answer_unknown(const std::string& name, actions& out);
 
-  [[nodiscard]] bool is_for_unanswered(const protocol::checkpoint_answer& answer) const;
+  void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
+  void settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out);
   [[nodiscard]] checkpoints::urgency urgency() const;
+  void proceed(time_point now, actions& out);
   void send_next(time_point now, actions& out);
-  void arm_pace(time_point now, actions& out);
-  void after_request(time_point now, actions& out);
-  void report_incomplete(actions& out);
   void close(time_point now, actions& out);
-  void close_process_records(time_point now, actions& out);
-  void close_shutdown(time_point now, actions& out);
-  void close_shard_end(time_point now, actions& out);
-  void finish_failing(checkpoints::outcome last, time_point now, actions& out);
-  void write_status_and_continue(time_point now, actions& out);
 
+  void give_up(const failure& what, time_point now, actions& out);
+  void fail(time_point now, actions& out);
+  void finish_failing(checkpoints::outcome last, time_point now, actions& out);
   void fire_stop(actions& out);
   void abort(exit_status status, actions& out);
   void leave_now(exit_status status, actions& out);
   void report_unpersisted(actions& out);
-  void leave_at_end(actions& out);
 
   run_options options_;
-  bool input_is_file_;
   checkpoints checkpoints_;
   phase phase_ = phase::starting;
   std::optional<open_action> current_;
-  std::optional<held_message> held_;
-  std::optional<protocol::checkpoint_answer> answer_;  // for observers
-  bool input_ended_ = false;                           // of a plain file: acted upon in its turn
-  bool is_terminal_ = false;  // after leaseLost, shardEnded or shutdown: only the end may come
-  bool stop_fired_ = false;
   std::optional<given_up> given_up_;
-  bool has_processor_ = true;      // unless its construction threw since the lease is gone
-  bool is_loss_reported_ = false;  // the daemon has reported that the lease is lost
-  bool is_flushed_ = false;        // the callback has lasted: what is pending may be sent
-  std::optional<time_point> pace_armed_for_;
+  std::optional<protocol::checkpoint_answer> answer_;  // for observers
   exit_status leaving_with_ = exit_status::ok;
+  bool has_stopped_ = false;  // request_stop comes once
 };
 
 }  // namespace kclxx::session

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sharing/messages.hpp"
+
 namespace kclxx::sharing {
 
 namespace {
@@ -106,20 +108,18 @@ std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
                       variables_in(std::string_view(packet).substr(sizeof shard))};
 }
 
-bool is_own_peer(int connection) noexcept {
+std::optional<uid_t> user_of_peer(int connection) noexcept {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.uid == ::geteuid();
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == -1) return std::nullopt;
+  return peer.uid;
 }
 
 bool send_accepted(int connection) noexcept {
-  reply_message reply = reply_of(message_kind::accepted);
-  reply.process = ::getpid();
-  return send(connection, reply);
+  return send(connection, reply_of(message_kind::accepted));
 }
 
-bool send_refused(int connection, const std::string& reason) noexcept {
+bool send_refused(int connection, std::string_view reason) noexcept {
   reply_message reply = reply_of(message_kind::refused);
   reason.copy(reply.reason, sizeof reply.reason - 1);
   return send(connection, reply);

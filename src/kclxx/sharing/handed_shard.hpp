@@ -4,11 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <variant>
 #include <vector>
 
 #include "io/descriptor.hpp"
-#include "sharing/hand_over.hpp"
+#include "sharing/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -36,12 +37,12 @@ struct nothing {};
 std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
                                                            const process_identity& daemon);
 
-/// Whether the other side belongs to this user.
-bool is_own_peer(int connection) noexcept;
+/// The user of the process at the other side. Errors: std::nullopt.
+std::optional<uid_t> user_of_peer(int connection) noexcept;
 
 /// False: the launcher is gone. None of them waits.
 bool send_accepted(int connection) noexcept;
-bool send_refused(int connection, const std::string& reason) noexcept;
+bool send_refused(int connection, std::string_view reason) noexcept;
 bool send_ended(int connection, int status) noexcept;
 
 }  // namespace kclxx::sharing

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "io/descriptor.hpp"
@@ -18,6 +19,12 @@ struct process_identity {
   std::uint64_t start = 0;  // see start_of
   bool operator==(const process_identity&) const = default;
 };
+
+/// A pidfd, which becomes readable when the process ends. Errors: not open, with errno.
+inline io::descriptor open_process(std::uint64_t process) {
+  // By its number: <sys/pidfd.h> is not there before glibc 2.36.
+  return io::descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
 
 /// When a process started, in clock ticks after the system; 0 when there is none. Without the C++
 /// runtime.

@@ -2,25 +2,33 @@
 #include "sharing/process_output.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 #include <fcntl.h>
+#include <system_error>
 #include <unistd.h>
 
-#include "io/descriptor.hpp"
 #include "io/stdio_guard.hpp"
 
 namespace kclxx::sharing {
 
-process_output::process_output() { io::buffer_stdout_by_line(); }
+process_output::process_output() {
+  io::descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  null_ = io::descriptor(::fcntl(null.get(), F_DUPFD_CLOEXEC, 3));
+  if (!null_.is_open()) throw std::system_error(errno, std::generic_category(), "/dev/null");
+  null.close();
+  // One that main has closed would be the number of a shard's descriptor.
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(standard, F_GETFD) == -1) ::dup2(null_.get(), standard);
+  }
+  io::buffer_stdout_by_line();
+}
 
 void process_output::add(int error_of_shard) {
-  const std::lock_guard lock(mutex_);
   errors_.push_back(error_of_shard);
   if (errors_.size() == 1) lead();
 }
 
 void process_output::remove(int error_of_shard) noexcept {
-  const std::lock_guard lock(mutex_);
   const auto found = std::find(errors_.begin(), errors_.end(), error_of_shard);
   if (found == errors_.end()) return;
   const bool is_oldest = found == errors_.begin();
@@ -29,21 +37,13 @@ void process_output::remove(int error_of_shard) noexcept {
 }
 
 void process_output::no_shard_comes() noexcept {
-  const std::lock_guard lock(mutex_);
   if (errors_.empty()) lead();
 }
 
 void process_output::lead() const noexcept {
-  // The rest of a line goes where its beginning went, unless a thread is stuck in a print.
-  if (::ftrylockfile(stdout) == 0) {
-    ::fflush_unlocked(stdout);
-    ::funlockfile(stdout);
-  }
-  io::descriptor null;
-  if (errors_.empty()) null = io::descriptor(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const int to = errors_.empty() ? null.get() : errors_.front();
+  const int to = errors_.empty() ? null_.get() : errors_.front();
   for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (::dup2(to, standard) == -1) ::close(standard);
+    while (::dup2(to, standard) == -1 && (errno == EBUSY || errno == EINTR)) continue;
   }
 }
 

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <vector>
+
+#include "io/descriptor.hpp"
 
 namespace kclxx::sharing {
 
 /// Where the descriptors 1 and 2 of the process lead to, hence what user code prints: to the stderr
 /// of the oldest shard that is served, and to /dev/null while there is none. A shard that has ended
-/// must not be held open: its daemon waits for that (P31).
+/// must not be held open: its daemon waits for that (P31). The two are never closed, or another
+/// file would get their numbers; and stdout is never flushed, since a pipe may be full.
 ///
-/// Thread safety: all functions from any thread.
+/// Thread safety: none.
 class process_output {
  public:
   /// From now on that of the launcher that started the process, until a shard is there, or
   /// no_shard_comes(). stdout is line-buffered, so that prints are seen in time.
+  /// Errors: std::exception.
   process_output();
 
+  /// Errors: std::bad_alloc.
   void add(int error_of_shard);
   void remove(int error_of_shard) noexcept;
   /// The launcher that started the process is gone without its shard.
@@ -25,7 +29,7 @@ class process_output {
  private:
   void lead() const noexcept;
 
-  std::mutex mutex_;
+  io::descriptor null_;
   std::vector<int> errors_;  // the oldest first
 };
 

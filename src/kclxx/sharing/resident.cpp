@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/resident.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <fcntl.h>
+#include <future>
 #include <memory>
 #include <optional>
 #include <poll.h>
-#include <string>
+#include <string_view>
 #include <sys/socket.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <unordered_set>
@@ -39,6 +42,9 @@ namespace {
 constexpr const char* no_descriptors = "it has no more descriptors (ulimit -n)";
 
 constexpr std::chrono::milliseconds retry_after{100};
+constexpr int most_tries = 20;
+
+constexpr std::chrono::milliseconds least_grace{500};
 
 /// Open as long as it lives, and closed in a copy of the process.
 class private_descriptor {
@@ -69,52 +75,96 @@ struct connection : std::enable_shared_from_this<connection> {
   stream_descriptor watch;
   std::optional<handed_shard> shard;
   std::unique_ptr<shard_session> session;
-  std::thread thread;
-  std::atomic<bool> has_ended = false;  // its thread has returned, or was abandoned
+  std::future<void> thread_end;
+  std::atomic<bool> has_ended = false;  // serve() has returned, or its thread was abandoned
   bool is_dropped = false;
 };
 using connection_ptr = std::shared_ptr<connection>;
 
-/// The event loop: on it, all but the sessions.
+/// The event loop: on it, all but the sessions. Nothing on it blocks: all shards would wait. What
+/// cannot be allocated there costs one shard at most.
 class resident {
  public:
-  resident(resident_start start, const session_maker& make_session)
+  resident(inheritance&& start, io::descriptor&& daemon, const session_maker& make_session)
       : start_(std::move(start)),
         make_session_(make_session),
-        spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
-        daemon_(loop_.context, watch(start_.daemon).release()),
+        user_(user_of_peer(start_.connection.get())),
+        spare_(open_spare()),
+        daemon_(loop_.context, daemon.release()),
         listening_(loop_.context, start_.listening.release()),
         retry_(loop_.context) {
     io::keep_private(listening_.native_handle());
     io::keep_private(start_.folder.get());
-    first_ = add(std::move(start_.connection)).get();
+    auto starter = std::make_shared<connection>(std::move(start_.connection), loop_.context);
+    first_ = starter.get();
+    add(std::move(starter));
   }
   ~resident() {
-    io::forget_private(listening_.native_handle());
+    stop_listening();
     io::forget_private(start_.folder.get());
   }
   resident(const resident&) = delete;
   resident& operator=(const resident&) = delete;
 
-  exit_status run() {
-    accept();
-    daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
-    loop_.context.run();
-    remove_socket(start_);
+  exit_status run(std::chrono::milliseconds grace_time) {
+    for (bool has_run = false; !has_run;) {
+      try {
+        if (!is_accepting_) accept();
+        if (!is_watching_) watch_daemon();
+        loop_.context.run();
+        has_run = true;
+      } catch (const std::exception&) {  // no memory to wait for what comes next
+        std::this_thread::sleep_for(retry_after);
+      }
+    }
+    if (listening_.is_open()) remove_socket(start_);
+    const auto deadline = std::chrono::steady_clock::now() + std::max(grace_time, least_grace);
+    for (const std::future<void>& one : thread_ends_) {
+      if (one.wait_until(deadline) != std::future_status::ready) is_stuck_ = true;
+    }
     return is_stuck_ ? exit_status::callback_stuck : exit_status::ok;
   }
 
  private:
   void accept() {
+    is_accepting_ = false;
     listening_.async_wait(stream_descriptor::wait_read, [this](auto) {
+      is_accepting_ = false;
       if (is_daemon_gone_) return;
-      if (accept_one()) return accept();
-      // The connection stays pending, so that to wait for it again would not wait.
-      retry_.expires_after(retry_after);
-      retry_.async_wait([this](auto) { accept(); });
+      if (accept_one()) {
+        tries_ = 0;
+      } else if (++tries_ == most_tries) {
+        return stop_listening();
+      } else {
+        // The connection stays pending, so that to wait for it again would not wait.
+        retry_.expires_after(retry_after);
+        retry_.async_wait([this](auto) { accept(); });
+        is_accepting_ = true;
+        return;
+      }
+      accept();
     });
+    is_accepting_ = true;
   }
 
+  /// Another thread has taken each descriptor that there was: launchers that wait execute the
+  /// program themselves, and the next one finds nobody and starts another resident.
+  void stop_listening() {
+    if (!listening_.is_open()) return;
+    is_accepting_ = true;  // for good
+    io::forget_private(listening_.native_handle());
+    boost::system::error_code ignored;
+    listening_.close(ignored);
+  }
+
+  void watch_daemon() {
+    daemon_.async_wait(stream_descriptor::wait_read, [this](auto) { on_daemon_gone(); });
+    is_watching_ = true;
+  }
+
+  static io::descriptor open_spare() {
+    return io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
   [[nodiscard]] io::descriptor accepted() {
     return io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
   }
@@ -129,85 +179,131 @@ class resident {
       const bool is_refused = one.is_open();
       if (is_refused) send_refused(one.get(), no_descriptors);
       one.close();
-      spare_ = io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      spare_ = open_spare();
       return is_refused;
     }
-    if (is_own_peer(one.get())) add(std::move(one));
+    if (!spare_.is_open()) spare_ = open_spare();
+    if (user_of_peer(one.get()) != user_) {
+      send_refused(one.get(), "it serves another user");
+      return true;
+    }
+    try {
+      auto added = std::make_shared<connection>(std::move(one), loop_.context);
+      add(std::move(added));
+    } catch (const std::exception& error) {
+      if (one.is_open()) send_refused(one.get(), error.what());
+    }
     return true;
   }
 
-  connection_ptr add(io::descriptor&& fd) {
-    auto added = std::make_shared<connection>(std::move(fd), loop_.context);
-    connections_.insert(added);
-    wait(added);
-    return added;
+  void add(connection_ptr&& at) {
+    try {
+      connections_.insert(at);
+      wait(at);
+    } catch (const std::exception& error) {
+      refuse(at, error.what());
+    }
   }
 
   void wait(const connection_ptr& at) {
     at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) {
       if (at->is_dropped) return;
-      if (at->session) {
-        // A launcher sends nothing more: it is gone, and with it who reads its stderr.
-        output_.remove(at->shard->error.get());
-        at->session->end_input();
-      } else {
-        receive(at);
-      }
+      if (!at->session) return receive(at);
+      // A launcher sends nothing more: it is gone, and with it who reads its stderr.
+      output_.remove(at->shard->error.get());
+      end_input(*at);
     });
   }
 
   void receive(const connection_ptr& at) {
-    auto message = received(*at);
-    std::visit(overloaded{
-                   [&](handed_shard& shard) { start(at, std::move(shard)); },
-                   [&](const refusal& why) { refuse(at, why.reason); },
-                   [&](const nothing&) { drop(at); },
-               },
-               message);
-  }
-
-  std::variant<handed_shard, refusal, nothing> received(const connection& at) const {
     try {
-      return receive_shard(at.socket.get(), start_.daemon);
+      auto message = received(*at);
+      std::visit(overloaded{
+                     [&](handed_shard& shard) { start(at, std::move(shard)); },
+                     [&](const refusal& why) { refuse(at, why.reason); },
+                     [&](const nothing&) { drop(at); },
+                 },
+                 message);
     } catch (const std::exception& error) {
-      return refusal{error.what()};
+      refuse(at, error.what());
     }
   }
 
+  /// No copy of the process has a shard's descriptors.
+  std::variant<handed_shard, refusal, nothing> received(const connection& at) const {
+    io::fork_block block;
+    auto message = receive_shard(at.socket.get(), start_.daemon);
+    if (const auto* shard = std::get_if<handed_shard>(&message)) {
+      block.keep_private({shard->input.get(), shard->output.get(), shard->error.get()});
+    }
+    return message;
+  }
+
+  /// Errors: std::exception; then nothing of the shard is open.
   void start(const connection_ptr& at, handed_shard&& shard) {
     try {
       at->shard.emplace(std::move(shard));
-      for (const io::descriptor* fd : descriptors_of(*at)) io::keep_private(fd->get());
       output_.add(at->shard->error.get());
       at->session = make_session_(*at->shard, loop_, [this, at = at.get()] { on_stuck(*at); });
-      at->thread = std::thread([this, at] { serve(at); });
-    } catch (const std::exception& error) {
+      start_thread(at);
+    } catch (const std::exception&) {
       if (at->session) at->session->leave_loop();
       close_shard(*at);
-      return refuse(at, error.what());
+      throw;
     }
-    wait(at);
+    try {
+      wait(at);
+    } catch (const std::exception&) {  // the launcher's end would not be noticed
+      end_input(*at);
+    }
+  }
+
+  /// Not joined: the destructors of thread_local objects are user code.
+  void start_thread(const connection_ptr& at) {
+    std::erase_if(thread_ends_, [](const std::future<void>& one) {
+      return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+    thread_ends_.reserve(thread_ends_.size() + connections_.size());
+    std::promise<void> end;
+    at->thread_end = end.get_future();
+    std::thread([this, at = at, end = std::move(end)]() mutable {
+      end.set_value_at_thread_exit();
+      serve(std::move(at));
+    }).detach();
   }
 
   /// On the session's thread.
-  void serve(const connection_ptr& at) {
+  void serve(connection_ptr at) {
     // The launcher keeps its descriptors until it knows that they are not needed any more.
     exit_status status = exit_status::daemon_gone;
     if (send_accepted(at->socket.get())) status = at->session->serve();
     if (at->has_ended.exchange(true)) return;  // it was stuck
-    asio::post(loop_.context, [this, at, status] {
-      at->thread.join();
-      end(at, status);
+    connection& one = *at;
+    at.reset();  // connections_ has it, and it is destroyed on the loop
+    post([this, &one, status] {
+      thread_ends_.push_back(std::move(one.thread_end));
+      end(one.shared_from_this(), status);
     });
   }
 
+  /// On any thread.
   void on_stuck(connection& of) {
     if (of.has_ended.exchange(true)) return;
-    is_stuck_ = true;
-    asio::post(loop_.context, [this, at = of.shared_from_this()] {
-      at->thread.detach();
-      end(at, exit_status::callback_stuck);
+    post([this, &of] {
+      is_stuck_ = true;
+      end(of.shared_from_this(), exit_status::callback_stuck);
     });
+  }
+
+  template <class Function>
+  void post(const Function& function) {
+    for (;;) {
+      try {
+        return asio::post(loop_.context, function);
+      } catch (const std::exception&) {  // no memory: this session waits for it
+        std::this_thread::sleep_for(retry_after);
+      }
+    }
   }
 
   /// The launcher hears of it when nothing of the shard is open any more.
@@ -216,6 +312,14 @@ class resident {
     close_shard(*at);
     send_ended(at->socket.get(), static_cast<int>(status));
     drop(at);
+  }
+
+  /// Without memory for it, its input still ends when the daemon closes it.
+  static void end_input(const connection& of) noexcept {
+    try {
+      of.session->end_input();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
   }
 
   static std::array<io::descriptor*, 3> descriptors_of(connection& of) {
@@ -230,7 +334,7 @@ class resident {
     }
   }
 
-  void refuse(const connection_ptr& at, const std::string& reason) {
+  void refuse(const connection_ptr& at, std::string_view reason) {
     send_refused(at->socket.get(), reason);
     drop(at);
   }
@@ -247,9 +351,10 @@ class resident {
   /// The pipes have ended by that, unless another process has them open.
   void on_daemon_gone() {
     is_daemon_gone_ = true;
-    for (const connection_ptr& at : std::vector(connections_.begin(), connections_.end())) {
+    for (auto next = connections_.begin(); next != connections_.end();) {
+      const connection_ptr at = *next++;
       if (at->session) {
-        at->session->end_input();
+        end_input(*at);
       } else {
         drop(at);
       }
@@ -257,8 +362,9 @@ class resident {
     if (connections_.empty()) loop_.context.stop();
   }
 
-  resident_start start_;
+  inheritance start_;
   const session_maker& make_session_;
+  const std::optional<uid_t> user_;  // of the launcher; the program may have become another
   io::event_loop loop_;
   process_output output_;
   io::descriptor spare_;
@@ -268,22 +374,52 @@ class resident {
   /// A session's thread is work that the loop does not see.
   asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.context.get_executor()};
   std::unordered_set<connection_ptr> connections_;
+  std::vector<std::future<void>> thread_ends_;  // of sessions that have ended
   const connection* first_ = nullptr;  // of the launcher that started this process; compared only
+  int tries_ = 0;                      // to accept, without a descriptor
+  bool is_accepting_ = false;
+  bool is_watching_ = false;
   bool is_daemon_gone_ = false;
   bool is_stuck_ = false;
 };
 
-}  // namespace
-
-exit_status serve_shards(resident_start start, const session_maker& make_session) {
-  return resident(std::move(start), make_session).run();
+/// Errors: std::system_error; then the socket is not there any more.
+io::descriptor watch_daemon(const inheritance& start) {
+  try {
+    return watch(start.daemon);
+  } catch (const std::system_error&) {
+    remove_socket(start);
+    throw;
+  }
 }
 
-void refuse_shards(const resident_start& start, const std::string& reason) noexcept {
+}  // namespace
+
+exit_status serve_shards(inheritance start, const session_maker& make_session,
+                         std::chrono::milliseconds grace_time) {
+  io::descriptor daemon = watch_daemon(start);
+  auto serving = std::make_unique<resident>(std::move(start), std::move(daemon), make_session);
+  const exit_status status = serving->run(grace_time);
+  // A thread that was abandoned may use it until the process ends.
+  if (status != exit_status::ok) static_cast<void>(serving.release());  // NOLINT(bugprone-*)
+  return status;
+}
+
+void refuse_shards(const inheritance& start, std::string_view reason) noexcept {
+  constexpr int second = 1000;
+  std::array look{pollfd{start.connection.get(), POLLIN, 0},
+                  pollfd{start.listening.get(), POLLIN, 0}};
+  while (::poll(look.data(), look.size(), look[0].fd == -1 ? second : -1) > 0) {
+    if (look[0].revents != 0) {
+      send_refused(look[0].fd, reason);
+      look[0].fd = -1;
+    }
+    if (look[1].revents == 0) continue;
+    const io::descriptor one(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!one.is_open()) break;
+    send_refused(one.get(), reason);
+  }
   remove_socket(start);
-  pollfd look{start.connection.get(), POLLIN, {}};
-  ::poll(&look, 1, -1);
-  send_refused(start.connection.get(), reason);
 }
 
 }  // namespace kclxx::sharing

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include <kclxx/exit_status.hpp>
 
 #include "sharing/handed_shard.hpp"
-#include "sharing/resident_start.hpp"
+#include "sharing/inheritance.hpp"
 
 namespace kclxx::io {
 struct event_loop;
@@ -34,18 +35,21 @@ class shard_session {
   virtual void end_input() = 0;
 };
 
-/// The session does on `loop` what does not belong to its thread. It calls `on_stuck` there when
-/// its thread does not return from user code, once it has left the descriptors alone for good.
+/// The session does on `loop` what does not belong to its thread. It calls `on_stuck`, on any
+/// thread, when its own does not return from user code, once it has left the descriptors alone for
+/// good.
 /// Errors: std::exception; then the launcher executes the program itself.
 using session_maker = std::function<std::unique_ptr<shard_session>(
     const handed_shard&, io::event_loop& loop, std::function<void()> on_stuck)>;
 
 /// Serves the shards that launchers hand over, until the daemon has ended and all sessions have.
-/// Returns callback_stuck when the thread of one was abandoned, else ok.
+/// Then threads of sessions that still run the destructors of thread_local objects have
+/// `grace_time`. Returns callback_stuck when a thread was abandoned, else ok.
 /// Errors: std::exception before anything was accepted.
-exit_status serve_shards(resident_start start, const session_maker& make_session);
+exit_status serve_shards(inheritance start, const session_maker& make_session,
+                         std::chrono::milliseconds grace_time);
 
-/// Does not: the launchers execute the program themselves.
-void refuse_shards(const resident_start& start, const std::string& reason) noexcept;
+/// Does not, until no launcher has come for a second: they execute the program themselves.
+void refuse_shards(const inheritance& start, std::string_view reason) noexcept;
 
 }  // namespace kclxx::sharing

@@ -88,16 +88,15 @@ void recorder::add_end(entry_kind end_of_side) {
     const bool is_input = end_of_side == entry_kind::end_of_input;
     const auto side = is_input ? entry_kind::daemon_line : entry_kind::child_line;
     if ((is_input ? daemon_line_ : child_line_).length > 0) end_line(side, now, false);
-    write_or_hold({now, end_of_side});
+    write({now, end_of_side});
   });
 }
 
 void recorder::finish(entry_kind exit, int number) {
   record([&](time now) {
-    write_held();
     transcript::entry event{now, exit};
     event.number = number;
-    write(event, false);
+    write(event);
     has_ended_ = true;
   });
 }
@@ -130,33 +129,10 @@ void recorder::end_line(entry_kind kind, time now, bool has_newline) {
     entry.whole_length = current.length;
     entry.line = entry.line.substr(0, max_child_line);
   }
-  if (is_daemon) {
-    write(entry, !has_newline);
-    write_held();
-  } else {
-    write_or_hold(entry, !has_newline);
-  }
+  write(entry, !has_newline);
   current.length = 0;
   current.text.clear();
   if (current.text.capacity() > max_idle_memory) current.text = {};
-}
-
-void recorder::write_or_hold(const transcript::entry& entry, bool is_unfinished) {
-  if (daemon_line_.length == 0 || entry.kind == entry_kind::end_of_input) {
-    return write(entry, is_unfinished);
-  }
-  held_.push_back({entry, std::string(entry.line), is_unfinished});
-  held_bytes_ += sizeof(held_entry) + entry.line.size();
-  if (held_bytes_ > max_child_bytes) write_held();
-}
-
-void recorder::write_held() {
-  for (held_entry& held : held_) {
-    held.what.line = held.text;
-    write(held.what, held.is_unfinished);
-  }
-  held_.clear();
-  held_bytes_ = 0;
 }
 
 // The header waits for the first entry, which usually is initialize and has the shard.

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tool/transcript/entry.hpp"
 #include "tool/transcript/transcript_file.hpp"
@@ -19,18 +18,16 @@ namespace kclxx::tool {
 ///
 /// The caller records bytes before it passes them on. An answer is therefore recorded after the
 /// line that it answers. A line of the daemon has the time of its first byte, one of the child that
-/// of its newline; what the child writes while a line of the daemon is incomplete follows that
-/// line.
+/// of its newline. Lines are in the order in which they were complete.
 ///
 /// When something cannot be written, one line on stderr reports it and nothing more is recorded.
-/// Memory: one line of the daemon, and `max_child_bytes` of what the child wrote meanwhile.
+/// Memory: one line of the daemon.
 /// Thread safety: all functions may be called from any thread.
 /// Blocking: until the file system took the bytes.
 class recorder {
  public:
   /// Of a longer line from the child the beginning is recorded, with the length of the whole.
   static constexpr std::size_t max_child_line = std::size_t{1} << 20;
-  static constexpr std::size_t max_child_bytes = std::size_t{16} << 20;
 
   /// Errors: std::system_error when the directory or the file cannot be made.
   recorder(const std::string& directory, const std::string& program);
@@ -51,19 +48,12 @@ class recorder {
     std::size_t length = 0;
     time began{};
   };
-  struct held_entry {
-    transcript::entry what;
-    std::string text;
-    bool is_unfinished;
-  };
 
   template <class Function>
   void record(Function function);
   void add_bytes(transcript::entry_kind kind, std::string_view bytes, time now);
   void end_line(transcript::entry_kind kind, time now, bool has_newline);
-  void write_or_hold(const transcript::entry& entry, bool is_unfinished = false);
-  void write_held();
-  void write(const transcript::entry& entry, bool is_unfinished);
+  void write(const transcript::entry& entry, bool is_unfinished = false);
 
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   transcript::header header_;
@@ -78,8 +68,6 @@ class recorder {
   bool has_name_ = false;  // the first line of the daemon was seen
   line daemon_line_;
   line child_line_{max_child_line};
-  std::vector<held_entry> held_;  // of the child, while a line of the daemon is incomplete
-  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace kclxx::tool

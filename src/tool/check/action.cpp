@@ -16,10 +16,10 @@ constexpr std::int64_t millis_behind_latest = 1200;
 constexpr std::chrono::milliseconds arrival{1'700'000'000'000};
 
 action records_action(const std::vector<record>& all) {
-  action made{action_kind::process_records, "processRecords",
-              daemon_model::process_records_line(all, millis_behind_latest)};
-  if (!all.empty()) made.largest = all.back().position();
-  return made;
+  action batch{action_kind::process_records, "processRecords",
+               daemon_model::process_records_line(all, millis_behind_latest)};
+  if (!all.empty()) batch.largest = all.back().position();
+  return batch;
 }
 
 action action_of(action_kind kind) {
@@ -46,14 +46,11 @@ action records_of(const std::vector<std::string>& payloads, std::uint64_t first)
   return records_action(all);
 }
 
-action records(std::uint64_t first, std::size_t count) {
-  return records_of(std::vector<std::string>(count, "payload"), first);
-}
-
-action aggregated_records(std::string_view sequence_number, std::size_t count, std::size_t first) {
+action aggregated_records_of(const std::vector<std::string>& payloads,
+                             std::string_view sequence_number, std::size_t first) {
   std::vector<record> all;
-  for (std::size_t sub = first; sub < first + count; ++sub) {
-    all.emplace_back(record::fields{"payload", "key", sequence_number, sub, arrival});
+  for (const std::string& payload : payloads) {
+    all.emplace_back(record::fields{payload, "key", sequence_number, first + all.size(), arrival});
   }
   return records_action(all);
 }

@@ -19,17 +19,16 @@ struct action {
   std::string name;  ///< which the status must repeat
   std::string line;  ///< without its newline
   std::optional<sequence_position> largest{};
+  std::string note{};  ///< what a report adds when it is not answered
 };
 
 action initialize_at(std::string_view shard_id, std::string_view sequence_number,
                      std::uint64_t sub_sequence_number);
 /// Records with these payloads and sequence numbers counted up from `first`.
 action records_of(const std::vector<std::string>& payloads, std::uint64_t first);
-/// `count` small records.
-action records(std::uint64_t first, std::size_t count);
-/// `count` user records of one aggregated record, from this sub-sequence number on.
-action aggregated_records(std::string_view sequence_number, std::size_t count,
-                          std::size_t first = 0);
+/// User records of one aggregated record, with sub-sequence numbers counted up from `first`.
+action aggregated_records_of(const std::vector<std::string>& payloads,
+                             std::string_view sequence_number, std::size_t first = 0);
 /// processRecords with this text for its records and this for millisBehindLatest, for what a
 /// daemon's own writer would not write.
 action raw_records(std::string_view records, std::uint64_t largest,

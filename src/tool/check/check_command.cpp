@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "tool/atomic_file.hpp"
-#include "tool/check/badge.hpp"
 #include "tool/check/checked_process.hpp"
 #include "tool/check/report.hpp"
-#include "tool/check/report_page.hpp"
 #include "tool/check/rule.hpp"
+#include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
 
 namespace kclxx::tool {
@@ -28,13 +27,11 @@ using names = std::vector<std::string>;
 struct check_options {
   names only;
   names skip;
-  std::chrono::milliseconds timeout{10000};
-  std::chrono::milliseconds retry_limit{30000};
+  check::time_limits limits;
+  std::string data;
   std::string poison;
   std::string prints;
   std::string junit;
-  std::string report;
-  std::string badge;
   bool lists = false;
 };
 
@@ -62,14 +59,14 @@ std::vector<check::rule> chosen(const check_options& options) {
 }
 
 check::settings settings_from(const check_options& options) {
-  check::settings with;
-  with.limit = options.timeout;
-  with.retry_limit = options.retry_limit;
-  if (!options.poison.empty()) with.poison = options.poison;
-  if (!options.prints.empty()) with.prints = options.prints;
-  with.run =
+  check::settings settings;
+  settings.limits = options.limits;
+  if (!options.data.empty()) settings.payloads = read_payloads(options.data);
+  if (!options.poison.empty()) settings.poison = options.poison;
+  if (!options.prints.empty()) settings.prints = options.prints;
+  settings.run =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  return with;
+  return settings;
 }
 
 std::string joined(const names& words) {
@@ -79,13 +76,13 @@ std::string joined(const names& words) {
 }
 
 std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
-                                            const check::settings& with, const names& command) {
+                                            const check::settings& settings, const names& command) {
   // In the background of a shell SIGINT and SIGQUIT are ignored. The children would inherit that
   // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
   const check::child_starter start = [&] {
-    return std::make_unique<checked_process>(command, with.limit);
+    return std::make_unique<checked_process>(command, settings.limits.step);
   };
   check::write_tap_header(std::cout, rules.size());
   // First: who does not answer it costs the time limit with every rule. Not when --only names
@@ -94,7 +91,7 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
       std::find_if(rules.begin(), rules.end(),
                    [](const check::rule& candidate) { return candidate.name == "initialize"; });
   check::result first;
-  if (initialize != rules.end()) first = check::run_rule(*initialize, start, with);
+  if (initialize != rules.end()) first = check::run_rule(*initialize, start, settings);
   std::vector<check::finished_rule> all;
   for (const check::rule& candidate : rules) {
     if (candidate.name == "initialize") {
@@ -104,9 +101,9 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
                      {check::result::verdict::skipped,
                       "not run, since the child does not answer initialize"}});
     } else {
-      all.push_back({candidate, check::run_rule(candidate, start, with)});
+      all.push_back({candidate, check::run_rule(candidate, start, settings)});
     }
-    check::write_tap(std::cout, all.size(), candidate, all.back().came);
+    check::write_tap(std::cout, all.size(), candidate, all.back().result);
     std::cout.flush();
   }
   return all;
@@ -115,11 +112,7 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<atomic_file> junit;
-  std::optional<atomic_file> report;
-  std::optional<atomic_file> badge;
   if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
-  if (!options.report.empty()) report.emplace(options.report, "<!DOCTYPE html");
-  if (!options.badge.empty()) badge.emplace(options.badge, "<svg");
   std::vector<check::finished_rule> all;
   try {
     all = run_rules(rules, settings_from(options), command);
@@ -131,18 +124,10 @@ exit_status run_check(const check_options& options, const names& command) {
     check::write_junit(junit->stream(), joined(command), all);
     junit->commit();
   }
-  if (report) {
-    check::write_page(report->stream(), joined(command), all);
-    report->commit();
-  }
-  if (badge) {
-    check::write_badge(badge->stream(), all);
-    badge->commit();
-  }
   if (check::count(all, check::result::verdict::failed) > 0) return exit_status::breach;
   if (check::count(all, check::result::verdict::passed) > 0) return exit_status::ok;
   std::cerr << "kclxx check: no result: every rule was skipped (the first: "
-            << all.front().came.seen << ")" << '\n';
+            << all.front().result.seen << ")" << '\n';
   return exit_status::breach;
 }
 
@@ -181,9 +166,14 @@ void add_check_command(CLI::App& app, invocation& run) {
   command.add_option("--skip", options->skip, "Leave these rules out")
       ->type_name("RULE")
       ->check(is_rule);
-  add_seconds(command, "--timeout", options->timeout, "How long the child may take for one step");
-  add_seconds(command, "--retry-limit", options->retry_limit,
-              "How long the child may retry a checkpoint that is throttled every time");
+  add_seconds(command, "--timeout", options->limits.step,
+              "How long the child may take for one step");
+  add_seconds(command, "--retry-limit", options->limits.retries,
+              "How long the child may retry a checkpoint");
+  command
+      .add_option("--data", options->data,
+                  "A file with a payload in each line: the records' data, in turn")
+      ->type_name("FILE");
   command
       .add_option("--poison", options->poison,
                   "The child's processor throws at a record with this data")
@@ -194,12 +184,6 @@ void add_check_command(CLI::App& app, invocation& run) {
                   "this data")
       ->type_name("TEXT");
   command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
-      ->type_name("FILE");
-  command.add_option("--report", options->report, "Write the results as an HTML page, too")
-      ->type_name("FILE");
-  command
-      .add_option("--badge", options->badge,
-                  "Write an SVG picture of how many rules were kept, too")
       ->type_name("FILE");
   command.callback(
       [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });

@@ -37,6 +37,12 @@ class checked_child {
   /// Writes the bytes as they are. False: the child does not read them, for as long as the time
   /// limit of a step, or has closed its stdin.
   virtual bool send(std::string_view bytes) = 0;
+  /// Writes an answer to a checkpoint. As the daemon does, it takes no line of the child in the
+  /// meantime. False: the child has not read it within the time limit of a step.
+  virtual bool answer(std::string_view bytes) = 0;
+  /// Until the child has read all that was sent, or its input is closed. False: not within the time
+  /// limit of a step.
+  virtual bool wait_until_read() = 0;
   /// The last line before the end of the output needs no newline: the daemon's reader is as kind.
   virtual read_result next_line(std::chrono::milliseconds limit) = 0;
   /// Lets this time pass. What the child writes in it is not lost.
@@ -44,7 +50,7 @@ class checked_child {
   virtual void close_input() = 0;
   /// The daemon dies: all three pipes are closed at once.
   virtual void abandon() = 0;
-  virtual void signal(signal_name which) = 0;
+  virtual void signal(signal_name name) = 0;
   /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
   /// daemon waits for too. std::nullopt: not within `limit`.
   virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;

@@ -54,17 +54,38 @@ void checked_process::read_error() {
 }
 
 bool checked_process::send(std::string_view bytes) {
+  if (dialogue_.is_sending()) return false;  // an answer that it does not read
   dialogue_.send_bytes(std::string(bytes));
   const auto deadline = clock::now() + limit_;
   while (dialogue_.is_sending()) {
-    const child_dialogue::event came = dialogue_.next(deadline);
-    if (came.what == event_kind::sent) break;
+    const child_dialogue::event event = dialogue_.next(deadline);
+    if (event.what == event_kind::sent) break;
     // One that floods us, and does not read, must not fill our memory.
     const bool floods = ahead_.size() >= most_ahead || clock::now() >= deadline;
-    if (came.what != event_kind::line || floods) return false;
-    ahead_.emplace_back(came.line);
+    if (event.what != event_kind::line || floods) return false;
+    ahead_.emplace_back(event.line);
   }
   return dialogue_.is_input_open();
+}
+
+bool checked_process::answer(std::string_view bytes) {
+  if (dialogue_.is_sending()) return false;
+  dialogue_.send_bytes(std::string(bytes));
+  const auto deadline = clock::now() + limit_;
+  while (dialogue_.is_sending()) {
+    const auto event = dialogue_.next(deadline, child_dialogue::output::stays_unread);
+    if (event.what == event_kind::timed_out) return false;
+  }
+  return true;
+}
+
+bool checked_process::wait_until_read() {
+  const auto deadline = clock::now() + limit_;
+  while (!dialogue_.is_all_read()) {
+    if (clock::now() >= deadline) return false;
+    pause(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 check::read_result checked_process::next_line(std::chrono::milliseconds limit) {
@@ -76,10 +97,10 @@ check::read_result checked_process::next_line(std::chrono::milliseconds limit) {
   }
   const auto deadline = clock::now() + limit;
   for (;;) {
-    const child_dialogue::event came = dialogue_.next(deadline);
-    switch (came.what) {
+    const child_dialogue::event event = dialogue_.next(deadline);
+    switch (event.what) {
       case event_kind::line:
-        return {kind::line, std::string(came.line)};
+        return {kind::line, std::string(event.line)};
       case event_kind::end_of_output:
         output_ended_ = true;
         return {kind::end_of_output, {}};
@@ -87,7 +108,6 @@ check::read_result checked_process::next_line(std::chrono::milliseconds limit) {
         return {kind::timed_out, std::string(dialogue_.unread())};
       case event_kind::sent:
       case event_kind::input_broken:  // its output has more
-      case event_kind::woken:
         break;
     }
   }
@@ -105,14 +125,14 @@ void checked_process::abandon() {
   output_ended_ = true;
 }
 
-void checked_process::signal(check::signal_name which) { dialogue_.kill(signal_number(which)); }
+void checked_process::signal(check::signal_name name) { dialogue_.kill(signal_number(name)); }
 
 std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
-    const auto came = dialogue_.next(deadline).what;
-    output_ended_ = came == event_kind::end_of_output;
-    if (!output_ended_ && (came == event_kind::timed_out || clock::now() >= deadline)) {
+    const auto event = dialogue_.next(deadline).what;
+    output_ended_ = event == event_kind::end_of_output;
+    if (!output_ended_ && (event == event_kind::timed_out || clock::now() >= deadline)) {
       return std::nullopt;
     }
   }
@@ -120,9 +140,9 @@ std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseco
   while (error_.is_open()) {
     if (!dialogue_.loop().run_one(deadline)) return std::nullopt;
   }
-  const auto how = dialogue_.wait_exit(deadline);
-  if (!how) return std::nullopt;
-  return check::child_end{how->status, how->signal};
+  const auto exit = dialogue_.wait_exit(deadline);
+  if (!exit) return std::nullopt;
+  return check::child_end{exit->status, exit->signal};
 }
 
 std::string checked_process::error_text() {

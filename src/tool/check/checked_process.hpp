@@ -23,11 +23,13 @@ class checked_process final : public check::checked_child {
   checked_process(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
   bool send(std::string_view bytes) override;
+  bool answer(std::string_view bytes) override;
+  bool wait_until_read() override;
   check::read_result next_line(std::chrono::milliseconds limit) override;
   void pause(std::chrono::milliseconds time) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
-  void signal(check::signal_name which) override;
+  void signal(check::signal_name name) override;
   std::optional<check::child_end> wait_end(std::chrono::milliseconds limit) override;
   std::string error_text() override;
 

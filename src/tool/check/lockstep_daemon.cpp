@@ -31,6 +31,14 @@ bool is_field_fault(const daemon_model::skipped& line) {
   return line.because == reason::unknown_field || line.because == reason::wrong_type;
 }
 
+constexpr std::string_view retry_option = " (--retry-limit)";
+
+/// A child is right to ask again after any other.
+bool may_succeed_later(std::string_view error) {
+  return error != "ShutdownException" && error != "InvalidStateException" &&
+         error != "IllegalArgumentException";
+}
+
 }  // namespace
 
 std::string in_quotes(std::string_view text) {
@@ -42,10 +50,10 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
-std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit) {
-  if (!how) return "it did not end, or its output was held open, for " + tool::to_text(limit);
-  if (how->signal != 0) return "signal " + std::to_string(how->signal) + " ended it";
-  return "it left with exit status " + std::to_string(how->status);
+std::string to_string(const std::optional<child_end>& end, std::chrono::milliseconds limit) {
+  if (!end) return "it did not end, or its output was held open, for " + tool::to_text(limit);
+  if (end->signal != 0) return "signal " + std::to_string(end->signal) + " ended it";
+  return "it left with exit status " + std::to_string(end->status);
 }
 
 std::string to_string(const checkpoint_seen& checkpoint) {
@@ -64,14 +72,13 @@ std::optional<sequence_position> position_of(const checkpoint_seen& checkpoint) 
                                   static_cast<std::uint64_t>(sub));
 }
 
-lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> with, std::string shard_id,
-                                 std::chrono::milliseconds limit,
-                                 const sequence_position& resume_at)
+lockstep_daemon::lockstep_daemon(std::unique_ptr<checked_child> child, std::string shard_id,
+                                 const time_limits& limits, const sequence_position& resume_at)
     : row(resume_at),
-      write_answer([this](const std::string& line) { child_->send(line + "\n"); }),
-      child_(std::move(with)),
+      write_answer([this](const std::string& line) { return child_->answer(line + "\n"); }),
+      child_(std::move(child)),
       shard_id_(std::move(shard_id)),
-      limit_(limit),
+      limits_(limits),
       consumer_(daemon_model::daemon_version::v3, row) {}
 
 bool lockstep_daemon::has_failed() const {
@@ -87,17 +94,18 @@ const checkpoint_seen* lockstep_daemon::failed_with(std::string_view error) cons
   return failed == checkpoints.end() ? nullptr : &*failed;
 }
 
-void lockstep_daemon::call(const action& what) {
-  const reaction came = attempt(what);
-  if (came.is_answered) return;
-  const bool is_unresponsive = !came.is_gone && !came.is_wrong && came.unfinished.empty();
-  if (is_unresponsive && what.kind == action_kind::initialize) throw no_response(came.seen);
-  throw violation(came.seen);
+void lockstep_daemon::call(const action& action, std::string_view circumstances) {
+  const auto reaction = attempt(action);
+  if (reaction.is_answered) return;
+  const bool is_silent = !reaction.is_gone && !reaction.is_wrong;
+  if (is_silent && action.kind == action_kind::initialize) throw no_response(reaction.seen);
+  throw violation(circumstances.empty() ? reaction.seen
+                                        : std::string(circumstances) + ": " + reaction.seen);
 }
 
-void lockstep_daemon::prepare(const action& what) {
-  const reaction came = attempt(what);
-  if (!came.is_answered) throw not_applicable(came.seen);
+void lockstep_daemon::prepare(const action& action) {
+  const auto reaction = attempt(action);
+  if (!reaction.is_answered) throw not_applicable(reaction.seen);
 }
 
 bool lockstep_daemon::attempt_all(const std::vector<action>& actions) {
@@ -105,39 +113,42 @@ bool lockstep_daemon::attempt_all(const std::vector<action>& actions) {
                      [this](const action& next) { return attempt(next).is_answered; });
 }
 
-reaction lockstep_daemon::attempt(const action& what,
+reaction lockstep_daemon::attempt(const action& action,
                                   std::optional<std::chrono::milliseconds> limit) {
-  send(what);  // what keeps the child from reading shows in its output
-  return listen(what, limit.value_or(limit_));
+  send(action);  // what keeps the child from reading shows in its output
+  return await(action, limit);
 }
 
-bool lockstep_daemon::send(const action& what) {
+bool lockstep_daemon::send(const action& action) {
   daemon_model::daemon_events out;
-  consumer_.call(what.kind, what.name, what.largest, out);
-  return child_->send(what.line + "\n");
+  consumer_.call(action.kind, action.name, action.largest, out);
+  return child_->send(action.line + "\n");
 }
 
-reaction lockstep_daemon::listen(const action& what, std::chrono::milliseconds limit) {
-  const auto deadline = steady::now() + limit;
+reaction lockstep_daemon::await(const action& action,
+                                std::optional<std::chrono::milliseconds> limit) {
+  const auto time = limit.value_or(limits_.step);
+  wait_ = {steady::now() + time, time, limit ? "" : " (--timeout)"};
   for (;;) {
-    const read_result came = child_->next_line(until(deadline));
-    if (came.what != read_result::kind::line) {
-      const bool is_gone = came.what == read_result::kind::end_of_output;
-      return {false, false, is_gone, came.text, explain(what, came, limit)};
+    const read_result last = child_->next_line(until(wait_.deadline));
+    if (last.what != read_result::kind::line) {
+      const bool is_gone = last.what == read_result::kind::end_of_output;
+      return {false, false, is_gone, last.text, explain(action, last)};
     }
-    reaction so_far = take(came.text);
+    reaction so_far = take(last.text);
     if (so_far.is_answered || so_far.is_wrong) return so_far;
-    if (steady::now() >= deadline) {  // a flood of lines is no answer
-      return {false, false, false, {}, explain(what, {read_result::kind::timed_out, {}}, limit)};
+    if (is_stuck_) return {false, false, false, {}, explain_stuck(action)};
+    if (steady::now() >= wait_.deadline) {  // a flood of lines is no answer
+      return {false, false, false, {}, explain(action, {read_result::kind::timed_out, {}})};
     }
   }
 }
 
 reaction lockstep_daemon::take(const std::string& line) {
-  reaction made;
+  reaction reaction;
   if (line.empty()) {
     is_after_blank_ = true;
-    return made;
+    return reaction;
   }
   const action_kind during = consumer_.waits_for();
   const sequence_position last = consumer_.checkpointer().last();
@@ -150,51 +161,68 @@ reaction lockstep_daemon::take(const std::string& line) {
       if (checkpoints.size() < most_checkpoints) {
         checkpoints.push_back({during, answer->asked, answer->error, last, largest});
       }
-      write_answer(answer->line);  // a child that does not read it is noticed below
+      give(*answer);
     } else if (const auto* skip = std::get_if<daemon_model::skipped>(&event)) {
       is_message = is_field_fault(*skip);
       if (noise.size() < most_kept) noise.push_back({skip->line, skip->why, is_message});
     } else if (std::holds_alternative<daemon_model::returned>(event)) {
-      made.is_answered = true;
+      reaction.is_answered = true;
     } else if (const auto* wrong = std::get_if<daemon_model::worker_ended>(&event)) {
-      made = {false, true, false, {}, wrong->why};
+      reaction = {false, true, false, {}, wrong->why};
     } else if (const auto* bad = std::get_if<daemon_model::failed>(&event)) {
-      made = {false, true, false, {}, bad->why};
+      reaction = {false, true, false, {}, bad->why};
     }
   }
   if (is_message) {
     ++messages;
     if (!std::exchange(is_after_blank_, false)) ++glued;
   }
-  return made;
+  return reaction;
 }
 
-std::string lockstep_daemon::explain(const action& what, const read_result& last,
-                                     std::chrono::milliseconds limit) {
-  std::string text = "no status for " + what.name + ": ";
+void lockstep_daemon::give(const daemon_model::answered& answer) {
+  is_stuck_ = !write_answer(answer.line);
+  const bool may_retry = answer.error && may_succeed_later(*answer.error);
+  if (may_retry && wait_.option != retry_option) {
+    wait_ = {steady::now() + limits_.retries, limits_.retries, retry_option};
+  }
+}
+
+std::string lockstep_daemon::explain(const action& action, const read_result& last) {
+  std::string text = "no status for " + action.name + ": ";
   if (last.what == read_result::kind::end_of_output) {
     text += "its output ended, " + end_text();
   } else {
-    text += "none within " + tool::to_text(limit);
+    text += "none within " + tool::to_text(wait_.limit);
+    text += wait_.option;
   }
   if (!last.text.empty()) text += "; without a newline at its end: " + in_quotes(last.text);
   if (!noise.empty()) {
     text += "; the daemon skipped " + in_quotes(noise.back().line) + " (" + noise.back().why + ")";
   }
+  if (!action.note.empty()) text += "; " + action.note;
   return text;
+}
+
+std::string lockstep_daemon::explain_stuck(const action& action) const {
+  return "no status for " + action.name +
+         ": both wait for each other: the daemon writes an answer before it reads on, and the "
+         "child did not read that of checkpoint " +
+         std::to_string(checkpoints.size()) + " within " + tool::to_text(limits_.step) +
+         " (--timeout)";
 }
 
 std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) {
   std::vector<std::string> lines;
   const auto deadline = steady::now() + time;
   for (;;) {
-    read_result came = child_->next_line(until(deadline));
-    if (came.what != read_result::kind::line) {
-      if (!came.text.empty()) lines.push_back(came.text);
+    read_result next = child_->next_line(until(deadline));
+    if (next.what != read_result::kind::line) {
+      if (!next.text.empty()) lines.push_back(next.text);
       return lines;
     }
-    is_after_blank_ = came.text.empty();
-    if (!came.text.empty() && lines.size() < most_kept) lines.push_back(std::move(came.text));
+    is_after_blank_ = next.text.empty();
+    if (!next.text.empty() && lines.size() < most_kept) lines.push_back(std::move(next.text));
     if (steady::now() >= deadline) return lines;
   }
 }
@@ -202,16 +230,16 @@ std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) 
 std::optional<child_end> lockstep_daemon::leave() {
   if (end_) return *end_;
   child_->close_input();
-  const auto deadline = steady::now() + limit_;
+  const auto deadline = steady::now() + limits_.step;
   while (steady::now() < deadline) {
-    read_result came = child_->next_line(until(deadline));
-    if (came.what != read_result::kind::line) break;
-    if (!came.text.empty() && late.size() < most_kept) late.push_back(std::move(came.text));
+    read_result next = child_->next_line(until(deadline));
+    if (next.what != read_result::kind::line) break;
+    if (!next.text.empty() && late.size() < most_kept) late.push_back(std::move(next.text));
   }
   end_ = child_->wait_end(until(deadline));
   return *end_;
 }
 
-std::string lockstep_daemon::end_text() { return to_string(leave(), limit_); }
+std::string lockstep_daemon::end_text() { return to_string(leave(), limits_.step); }
 
 }  // namespace kclxx::check

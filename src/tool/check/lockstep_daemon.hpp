@@ -46,12 +46,18 @@ struct reaction {
   std::string seen;        ///< what came instead of the status
 };
 
+/// How long a child may take.
+struct time_limits {
+  std::chrono::milliseconds step{10000};     ///< for an action, for its end, to read an answer
+  std::chrono::milliseconds retries{30000};  ///< from the first checkpoint that it may repeat
+};
+
 /// The daemon's side of the dialogue with one child, played in lockstep by the daemon model. Keeps
 /// what the rules want to look at.
 class lockstep_daemon {
  public:
-  lockstep_daemon(std::unique_ptr<checked_child> with, std::string shard_id,
-                  std::chrono::milliseconds limit, const sequence_position& resume_at);
+  lockstep_daemon(std::unique_ptr<checked_child> child, std::string shard_id,
+                  const time_limits& limits, const sequence_position& resume_at);
 
   [[nodiscard]] const std::string& shard_id() const noexcept { return shard_id_; }
   /// For the shard of this child.
@@ -61,16 +67,20 @@ class lockstep_daemon {
   }
 
   /// Sends it, and waits for its status: what the rule is about. Errors: violation, when that does
-  /// not come.
-  void call(const action& what);
+  /// not come; it begins with the circumstances.
+  void call(const action& action, std::string_view circumstances = {});
   /// The same for what only leads there, and has a rule of its own. Errors: not_applicable.
-  void prepare(const action& what);
-  /// The same; the reaction has what came. The limit, a step's if none is given, is for all of it.
-  reaction attempt(const action& what, std::optional<std::chrono::milliseconds> limit = {});
+  void prepare(const action& action);
+  /// The same; the reaction has what came. The limit, a step's if none is given, is for all of it,
+  /// unless a checkpoint fails that the child may repeat.
+  reaction attempt(const action& action, std::optional<std::chrono::milliseconds> limit = {});
   /// Each in its turn, as long as they are answered. False: one was not.
   bool attempt_all(const std::vector<action>& actions);
   /// Only sends it: for a rule that reads the answer itself. False: the child does not read.
-  bool send(const action& what);
+  bool send(const action& action);
+
+  /// Waits for the status of what send() has sent, for as long as attempt().
+  reaction await(const action& action, std::optional<std::chrono::milliseconds> limit = {});
 
   /// Lines that come within `time` while no action is open.
   std::vector<std::string> drain(std::chrono::milliseconds time);
@@ -90,30 +100,40 @@ class lockstep_daemon {
   /// The shard's row in the lease table; its faults are the rule's to set.
   daemon_model::lease row;
   /// Sends the line (without its newline) of an answer to a checkpoint, where a rule wants another
-  /// line, or another time.
-  std::function<void(std::string line)> write_answer;
+  /// line, or another time. False: the child did not read it.
+  std::function<bool(std::string line)> write_answer;
   std::vector<checkpoint_seen> checkpoints;
   std::vector<noise_seen> noise;
   std::vector<std::string> late;  ///< lines after the last status, which nobody reads
   std::size_t messages = 0;
   std::size_t glued = 0;  ///< messages that did not begin with a newline
   [[nodiscard]] checked_child& peer() noexcept { return *child_; }
-  [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limit_; }
+  [[nodiscard]] std::chrono::milliseconds limit() const noexcept { return limits_.step; }
 
  private:
-  reaction listen(const action& what, std::chrono::milliseconds limit);
+  /// Until when the status may come, and how the report names that.
+  struct wait {
+    std::chrono::steady_clock::time_point deadline;
+    std::chrono::milliseconds limit{};
+    std::string_view option{};
+  };
+
   reaction take(const std::string& line);
-  std::string explain(const action& what, const read_result& last, std::chrono::milliseconds limit);
+  void give(const daemon_model::answered& answer);
+  std::string explain(const action& action, const read_result& last);
+  [[nodiscard]] std::string explain_stuck(const action& action) const;
 
   std::unique_ptr<checked_child> child_;
   std::string shard_id_;
-  std::chrono::milliseconds limit_;
+  time_limits limits_;
   daemon_model::shard_consumer consumer_;
+  wait wait_;
+  bool is_stuck_ = false;  // an answer was not read
   bool is_after_blank_ = false;
   std::optional<std::optional<child_end>> end_;
 };
 
-std::string to_string(const std::optional<child_end>& how, std::chrono::milliseconds limit);
+std::string to_string(const std::optional<child_end>& end, std::chrono::milliseconds limit);
 /// In quotes, cut short, fit for one line of a report.
 std::string in_quotes(std::string_view text);
 

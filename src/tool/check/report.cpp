@@ -28,12 +28,12 @@ void write_yaml(std::ostream& out, std::string_view name, std::string_view text)
 
 /// For what comes after a test's number: '#' would begin a directive.
 std::string escaped(std::string_view text) {
-  std::string made;
+  std::string out;
   for (const char c : text) {
-    if (c == '#' || c == '\\') made += '\\';
-    made += c == '\n' ? ' ' : c;
+    if (c == '#' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
   }
-  return made;
+  return out;
 }
 
 using tool::xml;
@@ -44,19 +44,19 @@ std::string seconds(std::chrono::milliseconds time) {
 }
 
 void write_case(std::ostream& out, const finished_rule& finished) {
-  out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(finished.by.name) << "\" time=\""
-      << seconds(finished.came.took) << "\">\n";
-  if (finished.came.is == result::verdict::skipped) {
-    out << "    <skipped message=\"" << xml(finished.came.seen) << "\"/>\n";
-  } else if (finished.came.is == result::verdict::passed && !finished.came.seen.empty()) {
-    out << "    <system-out>hint: " << xml(finished.came.seen) << "</system-out>\n";
-  } else if (finished.came.is == result::verdict::failed) {
-    out << "    <failure message=\"" << xml(finished.came.seen)
-        << "\">expected: " << xml(finished.by.expected) << "\nseen: " << xml(finished.came.seen)
-        << "\nwhy: " << xml(finished.by.why) << "\nsee: " << xml(see(finished.by))
+  out << "  <testcase classname=\"kclxx.check\" name=\"" << xml(finished.rule.name) << "\" time=\""
+      << seconds(finished.result.took) << "\">\n";
+  if (finished.result.is == result::verdict::skipped) {
+    out << "    <skipped message=\"" << xml(finished.result.seen) << "\"/>\n";
+  } else if (finished.result.is == result::verdict::passed && !finished.result.seen.empty()) {
+    out << "    <system-out>hint: " << xml(finished.result.seen) << "</system-out>\n";
+  } else if (finished.result.is == result::verdict::failed) {
+    out << "    <failure message=\"" << xml(finished.result.seen)
+        << "\">expected: " << xml(finished.rule.expected) << "\nseen: " << xml(finished.result.seen)
+        << "\nwhy: " << xml(finished.rule.why) << "\nsee: " << xml(see(finished.rule))
         << "</failure>\n";
-    if (!finished.came.error_text.empty()) {
-      out << "    <system-err>" << xml(finished.came.error_text) << "</system-err>\n";
+    if (!finished.result.error_text.empty()) {
+      out << "    <system-err>" << xml(finished.result.error_text) << "</system-err>\n";
     }
   }
   out << "  </testcase>\n";
@@ -64,34 +64,34 @@ void write_case(std::ostream& out, const finished_rule& finished) {
 
 }  // namespace
 
-std::size_t count(const std::vector<finished_rule>& all, result::verdict what) {
+std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict) {
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(),
-                    [&](const finished_rule& finished) { return finished.came.is == what; }));
+                    [&](const finished_rule& finished) { return finished.result.is == verdict; }));
 }
 
-std::string see(const rule& by) { return "docs/protocol.md, " + std::string(by.cites); }
+std::string see(const rule& rule) { return "docs/protocol.md, " + std::string(rule.cites); }
 
 void write_tap_header(std::ostream& out, std::size_t rules) {
   out << "TAP version 13\n1.." << rules << '\n';
 }
 
-void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came) {
-  const bool is_failed = came.is == result::verdict::failed;
-  out << (is_failed ? "not ok " : "ok ") << number << " - " << by.name << ": "
-      << escaped(by.expected);
-  if (came.is == result::verdict::skipped) out << " # SKIP " << escaped(came.seen);
+void write_tap(std::ostream& out, std::size_t number, const rule& rule, const result& result) {
+  const bool is_failed = result.is == check::result::verdict::failed;
+  out << (is_failed ? "not ok " : "ok ") << number << " - " << rule.name << ": "
+      << escaped(rule.expected);
+  if (result.is == check::result::verdict::skipped) out << " # SKIP " << escaped(result.seen);
   out << '\n';
-  const bool is_hint = came.is == result::verdict::passed && !came.seen.empty();
+  const bool is_hint = result.is == check::result::verdict::passed && !result.seen.empty();
   if (!is_failed && !is_hint) return;
   out << "  ---\n";
-  if (is_failed) write_yaml(out, "expected", by.expected);
-  write_yaml(out, is_failed ? "seen" : "hint", came.seen);
-  write_yaml(out, "why", by.why);
-  write_yaml(out, "see", see(by));
-  if (!came.error_text.empty()) {
+  if (is_failed) write_yaml(out, "expected", rule.expected);
+  write_yaml(out, is_failed ? "seen" : "hint", result.seen);
+  write_yaml(out, "why", rule.why);
+  write_yaml(out, "see", see(rule));
+  if (!result.error_text.empty()) {
     out << "  stderr:\n";
-    for (const std::string& line : lines_of(came.error_text)) {
+    for (const std::string& line : lines_of(result.error_text)) {
       std::string value;
       protocol::append_quoted(value, line);
       out << "    - " << value << '\n';
@@ -103,7 +103,7 @@ void write_tap(std::ostream& out, std::size_t number, const rule& by, const resu
 void write_junit(std::ostream& out, const std::string& command,
                  const std::vector<finished_rule>& all) {
   std::chrono::milliseconds took{};
-  for (const finished_rule& finished : all) took += finished.came.took;
+  for (const finished_rule& finished : all) took += finished.result.took;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
       << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
       << count(all, result::verdict::failed) << "\" skipped=\""

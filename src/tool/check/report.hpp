@@ -14,16 +14,16 @@ namespace kclxx::check {
 void write_tap_header(std::ostream& out, std::size_t rules);
 /// One test line. A rule that failed, or has a hint, is followed by a block with what was expected,
 /// what was seen and why it matters. `number` counts from 1.
-void write_tap(std::ostream& out, std::size_t number, const rule& by, const result& came);
+void write_tap(std::ostream& out, std::size_t number, const rule& rule, const result& result);
 
 struct finished_rule {
-  rule by;
-  result came;
+  check::rule rule;
+  check::result result;
 };
 
-std::size_t count(const std::vector<finished_rule>& all, result::verdict what);
+std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict);
 /// Where a reader finds the rule: "docs/protocol.md, P31".
-std::string see(const rule& by);
+std::string see(const rule& rule);
 
 /// The whole run as JUnit XML. `command` is what was checked.
 void write_junit(std::ostream& out, const std::string& command,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/check/rule.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fnv.hpp"
@@ -9,7 +10,8 @@ namespace kclxx::check {
 
 lockstep_daemon& rule_context::start(const sequence_position& resume_at) {
   daemon_.reset();  // the one before ends first: it may hold what the next one needs
-  daemon_ = std::make_unique<lockstep_daemon>(starter_(), next_shard_id(), with_.limit, resume_at);
+  daemon_ =
+      std::make_unique<lockstep_daemon>(starter_(), next_shard_id(), settings_.limits, resume_at);
   return *daemon_;
 }
 
@@ -21,7 +23,7 @@ lockstep_daemon& rule_context::start_again(former_child former) {
   } else {
     daemon_.reset();
   }
-  daemon_ = std::make_unique<lockstep_daemon>(starter_(), shard_id, with_.limit, resume_at);
+  daemon_ = std::make_unique<lockstep_daemon>(starter_(), shard_id, settings_.limits, resume_at);
   return *daemon_;
 }
 
@@ -29,7 +31,7 @@ lockstep_daemon& rule_context::start_again(former_child former) {
 std::string rule_context::next_shard_id() {
   kclxx::detail::fnv_hash hash;
   hash.add(rule_name_);
-  hash.add("/" + std::to_string(with_.run) + "/" + std::to_string(++started_));
+  hash.add("/" + std::to_string(settings_.run) + "/" + std::to_string(++started_));
   const std::string digits = std::to_string(hash.value() % 1'000'000'000'000);
   return "shardId-" + std::string(12 - digits.size(), '0') + digits;
 }
@@ -41,40 +43,75 @@ lockstep_daemon& rule_context::start_initialized(const sequence_position& resume
   return started;
 }
 
+action rule_context::records(std::uint64_t first, std::size_t count) const {
+  return with_note(records_of(payloads(count), first));
+}
+
+action rule_context::aggregated_records(std::string_view sequence_number, std::size_t count,
+                                        std::uint64_t first) const {
+  return with_note(aggregated_records_of(payloads(count), sequence_number, first));
+}
+
+action rule_context::with_note(action batch) const {
+  if (settings_.payloads.empty()) {
+    batch.note =
+        "the data was " + in_quotes(payload()) + ": --data names what the child understands";
+  }
+  return batch;
+}
+
+std::string rule_context::payload(std::uint64_t number) const {
+  const auto& given = settings_.payloads;
+  return given.empty() ? "payload" : given[number % given.size()];
+}
+
+std::vector<std::string> rule_context::payloads(std::size_t count) const {
+  std::vector<std::string> all;
+  all.reserve(count);
+  for (std::uint64_t number = 0; number < count; ++number) all.push_back(payload(number));
+  return all;
+}
+
+std::string rule_context::payload_of_size(std::size_t size) const {
+  std::string data = payload();
+  data.resize(std::max(size, data.size()), ' ');
+  return data;
+}
+
 std::string rule_context::error_text() { return daemon_ ? daemon_->peer().error_text() : ""; }
 
 const std::vector<rule>& all_rules() {
   static const std::vector<rule> all = [] {
-    std::vector<rule> made;
+    std::vector<rule> rules;
     for (const auto part : {framing_rules, action_rules, value_rules, checkpoint_rules,
                             shard_end_rules, leaving_rules, processor_rules}) {
-      for (const rule& next : part()) made.push_back(next);
+      for (const rule& next : part()) rules.push_back(next);
     }
-    return made;
+    return rules;
   }();
   return all;
 }
 
-result run_rule(const rule& by, const child_starter& starter, const settings& with) {
+result run_rule(const rule& rule, const child_starter& starter, const settings& settings) {
   const auto began = std::chrono::steady_clock::now();
-  rule_context on(by.name, starter, with);
-  result made;
+  rule_context context(rule.name, starter, settings);
+  check::result outcome;
   try {
-    by.script(on);
+    rule.script(context);
   } catch (const violation& seen) {
-    made.is = result::verdict::failed;
-    made.seen = seen.what();
-    made.error_text = on.error_text();
-    made.is_unresponsive = dynamic_cast<const no_response*>(&seen) != nullptr;
+    outcome.is = check::result::verdict::failed;
+    outcome.seen = seen.what();
+    outcome.error_text = context.error_text();
+    outcome.is_unresponsive = dynamic_cast<const no_response*>(&seen) != nullptr;
   } catch (const hint& better) {
-    made.seen = better.what();
+    outcome.seen = better.what();
   } catch (const not_applicable& reason) {
-    made.is = result::verdict::skipped;
-    made.seen = reason.what();
+    outcome.is = check::result::verdict::skipped;
+    outcome.seen = reason.what();
   }
-  made.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+  outcome.took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - began);
-  return made;
+  return outcome;
 }
 
 }  // namespace kclxx::check

@@ -41,14 +41,14 @@ class not_applicable : public std::runtime_error {
 };
 
 struct settings {
-  /// How long a child may take for one step.
-  std::chrono::milliseconds limit{10000};
-  /// How long it may retry a checkpoint that is throttled every time.
-  std::chrono::milliseconds retry_limit{30000};
+  time_limits limits{};
   /// How long to listen where nothing may come, and how long a piece of a line is kept back.
   std::chrono::milliseconds quiet{200};
   /// How long an answer is kept back where the rule is that it may be late.
   std::chrono::milliseconds lateness{2000};
+  /// Records' data, which they have in turn; when there is none, a word that a child may not
+  /// understand.
+  std::vector<std::string> payloads{};
   /// Data of a record at which the user's processor throws.
   std::optional<std::string> poison{};
   /// Data of a record at which the user's processor prints text without a newline to its stdout.
@@ -60,8 +60,9 @@ struct settings {
 /// Where a rule's script finds children.
 class rule_context {
  public:
-  rule_context(std::string_view rule_name, const child_starter& starter, const settings& with)
-      : rule_name_(rule_name), starter_(starter), with_(with) {}
+  rule_context(std::string_view rule_name, const child_starter& starter,
+               const check::settings& settings)
+      : rule_name_(rule_name), starter_(starter), settings_(settings) {}
 
   /// A new child, in the place of the one before, for a shard of its own. Nothing is sent yet.
   lockstep_daemon& start(const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
@@ -74,16 +75,28 @@ class rule_context {
   /// sent yet. A former child that stays can be used on. Precondition: a child was started.
   lockstep_daemon& start_again(former_child former);
 
-  [[nodiscard]] const settings& with() const noexcept { return with_; }
+  /// Small records with sequence numbers counted up from `first`.
+  [[nodiscard]] action records(std::uint64_t first, std::size_t count) const;
+  /// User records of one aggregated record, with sub-sequence numbers counted up from `first`.
+  [[nodiscard]] action aggregated_records(std::string_view sequence_number, std::size_t count,
+                                          std::uint64_t first = 0) const;
+  /// A payload that the child understands, one of several.
+  [[nodiscard]] std::string payload(std::uint64_t number = 0) const;
+  /// The same, with blanks up to this size.
+  [[nodiscard]] std::string payload_of_size(std::size_t size) const;
+
+  [[nodiscard]] const check::settings& settings() const noexcept { return settings_; }
   /// The end of what the last child wrote to stderr.
   [[nodiscard]] std::string error_text();
 
  private:
   [[nodiscard]] std::string next_shard_id();
+  [[nodiscard]] std::vector<std::string> payloads(std::size_t count) const;
+  [[nodiscard]] action with_note(action batch) const;
 
   std::string_view rule_name_;
   const child_starter& starter_;
-  const settings& with_;
+  const check::settings& settings_;
   std::uint64_t started_ = 0;
   std::unique_ptr<lockstep_daemon> former_;
   std::unique_ptr<lockstep_daemon> daemon_;
@@ -121,6 +134,6 @@ struct result {
 };
 
 /// Errors: what the starter throws.
-result run_rule(const rule& by, const child_starter& starter, const settings& with);
+result run_rule(const rule& rule, const child_starter& starter, const settings& settings);
 
 }  // namespace kclxx::check

@@ -6,169 +6,173 @@ namespace kclxx::check {
 
 namespace {
 
-void initialize(rule_context& on) {
-  lockstep_daemon& with = on.start();
-  with.call(with.initialize_at("TRIM_HORIZON"));
+void initialize(rule_context& context) {
+  lockstep_daemon& daemon = context.start();
+  daemon.call(daemon.initialize_at("TRIM_HORIZON"));
 }
 
-void initial_positions(rule_context& on) {
-  for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
-    lockstep_daemon& with = on.start();
-    with.call(with.initialize_at(where));
+void initial_positions(rule_context& context) {
+  for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"}) {
+    lockstep_daemon& daemon = context.start();
+    daemon.call(daemon.initialize_at(position));
   }
-  lockstep_daemon& with = on.start();
-  with.call(with.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
+  lockstep_daemon& daemon = context.start();
+  daemon.call(daemon.initialize_at("49590338271490256608559692538361571095921575989136588898", 3));
 }
 
-void one_record(rule_context& on) { on.start_initialized().call(records(101, 1)); }
-
-void empty_batch(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.call(records(101, 0));
-  with.call(records(101, 1));
-  with.call(records(102, 0));
+void one_record(rule_context& context) {
+  context.start_initialized().call(context.records(101, 1));
 }
 
-void many_records(rule_context& on) { on.start_initialized().call(records(101, 10000)); }
+void empty_batch(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.call(context.records(101, 0));
+  daemon.call(context.records(101, 1));
+  daemon.call(context.records(102, 0));
+}
 
-void long_line(rule_context& on) {
+void many_records(rule_context& context) {
+  context.start_initialized().call(context.records(101, 10000));
+}
+
+void long_line(rule_context& context) {
   // Kinesis' default limit for one record; 20 of them are a line of 28 MB.
-  const std::string payload(std::size_t{1} << 20, 'x');
-  on.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
+  const std::string payload = context.payload_of_size(std::size_t{1} << 20);
+  context.start_initialized().call(records_of(std::vector<std::string>(20, payload), 101));
 }
 
-void large_record(rule_context& on) {
-  const std::string payload(std::size_t{10} << 20, 'x');
-  on.start_initialized().call(records_of({payload}, 101));
+void large_record(rule_context& context) {
+  context.start_initialized().call(
+      records_of({context.payload_of_size(std::size_t{10} << 20)}, 101));
 }
 
-void aggregated(rule_context& on) { on.start_initialized().call(aggregated_records("201", 5)); }
-
-void answers(rule_context& on, const action& what) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.call(what);
+void aggregated(rule_context& context) {
+  context.start_initialized().call(context.aggregated_records("201", 5));
 }
 
-void asked_to_shut_down(rule_context& on) { answers(on, shutdown_requested()); }
-void lost_lease(rule_context& on) { answers(on, lease_lost()); }
-void ended_shard(rule_context& on) { answers(on, shard_ended()); }
-void old_terminate(rule_context& on) { answers(on, old_shutdown("TERMINATE")); }
-void old_shard_end(rule_context& on) { answers(on, old_shutdown("SHARD_END")); }
-void old_zombie(rule_context& on) { answers(on, old_shutdown("ZOMBIE")); }
-void old_lease_lost(rule_context& on) { answers(on, old_shutdown("LEASE_LOST")); }
-
-void hand_off(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.prepare(shutdown_requested());
-  with.call(lease_lost());
+void answers(rule_context& context, const action& action) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.call(action);
 }
 
-void lost_lease_first(rule_context& on) { on.start_initialized().call(lease_lost()); }
+void asked_to_shut_down(rule_context& context) { answers(context, shutdown_requested()); }
+void lost_lease(rule_context& context) { answers(context, lease_lost()); }
+void ended_shard(rule_context& context) { answers(context, shard_ended()); }
 
-void asked_to_shut_down_first(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.call(shutdown_requested());
-  with.call(lease_lost());
+void shut_down_as_of_old(rule_context& context) {
+  for (const char* reason : {"TERMINATE", "SHARD_END", "ZOMBIE", "LEASE_LOST"}) {
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
+    daemon.call(old_shutdown(reason), reason);
+  }
 }
 
-void many_batches(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
+void hand_off(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.prepare(shutdown_requested());
+  daemon.call(lease_lost());
+}
+
+void lost_lease_first(rule_context& context) { context.start_initialized().call(lease_lost()); }
+
+void asked_to_shut_down_first(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.call(shutdown_requested());
+  daemon.call(lease_lost());
+}
+
+void many_batches(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
   constexpr std::uint64_t count = 1100;  // more than a process may have open descriptors
   for (std::uint64_t i = 0; i < count; ++i) {
-    const reaction came = with.attempt(records(101 + i, 1));
-    if (!came.is_answered) {
-      throw violation(came.seen + "; " + std::to_string(i) + " batches were answered before");
+    const auto reaction = daemon.attempt(context.records(101 + i, 1));
+    if (!reaction.is_answered) {
+      throw violation(reaction.seen + "; " + std::to_string(i) + " batches were answered before");
     }
   }
 }
 
 /// What the rules on batches that come again expect at their end.
-void expect_persisted(lockstep_daemon& with, const sequence_position& last) {
-  with.prepare(shutdown_requested());
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+void expect_persisted(lockstep_daemon& daemon, const sequence_position& last) {
+  daemon.prepare(shutdown_requested());
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (checkpoint.error == "IllegalArgumentException") {
       throw violation(to_string(checkpoint) + " was refused: " + to_string(checkpoint.last) +
                       " was persisted, " + to_string(checkpoint.largest) +
                       " the largest delivered");
     }
   }
-  if (with.checkpoints.empty() || with.row.checkpoint() == last) return;
-  throw violation(to_string(last) + " was delivered; " + to_string(with.row.checkpoint()) +
+  if (daemon.checkpoints.empty() || daemon.row.checkpoint() == last) return;
+  throw violation(to_string(last) + " was delivered; " + to_string(daemon.row.checkpoint()) +
                   " is persisted when shutdownRequested is answered");
 }
 
-void batch_twice(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.call(records(101, 3));
-  with.call(records(104, 3));
-  with.call(records(104, 3));
-  expect_persisted(with, sequence_position("106"));
+void batch_twice(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.call(context.records(101, 3));
+  daemon.call(context.records(104, 3));
+  daemon.call(context.records(104, 3));
+  expect_persisted(daemon, sequence_position("106"));
 }
 
 /// A child that has the records 101 to 106, of which those after 103 are not persisted.
-lockstep_daemon& with_records_in_flight(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.row.set_fault([](const sequence_position& at) -> std::optional<std::string> {
-    if (at <= sequence_position("103")) return std::nullopt;
+lockstep_daemon& with_records_in_flight(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.row.set_fault([](const sequence_position& position) -> std::optional<std::string> {
+    if (position <= sequence_position("103")) return std::nullopt;
     return "ThrottlingException";
   });
-  with.prepare(records(101, 3));
-  with.prepare(records(104, 3));
-  return with;
+  daemon.prepare(context.records(101, 3));
+  daemon.prepare(context.records(104, 3));
+  return daemon;
 }
 
 /// It begins where the former child's row is, and gets what that one had in flight.
-void call_with_the_rest(lockstep_daemon& with) {
-  const sequence_position at = with.row.checkpoint();
-  const std::uint64_t next = at == sequence_position("103") ? 104 : 101;
-  with.call(with.initialize_at(at.sequence_number(), at.sub_sequence_number()));
-  with.call(records(next, 107 - next));
+void call_with_the_rest(const rule_context& context, lockstep_daemon& daemon) {
+  const sequence_position position = daemon.row.checkpoint();
+  const std::uint64_t next = position == sequence_position("103") ? 104 : 101;
+  daemon.call(daemon.initialize_at(position.sequence_number(), position.sub_sequence_number()));
+  daemon.call(context.records(next, 107 - next));
 }
 
-void resent_after_restart(rule_context& on) {
-  with_records_in_flight(on).leave();
-  lockstep_daemon& with = on.start_again(rule_context::former_child::ends_first);
-  call_with_the_rest(with);
-  with.call(records(107, 3));
-  expect_persisted(with, sequence_position("109"));
+void resent_after_restart(rule_context& context) {
+  with_records_in_flight(context).leave();
+  lockstep_daemon& daemon = context.start_again(rule_context::former_child::ends_first);
+  call_with_the_rest(context, daemon);
+  daemon.call(context.records(107, 3));
+  expect_persisted(daemon, sequence_position("109"));
 }
 
-void hand_over(rule_context& on) {
-  lockstep_daemon& former = with_records_in_flight(on);
+void hand_over(rule_context& context) {
+  lockstep_daemon& former = with_records_in_flight(context);
   former.row.lose();
-  lockstep_daemon& next = on.start_again(rule_context::former_child::stays);
-  call_with_the_rest(next);
-  former.call(records(107, 3));
-  next.call(records(107, 3));
+  lockstep_daemon& next = context.start_again(rule_context::former_child::stays);
+  call_with_the_rest(context, next);
+  former.call(context.records(107, 3));
+  next.call(context.records(107, 3));
   former.call(lease_lost());
   const auto end = former.leave();
   if (!end) throw violation(to_string(end, former.limit()));
   expect_persisted(next, sequence_position("109"));
 }
 
-void unknown(rule_context& on) {
-  const reaction came = on.start_initialized().attempt(unknown_action());
-  if (!came.is_answered && !came.is_gone) throw violation(came.seen);
+void unknown(rule_context& context) {
+  const auto reaction = context.start_initialized().attempt(unknown_action());
+  if (!reaction.is_answered && !reaction.is_gone) throw violation(reaction.seen);
 }
 
-void unknown_goes_on(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.call(unknown_action());
-  with.call(records(101, 3));
+void unknown_goes_on(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.call(unknown_action());
+  daemon.call(context.records(101, 3));
 }
 
 constexpr std::string_view hangs =
     "The daemon waits for the status without a time limit, unless timeoutInSeconds is set: the "
     "shard hangs. When the child exits instead, the whole worker ends, with all its shards.";
-constexpr std::string_view old_end =
-    "Daemons of 1.x end a shard with shutdown and TERMINATE, those of 2.0 with SHARD_END. Without "
-    "a status for shutdown the worker ends or hangs.";
-constexpr std::string_view old_loss =
-    "Daemons of 1.x report a lost lease with shutdown and ZOMBIE, those of 2.0 with LEASE_LOST. "
-    "Without a status for shutdown the worker ends or hangs.";
 
 constexpr rule rules[] = {
     {"initialize", "initialize is answered", "P24", hangs, initialize},
@@ -235,13 +239,11 @@ constexpr rule rules[] = {
      "on one host too, and the new one gets what the old one has not persisted. One that exits, "
      "for a lock or a port that the other holds, ends its worker.",
      hand_over},
-    {"old-terminate", "shutdown with TERMINATE is answered, as shutdown", "P11", old_end,
-     old_terminate},
-    {"old-shard-end", "shutdown with SHARD_END is answered, as shutdown", "P11", old_end,
-     old_shard_end},
-    {"old-zombie", "shutdown with ZOMBIE is answered, as shutdown", "P11", old_loss, old_zombie},
-    {"old-lease-lost", "shutdown with LEASE_LOST is answered, as shutdown", "P11", old_loss,
-     old_lease_lost},
+    {"old-shutdown",
+     "shutdown with TERMINATE, SHARD_END, ZOMBIE or LEASE_LOST is answered, as shutdown", "P11",
+     "Daemons of 1.x end a shard with TERMINATE and report a lost lease with ZOMBIE, those of 2.0 "
+     "with SHARD_END and LEASE_LOST. Without a status for shutdown the worker ends or hangs.",
+     shut_down_as_of_old},
     {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
      "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
      "a status nor an end of the output the shard hangs without a message.",

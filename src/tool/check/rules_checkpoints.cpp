@@ -10,258 +10,266 @@ namespace {
 
 using protocol::action_kind;
 
-void none_during(const lockstep_daemon& with, action_kind what) {
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
-    if (checkpoint.during == what) throw violation(to_string(checkpoint));
+void none_during(const lockstep_daemon& daemon, action_kind kind) {
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
+    if (checkpoint.during == kind) throw violation(to_string(checkpoint));
   }
 }
 
-void in_initialize(rule_context& on) {
-  for (const char* where : {"TRIM_HORIZON", "300"}) {
-    lockstep_daemon& with = on.start(sequence_position(where));
-    const reaction came = with.attempt(with.initialize_at(where));
-    none_during(with, action_kind::initialize);
-    if (!came.is_answered) throw not_applicable(came.seen);
+void in_initialize(rule_context& context) {
+  for (const char* position : {"TRIM_HORIZON", "300"}) {
+    lockstep_daemon& daemon = context.start(sequence_position(position));
+    const auto reaction = daemon.attempt(daemon.initialize_at(position));
+    none_during(daemon, action_kind::initialize);
+    if (!reaction.is_answered) throw not_applicable(reaction.seen);
   }
 }
 
-void in_lease_lost(rule_context& on) {
+void in_lease_lost(rule_context& context) {
   for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
-    lockstep_daemon& with = on.start_initialized();
-    with.prepare(records(101, 3));
-    with.attempt(ending);  // whether it is answered is another rule's matter
-    none_during(with, action_kind::lease_lost);
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
+    daemon.attempt(ending);  // whether it is answered is another rule's matter
+    none_during(daemon, action_kind::lease_lost);
   }
 }
 
 /// Numbers of one to three digits: compared as text, 9 would be more than 10 and 100.
-lockstep_daemon& many_positions(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized(sequence_position("6"));
-  with.attempt_all({records(7, 2), records(9, 2), records(11, 1), records(98, 2), records(100, 3),
-                    shutdown_requested()});
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  return with;
+lockstep_daemon& many_positions(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized(sequence_position("6"));
+  daemon.attempt_all({context.records(7, 2), context.records(9, 2), context.records(11, 1),
+                      context.records(98, 2), context.records(100, 3), shutdown_requested()});
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  return daemon;
 }
 
-void not_beyond(rule_context& on) {
-  const lockstep_daemon& with = many_positions(on);
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
-    const auto at = position_of(checkpoint);
-    if (!at) throw violation(to_string(checkpoint) + ", which is no position");
-    if (*at > checkpoint.largest) {
+void not_beyond(rule_context& context) {
+  const lockstep_daemon& daemon = many_positions(context);
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
+    const auto position = position_of(checkpoint);
+    if (!position) throw violation(to_string(checkpoint) + ", which is no position");
+    if (*position > checkpoint.largest) {
       throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.largest) +
                       " was the largest delivered");
     }
   }
 }
 
-void rises(rule_context& on) {
-  const lockstep_daemon& with = many_positions(on);
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
-    const auto at = position_of(checkpoint);
-    if (at && *at < checkpoint.last) {
+void rises(rule_context& context) {
+  const lockstep_daemon& daemon = many_positions(context);
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
+    const auto position = position_of(checkpoint);
+    if (position && *position < checkpoint.last) {
       throw violation(to_string(checkpoint) + ", when " + to_string(checkpoint.last) +
                       " was persisted");
     }
   }
 }
 
-void sub_sequence(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  const bool is_through = with.attempt_all({aggregated_records("201", 5), shutdown_requested()});
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+void sub_sequence(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  const bool is_through =
+      daemon.attempt_all({context.aggregated_records("201", 5), shutdown_requested()});
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (checkpoint.asked.sequence_number && !checkpoint.asked.sub_sequence_number) {
       throw violation(to_string(checkpoint) + "; the user records 0 to 4 of 201 were delivered");
     }
   }
-  if (is_through && with.row.checkpoint() < sequence_position("201", 4)) {
-    throw violation("at the end " + to_string(with.row.checkpoint()) +
+  if (is_through && daemon.row.checkpoint() < sequence_position("201", 4)) {
+    throw violation("at the end " + to_string(daemon.row.checkpoint()) +
                     " is persisted; 201/4 was delivered");
   }
 }
 
 /// Lets the next `count` writes to the lease table fail, or all of them when it is not given.
-void fail_writes(lockstep_daemon& with, std::string error,
+void fail_writes(lockstep_daemon& daemon, std::string error,
                  std::optional<int> count = std::nullopt) {
-  with.row.set_fault([error = std::move(error), left = count](
-                         const sequence_position&) mutable -> std::optional<std::string> {
+  daemon.row.set_fault([error = std::move(error), left = count](
+                           const sequence_position&) mutable -> std::optional<std::string> {
     if (left && (*left)-- <= 0) return std::nullopt;
     return error;
   });
 }
 
 /// Errors: not_applicable, when no checkpoint met the fault.
-const checkpoint_seen& expect_failed(const lockstep_daemon& with, std::string_view error) {
-  if (const checkpoint_seen* const failed = with.failed_with(error)) return *failed;
-  throw not_applicable(with.checkpoints.empty()
+const checkpoint_seen& expect_failed(const lockstep_daemon& daemon, std::string_view error) {
+  if (const checkpoint_seen* const failed = daemon.failed_with(error)) return *failed;
+  throw not_applicable(daemon.checkpoints.empty()
                            ? "it asked for no checkpoint"
                            : "none of its checkpoints failed with " + std::string(error));
 }
 
 /// Each is answered, though checkpoints fail.
-void call_all(lockstep_daemon& with, const std::vector<action>& actions) {
+void call_all(lockstep_daemon& daemon, const std::vector<action>& actions) {
   for (const action& action : actions) {
-    const reaction came = with.attempt(action);
-    if (came.is_answered) continue;
-    if (with.has_failed()) throw violation(came.seen);
-    throw not_applicable(came.seen);
+    const auto reaction = daemon.attempt(action);
+    if (reaction.is_answered) continue;
+    if (daemon.has_failed()) throw violation(reaction.seen);
+    throw not_applicable(reaction.seen);
   }
 }
 
-void comes_again_after(rule_context& on, const std::string& error) {
-  lockstep_daemon& with = on.start_initialized();
-  fail_writes(with, error, 1);
-  call_all(with, {records(101, 3), records(104, 3)});
-  const checkpoint_seen* const early = with.failed_with(error);
-  if (early == nullptr || with.row.checkpoint() < position_of(*early)) {
-    call_all(with, {shutdown_requested()});
+void comes_again_after(rule_context& context, const std::string& error) {
+  lockstep_daemon& daemon = context.start_initialized();
+  fail_writes(daemon, error, 1);
+  call_all(daemon, {context.records(101, 3), context.records(104, 3)});
+  const checkpoint_seen* const early = daemon.failed_with(error);
+  if (early == nullptr || daemon.row.checkpoint() < position_of(*early)) {
+    call_all(daemon, {shutdown_requested()});
   }
-  const checkpoint_seen& failed = expect_failed(with, error);
-  if (with.row.checkpoint() < position_of(failed)) {
+  const checkpoint_seen& failed = expect_failed(daemon, error);
+  if (daemon.row.checkpoint() < position_of(failed)) {
     throw violation(to_string(failed) + " failed with " + error + " and did not come again; " +
-                    to_string(with.row.checkpoint()) + " is persisted");
+                    to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 
-void throttled(rule_context& on) { comes_again_after(on, "ThrottlingException"); }
-void dependency(rule_context& on) { comes_again_after(on, "KinesisClientLibDependencyException"); }
-
-void unknown_error(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  fail_writes(with, "TomorrowsException");
-  reaction came = with.attempt(records(101, 3));
-  if (came.is_answered) came = with.attempt(shutdown_requested());
-  if (!came.is_answered && !came.is_gone) throw violation(came.seen);
-  expect_failed(with, "TomorrowsException");
+void throttled(rule_context& context) { comes_again_after(context, "ThrottlingException"); }
+void dependency(rule_context& context) {
+  comes_again_after(context, "KinesisClientLibDependencyException");
 }
 
-void lease_is_gone(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.row.lose();
-  call_all(with, {records(101, 3), records(104, 3), lease_lost()});
-  expect_failed(with, "ShutdownException");
+void unknown_error(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  fail_writes(daemon, "TomorrowsException");
+  auto reaction = daemon.attempt(context.records(101, 3));
+  if (reaction.is_answered) reaction = daemon.attempt(shutdown_requested());
+  if (!reaction.is_answered && !reaction.is_gone) throw violation(reaction.seen);
+  expect_failed(daemon, "TomorrowsException");
 }
 
-void none_after_lease_is_gone(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.row.lose();
+void lease_is_gone(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.row.lose();
+  call_all(daemon, {context.records(101, 3), context.records(104, 3), lease_lost()});
+  expect_failed(daemon, "ShutdownException");
+}
+
+void none_after_lease_is_gone(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.row.lose();
   const bool is_through =
-      with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
-  expect_failed(with, "ShutdownException");
-  if (with.checkpoints.size() > 1) {
-    throw violation("after a ShutdownException came " + to_string(with.checkpoints[1]));
+      daemon.attempt_all({context.records(101, 3), context.records(104, 3), shutdown_requested()});
+  expect_failed(daemon, "ShutdownException");
+  if (daemon.checkpoints.size() > 1) {
+    throw violation("after a ShutdownException came " + to_string(daemon.checkpoints[1]));
   }
   if (!is_through) throw not_applicable("it leaves on a ShutdownException; see lease-is-gone");
 }
 
-void all_at_shutdown(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.prepare(records(104, 3));
-  with.prepare(shutdown_requested());
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (with.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; " + to_string(with.row.checkpoint()) +
+void all_at_shutdown(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.prepare(context.records(104, 3));
+  daemon.prepare(shutdown_requested());
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (daemon.row.checkpoint() != sequence_position("106")) {
+    throw violation("106/0 was delivered; " + to_string(daemon.row.checkpoint()) +
                     " is persisted when shutdownRequested is answered");
   }
 }
 
 /// The batches with the first `in_batches` writes throttled, then shutdownRequested with one.
 /// False: nothing was written in shutdownRequested.
-bool is_throttled_at_shutdown(rule_context& on, int in_batches) {
-  lockstep_daemon& with = on.start_initialized();
-  fail_writes(with, "ThrottlingException", in_batches);
-  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
-  fail_writes(with, "ThrottlingException", 1);
-  with.checkpoints.clear();
-  call_all(with, {shutdown_requested()});
-  const bool was_throttled = with.failed_with("ThrottlingException") != nullptr;
-  if (was_throttled && with.row.checkpoint() != sequence_position("106")) {
+bool is_throttled_at_shutdown(rule_context& context, int in_batches) {
+  lockstep_daemon& daemon = context.start_initialized();
+  fail_writes(daemon, "ThrottlingException", in_batches);
+  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
+  fail_writes(daemon, "ThrottlingException", 1);
+  daemon.checkpoints.clear();
+  call_all(daemon, {shutdown_requested()});
+  const bool was_throttled = daemon.failed_with("ThrottlingException") != nullptr;
+  if (was_throttled && daemon.row.checkpoint() != sequence_position("106")) {
     throw violation("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
-                    to_string(with.row.checkpoint()) + " is persisted when that is answered");
+                    to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
   }
   return was_throttled;
 }
 
-void throttled_at_shutdown(rule_context& on) {
+void throttled_at_shutdown(rule_context& context) {
   // A child that has persisted all has nothing to ask for, unless that failed.
-  if (is_throttled_at_shutdown(on, 0) || is_throttled_at_shutdown(on, 2)) return;
+  if (is_throttled_at_shutdown(context, 0) || is_throttled_at_shutdown(context, 2)) return;
   throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
 /// With the first `in_batches` writes throttled, and then all of them. False: nothing was written
 /// in shutdownRequested.
-bool gives_up_at_shutdown(rule_context& on, int in_batches) {
-  lockstep_daemon& with = on.start_initialized();
-  fail_writes(with, "ThrottlingException", in_batches);
-  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
-  fail_writes(with, "ThrottlingException");
-  with.checkpoints.clear();
-  const reaction came = with.attempt(shutdown_requested(), on.with().retry_limit);
-  if (with.failed_with("ThrottlingException") == nullptr) return false;
-  if (!came.is_answered) {
-    throw violation(came.seen + "; checkpoints that were throttled in it: " +
-                    std::to_string(with.checkpoints.size()));
+bool gives_up_at_shutdown(rule_context& context, int in_batches) {
+  lockstep_daemon& daemon = context.start_initialized();
+  fail_writes(daemon, "ThrottlingException", in_batches);
+  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
+  fail_writes(daemon, "ThrottlingException");
+  daemon.checkpoints.clear();
+  const auto reaction = daemon.attempt(shutdown_requested());
+  if (daemon.failed_with("ThrottlingException") == nullptr) return false;
+  if (!reaction.is_answered) {
+    throw violation(reaction.seen + "; checkpoints that were throttled in it: " +
+                    std::to_string(daemon.checkpoints.size()));
   }
   return true;
 }
 
-void gives_up_at_shutdown(rule_context& on) {
-  if (gives_up_at_shutdown(on, 0) || gives_up_at_shutdown(on, 2)) return;
+void gives_up_at_shutdown(rule_context& context) {
+  if (gives_up_at_shutdown(context, 0) || gives_up_at_shutdown(context, 2)) return;
   throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
 /// With the first `in_batches` writes throttled, and then all of them failing for good. False:
 /// nothing was written in shutdownRequested.
-bool fails_at_shutdown(rule_context& on, const std::string& error, int in_batches) {
-  lockstep_daemon& with = on.start_initialized();
-  fail_writes(with, "ThrottlingException", in_batches);
-  if (!with.attempt_all({records(101, 3), records(104, 3)})) return false;
-  fail_writes(with, error);
-  const reaction came = with.attempt(shutdown_requested());
-  if (with.failed_with(error) == nullptr) return false;
-  if (!came.is_answered) throw violation(came.seen + "; a checkpoint failed with " + error);
+bool fails_at_shutdown(rule_context& context, const std::string& error, int in_batches) {
+  lockstep_daemon& daemon = context.start_initialized();
+  fail_writes(daemon, "ThrottlingException", in_batches);
+  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
+  fail_writes(daemon, error);
+  const auto reaction = daemon.attempt(shutdown_requested());
+  if (daemon.failed_with(error) == nullptr) return false;
+  if (!reaction.is_answered) throw violation(reaction.seen + "; a checkpoint failed with " + error);
   return true;
 }
 
-void fails_at_shutdown(rule_context& on) {
+void fails_at_shutdown(rule_context& context) {
   for (const char* error : {"ShutdownException", "InvalidStateException"}) {
-    if (!fails_at_shutdown(on, error, 0) && !fails_at_shutdown(on, error, 2)) {
+    if (!fails_at_shutdown(context, error, 0) && !fails_at_shutdown(context, error, 2)) {
       throw not_applicable("it left nothing to be persisted in shutdownRequested");
     }
   }
 }
 
-void in_an_aggregate(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized(sequence_position("201", 1));
-  with.call(aggregated_records("201", 3, 2));
-  const bool is_through = with.attempt_all({shutdown_requested()});
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+void in_an_aggregate(rule_context& context) {
+  // What the child does when it starts before the aggregated record.
+  lockstep_daemon& other = context.start_initialized(sequence_position("200"));
+  other.attempt_all({context.aggregated_records("201", 5), shutdown_requested()});
+  const bool persists_all = other.row.checkpoint() == sequence_position("201", 4);
+  lockstep_daemon& daemon = context.start_initialized(sequence_position("201", 1));
+  daemon.call(context.aggregated_records("201", 3, 2));
+  const bool is_through = daemon.attempt_all({shutdown_requested()});
+  if (daemon.checkpoints.empty() && !persists_all)
+    throw not_applicable("it asked for no checkpoint");
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (checkpoint.error) {
       throw violation(to_string(checkpoint) + " failed with " + *checkpoint.error +
                       "; 201/1 was persisted, 201/2 to 201/4 were delivered");
     }
   }
-  if (is_through && with.row.checkpoint() != sequence_position("201", 4)) {
-    throw violation("at the end " + to_string(with.row.checkpoint()) +
+  if (is_through && daemon.row.checkpoint() != sequence_position("201", 4)) {
+    throw violation("at the end " + to_string(daemon.row.checkpoint()) +
                     " is persisted; 201/4 was delivered");
   }
 }
 
-void after_a_named_start(rule_context& on) {
+void after_a_named_start(rule_context& context) {
   // The first is what the others are compared with: whether all is persisted has its own rule.
-  for (const char* where : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}) {
-    lockstep_daemon& with = on.start_initialized(sequence_position(where));
-    const bool is_through =
-        with.attempt_all({records(101, 3), records(104, 3), shutdown_requested()});
-    if (is_through && with.row.checkpoint() == sequence_position("106")) continue;
-    if (sequence_position(where) == sequence_position("TRIM_HORIZON")) {
+  for (const char* position : {"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}) {
+    lockstep_daemon& daemon = context.start_initialized(sequence_position(position));
+    const bool is_through = daemon.attempt_all(
+        {context.records(101, 3), context.records(104, 3), shutdown_requested()});
+    if (is_through && daemon.row.checkpoint() == sequence_position("106")) continue;
+    if (sequence_position(position) == sequence_position("TRIM_HORIZON")) {
       throw not_applicable("it does not persist all after TRIM_HORIZON, either");
     }
-    throw violation("after a start at " + std::string(where) + " 106/0 was delivered; " +
-                    to_string(with.row.checkpoint()) + " is persisted");
+    throw violation("after a start at " + std::string(position) + " 106/0 was delivered; " +
+                    to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 
@@ -322,7 +330,8 @@ constexpr rule rules[] = {
     {"checkpoint-in-aggregate",
      "after a start inside an aggregated record the rest of it is persisted", "P17, P36",
      "The first records that come have the sequence number of the position. A checkpoint without "
-     "the sub-sequence number lies before it, and the daemon refuses it.",
+     "the sub-sequence number lies before it, and the daemon refuses it. A child that takes them "
+     "for records that it knows loses them.",
      in_an_aggregate},
     {"checkpoint-after-named-start",
      "what comes after a start at LATEST or AT_TIMESTAMP is persisted, as after TRIM_HORIZON",

@@ -9,175 +9,189 @@ namespace kclxx::check {
 
 namespace {
 
-void must_end(lockstep_daemon& with) {
-  const auto end = with.leave();
-  if (!end) throw violation(to_string(end, with.limit()));
+void must_end(lockstep_daemon& daemon, const std::string& circumstances) {
+  const auto end = daemon.leave();
+  if (!end) throw violation(circumstances + ": " + to_string(end, daemon.limit()));
 }
 
-void after_a_batch(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  must_end(with);
-}
-
-void at_the_start(rule_context& on) { must_end(on.start()); }
-
-/// The ending has a rule of its own; a child that breaks it is judged by the others.
-void after_an_ending(rule_context& on) {
-  bool is_judged = false;
+void while_idle(rule_context& context) {
+  must_end(context.start(), "before any action");
+  lockstep_daemon& first = context.start_initialized();
+  first.prepare(context.records(101, 3));
+  must_end(first, "after a batch");
   for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
-    lockstep_daemon& with = on.start_initialized();
-    if (!with.attempt_all({records(101, 3), ending})) continue;
-    is_judged = true;
-    must_end(with);
+    lockstep_daemon& daemon = context.start_initialized();
+    // Whether it answers the ending has a rule of its own.
+    if (daemon.attempt_all({context.records(101, 3), ending})) {
+      must_end(daemon, "after " + ending.name);
+    }
   }
-  if (!is_judged) throw not_applicable("it answers no ending");
 }
 
-void with_success(rule_context& on) {
+void with_success(rule_context& context) {
   bool is_judged = false;
-  for (const auto& last : {records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
-    lockstep_daemon& with = on.start_initialized();
-    if (!with.attempt(last).is_answered) continue;
+  for (const auto& last :
+       {context.records(101, 3), shutdown_requested(), lease_lost(), shard_ended()}) {
+    lockstep_daemon& daemon = context.start_initialized();
+    if (!daemon.attempt(last).is_answered) continue;
     is_judged = true;
-    const auto end = with.leave();
+    const auto end = daemon.leave();
     if (!end || !end->is_success()) {
-      throw violation("after " + last.name + ": " + to_string(end, with.limit()));
+      throw violation("after " + last.name + ": " + to_string(end, daemon.limit()));
     }
   }
   if (!is_judged) throw not_applicable("it answers nothing but initialize");
 }
 
-void in_an_action(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.send(records(101, 3));
-  must_end(with);
+void in_an_action(rule_context& context) {
+  lockstep_daemon& busy = context.start_initialized();
+  busy.send(context.records(101, 3));
+  must_end(busy, "in the middle of processRecords");
+  lockstep_daemon& daemon = context.start_initialized();
+  const std::string line = context.records(101, 3).line;
+  daemon.peer().send(line.substr(0, line.size() / 2));
+  must_end(daemon, "in the middle of a line");
+  if (daemon.late.empty()) return;
+  throw violation("half a line was answered: " + in_quotes(daemon.late.front()));
 }
 
-void in_a_line(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  const std::string line = records(101, 3).line;
-  with.peer().send(line.substr(0, line.size() / 2));
-  must_end(with);
-  if (!with.late.empty())
-    throw violation("half a line was answered: " + in_quotes(with.late.front()));
-}
-
-void while_it_waits(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.send(records(101, 3));
+void while_it_waits(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.send(context.records(101, 3));
   using clock = std::chrono::steady_clock;
-  const auto deadline = clock::now() + with.limit();
+  const auto deadline = clock::now() + daemon.limit();
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
     const bool is_late = left.count() <= 0;  // it may print without end
-    const read_result came =
-        is_late ? read_result{read_result::kind::timed_out} : with.peer().next_line(left);
-    if (came.what != read_result::kind::line) throw violation("neither a checkpoint nor a status");
-    const auto message = daemon_model::parse_child_message(came.text);
+    const read_result line =
+        is_late ? read_result{read_result::kind::timed_out} : daemon.peer().next_line(left);
+    if (line.what != read_result::kind::line) throw violation("neither a checkpoint nor a status");
+    const auto message = daemon_model::parse_child_message(line.text);
     if (std::holds_alternative<daemon_model::child_checkpoint>(message)) break;
     if (std::holds_alternative<daemon_model::child_status>(message)) {
       throw not_applicable("it asked for no checkpoint in processRecords");
     }
   }
-  must_end(with);
+  must_end(daemon, "while a checkpoint is unanswered");
 }
 
-void while_it_retries(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.row.set_fault([](const sequence_position&) { return "ThrottlingException"; });
-  with.checkpoints.clear();
-  with.write_answer = [&with, is_first = true](const std::string& line) mutable {
-    if (!std::exchange(is_first, false)) return;
-    with.peer().send(line + "\n");
-    with.peer().close_input();
+void while_it_retries(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.row.set_fault([](const sequence_position&) { return "ThrottlingException"; });
+  daemon.checkpoints.clear();
+  daemon.write_answer = [&daemon, is_first = true](const std::string& line) mutable {
+    if (std::exchange(is_first, false)) {
+      daemon.peer().answer(line + "\n");
+      daemon.peer().close_input();
+    }
+    return true;
   };
-  const reaction came = with.attempt(shard_ended());
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint in shardEnded");
-  if (!came.is_gone && !came.is_answered) throw violation(came.seen);
-  must_end(with);
+  const auto reaction = daemon.attempt(shard_ended());
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint in shardEnded");
+  if (!reaction.is_gone && !reaction.is_answered) throw violation(reaction.seen);
+  must_end(daemon, "after a checkpoint was throttled");
 }
 
-void daemon_dies(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.send(records(101, 3));
-  with.peer().abandon();
-  const auto end = with.peer().wait_end(with.limit());
-  if (!end) throw violation(to_string(end, with.limit()));
+void daemon_dies(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.send(context.records(101, 3));
+  daemon.peer().abandon();
+  const auto end = daemon.peer().wait_end(daemon.limit());
+  if (!end) throw violation(to_string(end, daemon.limit()));
 }
 
-void malformed(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  action broken = records(101, 3);
+void malformed(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  action broken = context.records(101, 3);
   broken.line.resize(broken.line.size() / 2);
-  const reaction came = with.attempt(broken);
-  if (came.is_answered) throw violation("half a batch was answered with success");
-  if (!came.is_gone) throw violation(came.seen);
-  const auto end = with.leave();
-  if (!end || end->is_success()) throw violation(came.seen);
+  const auto reaction = daemon.attempt(broken);
+  if (reaction.is_answered) throw violation("half a batch was answered with success");
+  if (!reaction.is_gone) throw violation(reaction.seen);
+  const auto end = daemon.leave();
+  if (!end || end->is_success()) throw violation(reaction.seen);
 }
 
-void survives(rule_context& on, signal_name which) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.peer().signal(which);
-  with.call(records(104, 3));
-  with.call(records(107, 3));
-  must_end(with);
-}
+struct sent_signal {
+  signal_name name;
+  const char* text;
+};
 
-void terminate_then_shutdown(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.prepare(records(104, 3));
-  with.peer().signal(signal_name::terminate);
-  const reaction came = with.attempt(shutdown_requested());
-  if (!came.is_answered) {
-    const auto end = with.leave();
-    if (end && end->signal != 0) throw not_applicable("the signal ended it; see sigterm");
-    throw violation(came.seen);
+void expect_answered(const reaction& reaction, const sent_signal& signal, const char* moment) {
+  if (!reaction.is_answered) {
+    throw violation(std::string(signal.text) + " " + moment + ": " + reaction.seen);
   }
-  if (with.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (with.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; " + to_string(with.row.checkpoint()) +
+}
+
+void survives(rule_context& context, const sent_signal& signal) {
+  lockstep_daemon& daemon = context.start();
+  // Once it has read half of a line it is up.
+  action first = daemon.initialize_at("TRIM_HORIZON");
+  const std::size_t half = first.line.size() / 2;
+  daemon.peer().send(first.line.substr(0, half));
+  daemon.peer().wait_until_read();
+  daemon.peer().signal(signal.name);
+  first.line = first.line.substr(half);
+  expect_answered(daemon.attempt(first), signal, "before initialize");
+  const action batch = context.records(101, 3);
+  daemon.send(batch);
+  daemon.peer().wait_until_read();
+  daemon.peer().signal(signal.name);
+  expect_answered(daemon.await(batch), signal, "in processRecords");
+  daemon.peer().signal(signal.name);
+  expect_answered(daemon.attempt(context.records(104, 3)), signal, "between two actions");
+  expect_answered(daemon.attempt(context.records(107, 3)), signal, "between two actions");
+  must_end(daemon, std::string("after ") + signal.text);
+}
+
+void signals(rule_context& context) {
+  for (const sent_signal& signal :
+       {sent_signal{signal_name::terminate, "SIGTERM"},
+        sent_signal{signal_name::interrupt, "SIGINT"}, sent_signal{signal_name::hangup, "SIGHUP"},
+        sent_signal{signal_name::quit, "SIGQUIT"}}) {
+    survives(context, signal);
+  }
+}
+
+void terminate_then_shutdown(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.prepare(context.records(104, 3));
+  daemon.peer().signal(signal_name::terminate);
+  const auto reaction = daemon.attempt(shutdown_requested());
+  if (!reaction.is_answered) {
+    const auto end = daemon.leave();
+    if (end && end->signal != 0) throw not_applicable("the signal ended it; see signals");
+    throw violation(reaction.seen);
+  }
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (daemon.row.checkpoint() != sequence_position("106")) {
+    throw violation("106/0 was delivered; " + to_string(daemon.row.checkpoint()) +
                     " is persisted when shutdownRequested is answered");
   }
-  must_end(with);
+  must_end(daemon, "after SIGTERM and shutdownRequested");
 }
 
-void terminate(rule_context& on) { survives(on, signal_name::terminate); }
-void interrupt(rule_context& on) { survives(on, signal_name::interrupt); }
-void hangup(rule_context& on) { survives(on, signal_name::hangup); }
-void quit(rule_context& on) { survives(on, signal_name::quit); }
-
-constexpr std::string_view no_limit =
-    "The daemon closes the child's input and then waits, without a time limit, until its output "
-    "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
-    "the next shard's turn.";
 constexpr std::string_view orphan =
     "The daemon is gone. A child that stays is an orphan, and may still do work that another "
     "worker has taken over.";
-constexpr std::string_view whole_group =
-    "A container's or terminal's signal reaches the whole process group. A child that it ends has "
-    "persisted nothing, and turns a graceful stop into a crash of the worker.";
 
 constexpr rule rules[] = {
-    {"end-of-input", "the child ends when its input ends while it is idle", "P31", no_limit,
-     after_a_batch},
-    {"end-of-input-at-start", "the child ends when its input ends before any action", "P31",
-     no_limit, at_the_start},
-    {"end-of-input-after-ending",
-     "the child ends when its input ends after shutdownRequested, leaseLost or shardEnded", "P31",
-     no_limit, after_an_ending},
+    {"end-of-input",
+     "the child ends when its input ends while no action is open: before the first, after a batch, "
+     "after an ending",
+     "P31",
+     "The daemon closes the child's input and then waits, without a time limit, until its output "
+     "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
+     "the next shard's turn.",
+     while_idle},
     {"exit-status", "the child exits with 0 when its input ends while nothing is to be done", "P56",
      "The daemon only logs it, but logs and monitoring tell a regular end from a failure by it.",
      with_success},
-    {"end-of-input-in-action", "the child ends when its input ends in the middle of an action",
+    {"end-of-input-in-action",
+     "the child ends when its input ends in the middle of an action, or of a line, which it does "
+     "not answer",
      "P31", orphan, in_an_action},
-    {"end-of-input-in-line",
-     "the child ends when its input ends in the middle of a line, and does not answer that", "P31",
-     orphan, in_a_line},
     {"end-of-input-unanswered",
      "the child ends when its input ends while a checkpoint is unanswered", "P31", orphan,
      while_it_waits},
@@ -194,8 +208,12 @@ constexpr rule rules[] = {
      "the line hangs the shard. A status would report records as processed that were never "
      "read.",
      malformed},
-    {"sigterm", "SIGTERM does not end the child under a daemon that continues", "P32", whole_group,
-     terminate},
+    {"signals",
+     "SIGTERM, SIGINT, SIGHUP and SIGQUIT do not end the child under a daemon that continues",
+     "P32",
+     "A container's or terminal's signal reaches the whole process group; SIGQUIT asks the JVM for "
+     "a thread dump. A child that it ends has persisted nothing, and ends the whole worker.",
+     signals},
     {"sigterm-then-shutdown",
      "after SIGTERM to the process group shutdownRequested still persists everything delivered",
      "P32, P33, P46",
@@ -203,15 +221,6 @@ constexpr rule rules[] = {
      "A child that begins its own shutdown at the signal has nothing left to answer with, and what "
      "it had processed comes again elsewhere.",
      terminate_then_shutdown},
-    {"sigint", "SIGINT does not end the child under a daemon that continues", "P32", whole_group,
-     interrupt},
-    {"sighup", "SIGHUP does not end the child under a daemon that continues", "P32", whole_group,
-     hangup},
-    {"sigquit", "SIGQUIT does not end the child under a daemon that continues", "P32",
-     "SIGQUIT to the process group asks the JVM for a thread dump; the daemon continues. A child "
-     "that "
-     "ends by it ends the whole worker.",
-     quit},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot be provoked from outside: the user's processor throws, or prints. These need a
 // processor that does so at a record with the given data.
-#include <algorithm>
+#include <cstdint>
 
 #include "tool/check/rule.hpp"
 
@@ -9,80 +9,87 @@ namespace kclxx::check {
 
 namespace {
 
-constexpr std::size_t poison_at = 105;
+constexpr std::uint64_t poison_number = 105;
 
-/// One good batch, and one whose second record is the poison; the reaction to that.
-reaction poisoned(rule_context& on, lockstep_daemon*& with) {
-  if (!on.with().poison) {
+/// A child that has had a good batch.
+lockstep_daemon& before_poison(rule_context& context) {
+  if (!context.settings().poison) {
     throw not_applicable("no record was named at which the processor throws; see --poison");
   }
-  with = &on.start_initialized();
-  with->prepare(records(101, 3));
-  return with->attempt(records_of({"payload", *on.with().poison, "payload"}, poison_at - 1));
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  return daemon;
 }
 
-void no_status(rule_context& on) {
-  lockstep_daemon* with = nullptr;
-  if (poisoned(on, with).is_answered) {
+/// Its second record is the poison.
+action poisoned_batch(const rule_context& context) {
+  return records_of({context.payload(), *context.settings().poison, context.payload()},
+                    poison_number - 1);
+}
+
+void no_status(rule_context& context) {
+  if (before_poison(context).attempt(poisoned_batch(context)).is_answered) {
     throw violation(
         "the batch with the record at which the processor throws was answered with "
         "success");
   }
 }
 
-void leaves(rule_context& on) {
-  lockstep_daemon* with = nullptr;
-  const reaction came = poisoned(on, with);
-  if (came.is_answered) {
+void leaves(rule_context& context) {
+  lockstep_daemon& daemon = before_poison(context);
+  const auto reaction = daemon.attempt(poisoned_batch(context));
+  if (reaction.is_answered) {
     throw violation("it answered the batch with success and stayed");
   }
-  if (!came.is_gone) throw violation(came.seen);
-  const auto end = with->leave();
-  if (!end || end->is_success()) throw violation(came.seen);
+  if (!reaction.is_gone) throw violation(reaction.seen);
+  const auto end = daemon.leave();
+  if (!end || end->is_success()) throw violation(reaction.seen);
 }
 
-void no_checkpoint(rule_context& on) {
-  lockstep_daemon* with = nullptr;
-  const reaction came = poisoned(on, with);
+void no_checkpoint(rule_context& context) {
+  lockstep_daemon& daemon = before_poison(context);
+  const auto reaction = daemon.attempt(poisoned_batch(context));
   // A child that reported success passes the record over with the next checkpoint.
-  if (came.is_answered) with->attempt(shutdown_requested());
-  const sequence_position poison(std::to_string(poison_at));
-  if (with->row.checkpoint().is_number() && with->row.checkpoint() >= poison) {
+  if (reaction.is_answered) daemon.attempt(shutdown_requested());
+  const sequence_position poison(std::to_string(poison_number));
+  if (daemon.row.checkpoint().is_number() && daemon.row.checkpoint() >= poison) {
     throw violation("the processor threw at " + to_string(poison) + "; " +
-                    to_string(with->row.checkpoint()) + " is persisted");
+                    to_string(daemon.row.checkpoint()) + " is persisted");
   }
 }
 
-void earlier_work(rule_context& on) {
-  lockstep_daemon* with = nullptr;
-  poisoned(on, with);
-  if (with->checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (with->row.checkpoint() < sequence_position("103")) {
-    throw violation("the batch up to 103/0 was complete; " + to_string(with->row.checkpoint()) +
+void earlier_work(rule_context& context) {
+  lockstep_daemon& daemon = before_poison(context);
+  daemon.attempt(poisoned_batch(context));
+  if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
+  if (daemon.row.checkpoint() < sequence_position("103")) {
+    throw violation("the batch up to 103/0 was complete; " + to_string(daemon.row.checkpoint()) +
                     " is persisted");
   }
 }
 
-void stray_print(rule_context& on) {
-  if (!on.with().prints) {
+void stray_print(rule_context& context) {
+  if (!context.settings().prints) {
     throw not_applicable("no record was named at which the processor prints; see --prints");
   }
-  lockstep_daemon& with = on.start_initialized();
-  with.call(records_of({"payload", *on.with().prints, "payload"}, 101));
-  with.call(records(104, 3));
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.call(records_of({context.payload(), *context.settings().prints, context.payload()}, 101));
+  daemon.call(context.records(104, 3));
 }
 
-void stray_print_in_bulk(rule_context& on) {
-  if (!on.with().prints) {
+void stray_print_in_bulk(rule_context& context) {
+  if (!context.settings().prints) {
     throw not_applicable("no record was named at which the processor prints; see --prints");
   }
-  if (!on.start_initialized().attempt(records_of({*on.with().prints}, 101)).is_answered) {
+  if (!context.start_initialized()
+           .attempt(records_of({*context.settings().prints}, 101))
+           .is_answered) {
     throw not_applicable("it does not bear one print; see stray-print");
   }
-  lockstep_daemon& with = on.start_initialized();
+  lockstep_daemon& daemon = context.start_initialized();
   constexpr std::size_t count = 10000;
-  with.call(records_of(std::vector<std::string>(count, *on.with().prints), 101));
-  with.call(records(101 + count, 3));
+  daemon.call(records_of(std::vector<std::string>(count, *context.settings().prints), 101));
+  daemon.call(context.records(101 + count, 3));
 }
 
 constexpr rule rules[] = {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shard's end, where a missing checkpoint costs the child shards.
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 
 #include "tool/check/rule.hpp"
 
@@ -13,109 +15,117 @@ const sequence_position& shard_end() {
   return end;
 }
 
-void expect_end(const lockstep_daemon& with) {
-  if (with.row.checkpoint() == shard_end()) return;
-  std::string text = "the status, and " + to_string(with.row.checkpoint()) + " is persisted";
+void expect_end(const lockstep_daemon& daemon) {
+  if (daemon.row.checkpoint() == shard_end()) return;
+  std::string text = "the status, and " + to_string(daemon.row.checkpoint()) + " is persisted";
   const auto at_end = [](const auto& checkpoint) {
     return checkpoint.during == protocol::action_kind::shard_ended;
   };
-  const auto asked = std::find_if(with.checkpoints.rbegin(), with.checkpoints.rend(), at_end);
-  if (asked == with.checkpoints.rend()) throw violation(text + "; no checkpoint was asked for");
+  const auto asked = std::find_if(daemon.checkpoints.rbegin(), daemon.checkpoints.rend(), at_end);
+  if (asked == daemon.checkpoints.rend()) throw violation(text + "; no checkpoint was asked for");
   text += "; the last thing asked for was " + to_string(*asked);
   throw violation(text + (asked->error ? ", which failed with " + *asked->error : ""));
 }
 
 /// Whether the end is answered at all has a rule of its own, unless a checkpoint failed in it.
-void end_shard(lockstep_daemon& with, const action& how = shard_ended()) {
-  const reaction came = with.attempt(how);
-  if (came.is_answered) return;
-  if (with.has_failed()) throw violation(came.seen);
-  throw not_applicable(came.seen);
+void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
+  const auto reaction = daemon.attempt(ending);
+  if (reaction.is_answered) return;
+  if (daemon.has_failed()) throw violation(reaction.seen);
+  throw not_applicable(reaction.seen);
 }
 
-void after_records(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  end_shard(with);
-  expect_end(with);
+void after_records(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  end_shard(daemon);
+  expect_end(daemon);
 }
 
-void after_stored(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  if (with.row.checkpoint() != sequence_position("103")) {
+void after_stored(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  if (daemon.row.checkpoint() != sequence_position("103")) {
     throw not_applicable("it had not persisted the last position before the shard's end");
   }
-  end_shard(with);
-  expect_end(with);
+  end_shard(daemon);
+  expect_end(daemon);
 }
 
-void without_records(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized(sequence_position("300"));
-  end_shard(with);
-  expect_end(with);
+void without_records(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized(sequence_position("300"));
+  end_shard(daemon);
+  expect_end(daemon);
 }
 
-void empty_shard(rule_context& on) {
-  for (const char* where : {"TRIM_HORIZON", "LATEST"}) {
-    lockstep_daemon& with = on.start_initialized(sequence_position(where));
-    end_shard(with);
-    expect_end(with);
+void empty_shard(rule_context& context) {
+  for (const char* position : {"TRIM_HORIZON", "LATEST"}) {
+    lockstep_daemon& daemon = context.start_initialized(sequence_position(position));
+    end_shard(daemon);
+    expect_end(daemon);
   }
 }
 
-void old_end(rule_context& on) {
+void old_end(rule_context& context) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    lockstep_daemon& with = on.start_initialized();
-    with.prepare(records(101, 3));
-    end_shard(with, old_shutdown(reason));
-    expect_end(with);
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
+    end_shard(daemon, old_shutdown(reason));
+    expect_end(daemon);
   }
 }
 
-void throttled(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.row.set_fault([left = 2](const sequence_position& at) mutable -> std::optional<std::string> {
-    if (at != shard_end() || left == 0) return std::nullopt;
-    --left;
-    return "ThrottlingException";
-  });
-  end_shard(with);
-  expect_end(with);
+/// The next `count` writes of the end fail, or all of them when it is not given.
+void fail_end(lockstep_daemon& daemon, std::string_view error,
+              std::optional<int> count = std::nullopt) {
+  daemon.row.set_fault(
+      [error = std::string(error),
+       left = count](const sequence_position& position) mutable -> std::optional<std::string> {
+        if (position != shard_end() || (left && (*left)-- <= 0)) return std::nullopt;
+        return error;
+      });
 }
 
-/// The end cannot be persisted. The child may take `limit` to find that out.
-void leaves_without_status(rule_context& on, const std::string& error,
-                           std::chrono::milliseconds limit) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.row.set_fault([&](const sequence_position& at) -> std::optional<std::string> {
-    if (at != shard_end()) return std::nullopt;
-    return error;
-  });
-  const reaction came = with.attempt(shard_ended(), limit);
-  if (came.is_answered) expect_end(with);
-  if (with.failed_with(error) == nullptr) throw not_applicable(came.seen);
-  if (!came.is_gone) throw violation(came.seen);
-  const auto end = with.leave();
-  if (!end || end->is_success()) throw violation(came.seen);
+void fails_twice(rule_context& context) {
+  for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
+    fail_end(daemon, error, 2);
+    end_shard(daemon);
+    expect_end(daemon);
+  }
 }
 
-void failed_for_good(rule_context& on) {
-  leaves_without_status(on, "InvalidStateException", on.with().limit);
+/// The end cannot be persisted, for one of these reasons.
+void leaves_without_status(rule_context& context, std::initializer_list<const char*> errors) {
+  for (const char* error : errors) {
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
+    fail_end(daemon, error);
+    const auto reaction = daemon.attempt(shard_ended());
+    if (reaction.is_answered) expect_end(daemon);
+    if (daemon.failed_with(error) == nullptr) throw not_applicable(reaction.seen);
+    const std::string seen = reaction.seen + "; its checkpoints failed with " + error;
+    if (!reaction.is_gone) throw violation(seen);
+    const auto end = daemon.leave();
+    if (!end || end->is_success()) throw violation(seen);
+  }
 }
 
-void gives_up(rule_context& on) {
-  leaves_without_status(on, "ThrottlingException", on.with().retry_limit);
+void fails_for_good(rule_context& context) {
+  leaves_without_status(context, {"InvalidStateException", "TomorrowsException"});
 }
 
-void lease_is_gone(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.prepare(records(101, 3));
-  with.row.lose();
-  end_shard(with);
-  if (with.failed_with("ShutdownException") == nullptr) {
+void gives_up(rule_context& context) {
+  leaves_without_status(context, {"ThrottlingException", "KinesisClientLibDependencyException"});
+}
+
+void lease_is_gone(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.prepare(context.records(101, 3));
+  daemon.row.lose();
+  end_shard(daemon);
+  if (daemon.failed_with("ShutdownException") == nullptr) {
     throw not_applicable("it asked for no checkpoint at the shard's end");
   }
 }
@@ -147,21 +157,23 @@ constexpr rule rules[] = {
     {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
      child_shards, old_end},
     {"shard-end-throttled",
-     "a checkpoint of the end that is throttled twice is retried before the status", "P50",
+     "a checkpoint of the end that fails twice with ThrottlingException, or with "
+     "KinesisClientLibDependencyException, is retried before the status",
+     "P50",
      "There is no later opportunity: the daemon does not ask the child again. The child "
      "shards are not read before a restart.",
-     throttled},
+     fails_twice},
     {"shard-end-failed",
-     "no status follows when the end could not be persisted; the child exits with a non-zero "
-     "status",
+     "no status follows when the end could not be persisted, for InvalidStateException or an error "
+     "of an unknown name; the child exits with a non-zero status",
      "P50",
      "A status reports success and loses the child shards until someone notices. A child that "
      "neither answers nor exits hangs the shard. One that exits ends the worker: its restart tries "
      "again.",
-     failed_for_good},
+     fails_for_good},
     {"shard-end-gives-up",
-     "when the checkpoint of the end is throttled every time the child exits in time with a "
-     "non-zero status",
+     "when the checkpoint of the end fails every time with ThrottlingException, or with "
+     "KinesisClientLibDependencyException, the child exits in time with a non-zero status",
      "P50",
      "A child that retries without end hangs the shard without a message. A status would lose the "
      "child shards. A child that exits ends the worker: its restart tries again.",

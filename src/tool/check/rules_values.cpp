@@ -1,155 +1,165 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may be in a line from the daemon.
+#include <optional>
+
+#include "protocol/base64_encoder.hpp"
 #include "tool/check/rule.hpp"
 
 namespace kclxx::check {
 
 namespace {
 
-/// One record's fields, each as its JSON; those that are empty are left out.
+/// One record's fields, each as its JSON; those that are empty are left out. Data that is not given
+/// is a payload that the child understands.
 struct fields {
-  std::string data = R"("cGF5bG9hZA==")";
+  std::optional<std::string> data{};
   std::string partition_key = R"("key")";
   std::string sequence_number = R"("101")";
   std::string arrival = "1700000000000";
   std::string sub_sequence_number = "0";
 };
 
-std::string to_json(const fields& from) {
+std::string valid_data(const rule_context& context) {
+  std::string json = "\"";
+  protocol::append_base64(json, context.payload());
+  return json + "\"";
+}
+
+std::string to_json(const rule_context& context, const fields& record) {
   std::string out = R"({"action":"record")";
   const auto add = [&out](std::string_view name, const std::string& value) {
     if (!value.empty()) out.append(",\"").append(name).append("\":").append(value);
   };
-  add("data", from.data);
-  add("partitionKey", from.partition_key);
-  add("sequenceNumber", from.sequence_number);
-  add("approximateArrivalTimestamp", from.arrival);
-  add("subSequenceNumber", from.sub_sequence_number);
+  add("data", record.data.value_or(valid_data(context)));
+  add("partitionKey", record.partition_key);
+  add("sequenceNumber", record.sequence_number);
+  add("approximateArrivalTimestamp", record.arrival);
+  add("subSequenceNumber", record.sub_sequence_number);
   return out + "}";
 }
 
-void takes(rule_context& on, const fields& from) {
-  on.start_initialized().call(raw_records(to_json(from), 101));
+void takes(rule_context& context, const fields& record, std::string_view circumstances = {}) {
+  context.start_initialized().call(raw_records(to_json(context, record), 101), circumstances);
 }
 
-void null_position(rule_context& on) {
-  lockstep_daemon& with = on.start();
-  action what = with.initialize_at("TRIM_HORIZON");
-  what.line = R"({"action":"initialize","shardId":")" + with.shard_id() +
-              R"(","sequenceNumber":null,"subSequenceNumber":null})";
-  with.call(what);
+void null_position(rule_context& context) {
+  lockstep_daemon& daemon = context.start();
+  action first = daemon.initialize_at("TRIM_HORIZON");
+  first.line = R"({"action":"initialize","shardId":")" + daemon.shard_id() +
+               R"(","sequenceNumber":null,"subSequenceNumber":null})";
+  daemon.call(first);
 }
 
-void null_data(rule_context& on) { takes(on, {.data = "null"}); }
-void empty_data(rule_context& on) { takes(on, {.data = R"("")"}); }
-void null_partition_key(rule_context& on) { takes(on, {.partition_key = "null"}); }
-void null_arrival(rule_context& on) { takes(on, {.arrival = "null"}); }
-
-void null_millis_behind(rule_context& on) {
-  on.start_initialized().call(raw_records(to_json({}), 101, "null"));
+void null_values(rule_context& context) {
+  takes(context, {.data = "null"}, "with null data");
+  takes(context, {.partition_key = "null"}, "with a null partitionKey");
+  takes(context, {.arrival = "null"}, "with a null approximateArrivalTimestamp");
+  context.start_initialized().call(raw_records(to_json(context, {}), 101, "null"),
+                                   "with a null millisBehindLatest");
 }
 
-void long_lag(rule_context& on) {
-  on.start_initialized().call(raw_records(to_json({}), 101, "31536000000"));
+void empty_data(rule_context& context) { takes(context, {.data = R"("")"}); }
+
+void long_lag(rule_context& context) {
+  context.start_initialized().call(raw_records(to_json(context, {}), 101, "31536000000"));
 }
 
-void missing_fields(rule_context& on) {
-  action what = raw_records(to_json({.arrival = "", .sub_sequence_number = ""}), 101);
-  what.line = what.line.substr(0, what.line.rfind(",\"millisBehindLatest\"")) + "}";
-  on.start_initialized().call(what);
+void missing_fields(rule_context& context) {
+  action batch = raw_records(to_json(context, {.arrival = "", .sub_sequence_number = ""}), 101);
+  batch.line = batch.line.substr(0, batch.line.rfind(",\"millisBehindLatest\"")) + "}";
+  context.start_initialized().call(batch);
 }
 
-void floating_point_times(rule_context& on) {
-  lockstep_daemon& with = on.start_initialized();
-  with.call(raw_records(to_json({.arrival = "1700000000000.25"}), 101, "1200.0"));
-  with.call(raw_records(to_json({.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
+void floating_point_times(rule_context& context) {
+  lockstep_daemon& daemon = context.start_initialized();
+  daemon.call(raw_records(to_json(context, {.arrival = "1700000000000.25"}), 101, "1200.0"));
+  daemon.call(
+      raw_records(to_json(context, {.sequence_number = R"("102")", .arrival = "1.7E12"}), 102));
 }
 
-void unknown_fields(rule_context& on) {
-  lockstep_daemon& with = on.start();
-  action first = with.initialize_at("TRIM_HORIZON");
+void unknown_fields(rule_context& context) {
+  lockstep_daemon& daemon = context.start();
+  action first = daemon.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("tomorrow":"text","pendingCheckpoint":null,)");
-  with.call(first);
-  std::string record = to_json({});
+  daemon.call(first);
+  std::string record = to_json(context, {});
   record.insert(1, R"("explicitHashKey":null,"schema":[1,2.5,"text"],)");
   action batch = raw_records(record, 101);
   batch.line.insert(1, R"("cacheEntryTime":"2026-01-01T00:00:00Z","isAtShardEnd":false,)");
-  with.call(batch);
+  daemon.call(batch);
 }
 
-void unknown_objects(rule_context& on) {
-  lockstep_daemon& with = on.start();
-  action first = with.initialize_at("TRIM_HORIZON");
+void unknown_objects(rule_context& context) {
+  lockstep_daemon& daemon = context.start();
+  action first = daemon.initialize_at("TRIM_HORIZON");
   first.line.insert(1, R"("pendingCheckpoint":{"shardId":"other","sequenceNumber":["1"]},)");
-  with.call(first);
-  std::string record = to_json({});
+  daemon.call(first);
+  std::string record = to_json(context, {});
   record.insert(1, R"("schema":{"data":"bm90IHRoaXM=","versions":[{"sequenceNumber":"1"}]},)");
-  with.call(raw_records(record, 101));
+  daemon.call(raw_records(record, 101));
 }
 
 /// An ending whose plain form is not answered has a rule of its own.
-void unknown_fields_in_ending(rule_context& on) {
+void unknown_fields_in_ending(rule_context& context) {
   bool is_judged = false;
   for (action ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
-    if (!on.start_initialized().attempt_all({records(101, 3), ending})) continue;
+    if (!context.start_initialized().attempt_all({context.records(101, 3), ending})) continue;
     is_judged = true;
-    lockstep_daemon& with = on.start_initialized();
-    with.prepare(records(101, 3));
+    lockstep_daemon& daemon = context.start_initialized();
+    daemon.prepare(context.records(101, 3));
     ending.line.insert(1, R"("checkpoint":"103","tomorrow":7,)");
-    with.call(ending);
+    daemon.call(ending);
   }
   if (!is_judged) throw not_applicable("it answers no ending");
 }
 
-void field_order(rule_context& on) {
-  lockstep_daemon& with = on.start();
-  action first = with.initialize_at("TRIM_HORIZON");
+void field_order(rule_context& context) {
+  lockstep_daemon& daemon = context.start();
+  action first = daemon.initialize_at("TRIM_HORIZON");
   first.line = R"({"subSequenceNumber":0,"sequenceNumber":"TRIM_HORIZON","shardId":")" +
-               with.shard_id() + R"(","action":"initialize"})";
-  with.call(first);
+               daemon.shard_id() + R"(","action":"initialize"})";
+  daemon.call(first);
   action batch = raw_records("", 101);
   batch.line =
       R"({"millisBehindLatest":0,"records":[{"subSequenceNumber":0,"sequenceNumber":"101",)"
-      R"("partitionKey":"key","data":"cGF5bG9hZA==","approximateArrivalTimestamp":1700000000000,)"
-      R"("action":"record"}],"action":"processRecords"})";
-  with.call(batch);
+      R"("partitionKey":"key","data":)" +
+      valid_data(context) +
+      R"(,"approximateArrivalTimestamp":1700000000000,"action":"record"}],)"
+      R"("action":"processRecords"})";
+  daemon.call(batch);
 }
 
-void escaped_text(rule_context& on) {
-  takes(on, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
+void escaped_text(rule_context& context) {
+  takes(context, {.partition_key = R"("\"quoted\" \\ \/ \n\t\u0000 \u00e9 \ud83d\ude00")"});
 }
 
-void non_ascii_text(rule_context& on) {
-  takes(on, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
+void non_ascii_text(rule_context& context) {
+  takes(context, {.partition_key = "\"cl\u00e9 \u30ad\u30fc \U0001F511\""});
 }
 
-void line_separators(rule_context& on) {
-  takes(on, {.partition_key = "\"next\u0085line \u2028 paragraph \u2029\""});
+void line_separators(rule_context& context) {
+  takes(context, {.partition_key = "\"next\u0085line \u2028 paragraph \u2029\""});
 }
 
-void invalid_utf8(rule_context& on) {
-  takes(on, {.partition_key = "\"cl\xe9 \xff\""});
-  takes(on, {.partition_key = R"("half a pair \ud800")"});
+void invalid_utf8(rule_context& context) {
+  takes(context, {.partition_key = "\"cl\xe9 \xff\""});
+  takes(context, {.partition_key = R"("half a pair \ud800")"});
 }
 
-void long_sequence_number(rule_context& on) {
+void long_sequence_number(rule_context& context) {
   const std::string number = "9" + std::string(118, '0') + "1";
-  lockstep_daemon& with = on.start_initialized();
-  action batch = raw_records(to_json({.sequence_number = "\"" + number + "\""}), 101);
+  lockstep_daemon& daemon = context.start_initialized();
+  action batch = raw_records(to_json(context, {.sequence_number = "\"" + number + "\""}), 101);
   batch.largest = sequence_position(number);
-  with.call(batch);
-  with.attempt(shutdown_requested());
-  for (const checkpoint_seen& checkpoint : with.checkpoints) {
+  daemon.call(batch);
+  daemon.attempt(shutdown_requested());
+  for (const checkpoint_seen& checkpoint : daemon.checkpoints) {
     if (position_of(checkpoint) != batch.largest) {
       throw violation(to_string(checkpoint) + ", where \"" + number + "\" was delivered");
     }
   }
 }
 
-constexpr std::string_view no_value =
-    "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
-    "a child that fails on null exits or hangs, and meets the same record again after the restart: "
-    "a crash loop of the whole worker.";
 constexpr std::string_view dies =
     "A child that fails on it exits or hangs. The whole worker ends, with all its shards, and "
     "meets the same record again after its restart: a crash loop.";
@@ -158,16 +168,19 @@ constexpr rule rules[] = {
     {"null-position", "initialize may have null for its position", "P14",
      "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
      null_position},
-    {"null-data", "a record's data may be null", "P14, P19", no_value, null_data},
+    {"null-values",
+     "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
+     "be "
+     "null",
+     "P14, P19",
+     "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
+     "a child that fails on null exits or hangs, and meets the same record again after the "
+     "restart: a crash loop of the whole worker.",
+     null_values},
     {"empty-data", "a record's data may be empty", "P19",
      "Producers write records without data. A child that takes empty for missing fails on it: a "
      "crash loop of the whole worker.",
      empty_data},
-    {"null-partition-key", "a record's partitionKey may be null", "P14, P19", no_value,
-     null_partition_key},
-    {"null-arrival-time", "a record's approximateArrivalTimestamp may be null", "P14", no_value,
-     null_arrival},
-    {"null-millis-behind", "millisBehindLatest may be null", "P14", no_value, null_millis_behind},
     {"long-lag", "millisBehindLatest may be more than 32 bits hold", "P15",
      "A stream keeps records for up to 365 days, and 2^31 ms are 25. A child that fails on a lag "
      "of a year cannot read an old stream from its beginning.",

@@ -7,7 +7,7 @@
 
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/daemon_launch.hpp"
-#include "tool/daemon/package_cache.hpp"
+#include "tool/package_cache.hpp"
 #include "tool/process/program_search.hpp"
 
 namespace kclxx::tool {
@@ -66,9 +66,17 @@ std::string count_of(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
+std::vector<diagnostic> diagnostics_of(const launch_options& options) {
+  try {
+    return find_problems(options, read_properties(options));
+  } catch (const properties_error& error) {
+    return {{severity::error, error.line(), "", error.what(), "The daemon does not start.",
+             "Correct the line."}};
+  }
+}
+
 int list_diagnostics(const launch_options& options, bool is_strict) {
-  const auto all = read_properties(options);
-  const auto found = find_problems(options, all);
+  const auto found = diagnostics_of(options);
   std::size_t errors = 0;
   for (const diagnostic& one : found) {
     const bool is_error = one.level == severity::error;
@@ -155,7 +163,7 @@ void add_check(CLI::App& daemon, invocation& run) {
   add_seconds(command, "--patience", options->patience,
               "How long the program may wait for retries, failure_policy::patience(): warn where "
               "the daemon allows less",
-              1e9);
+              1'000'000);
   command.add_flag("--strict", *is_strict, "Exit status 1 also for warnings");
   command.callback(
       [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });

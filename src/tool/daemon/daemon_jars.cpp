@@ -7,10 +7,11 @@
 #include <system_error>
 
 #include "tool/command.hpp"
-#include "tool/daemon/jar_checksums.hpp"
-#include "tool/daemon/package_cache.hpp"
-#include "tool/daemon/package_programs.hpp"
+#include "tool/jar_checksums.hpp"
+#include "tool/package_cache.hpp"
+#include "tool/package_programs.hpp"
 #include "tool/transcript/transcript_file.hpp"
+#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -37,30 +38,40 @@ std::string bring_other_version(const fs::path& folder, const jar_request& reque
   const kcl_choice& kcl = request.kcl;
   const kcl_parts tested = tested_parts(kcl.which);
   const std::string pom = with_version(jars_of(kcl.which).pom, tested.core, kcl.core);
+  std::string output;
+  int status = 0;
   const auto bring = [&](const std::string& version) {
     const std::string what = "KCL " + kcl.core + " with the daemon " + version;
-    return run_maven(folder, with_version(pom, tested.daemon, version), what, request.is_offline);
+    status = run_maven(folder, with_version(pom, tested.daemon, version), what, request.is_offline,
+                       &output);
+    return version;
   };
-  int status = bring(kcl.core);
-  if (status == 0 || kcl.which == kcl_version::kcl1) {
-    expect_maven_success(status, request.is_offline);
-    return kcl.core;
+  std::string daemon = bring(kcl.core);
+  // Any other failure, as of a mirror or offline, does not tell which daemons there are.
+  if (status != 0 && kcl.which != kcl_version::kcl1 &&
+      output.find("Could not find artifact") != std::string::npos) {
+    std::cerr << "There is no daemon " << kcl.core << "; the tested one is fetched." << std::endl;
+    empty_folder(folder);
+    daemon = bring(std::string(tested.daemon));
   }
-  std::cerr << "Maven does not bring a daemon " << kcl.core << "; the tested one is next."
-            << std::endl;
-  empty_folder(folder);
-  std::string daemon(tested.daemon);
-  expect_maven_success(bring(daemon), request.is_offline);
+  std::cerr << output;
+  if (status != 0 && request.is_offline) {
+    cannot_set_up("Maven's local repository has not all of KCL " + kcl.core + " with the daemon " +
+                  daemon + "; which daemons there are is not known offline");
+  }
+  expect_maven_success(status, request.is_offline);
   return daemon;
 }
 
 void fill_with_other_version(const fs::path& folder, const fs::path& place,
                              const jar_request& request) {
+  std::string checksums;
+  if (!request.checksums.empty()) checksums = text_of_file(request.checksums);  // before a download
   const std::string daemon = bring_other_version(folder, request);
   if (!has_jars(folder, request.kcl.which)) {
     cannot_set_up("mvn did not bring the daemon's jar, and reported no error");
   }
-  if (!request.checksums.empty()) return expect_jars(folder, text_of_file(request.checksums));
+  if (!request.checksums.empty()) return expect_jars(folder, checksums);
   write_file(folder / checksum_file, checksums_of(folder));
   std::cerr
       << "KCL " << request.kcl.core << " with the daemon " << daemon

@@ -20,7 +20,7 @@
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/java_command.hpp"
 #include "tool/daemon/overrides.hpp"
-#include "tool/daemon/package_cache.hpp"
+#include "tool/package_cache.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
@@ -49,7 +49,7 @@ std::string new_worker_id() {
 std::string folder_of_jars(const launch_options& options) {
   namespace fs = std::filesystem;
   const std::string name(name_of(options.which()));
-  const std::string fetch = "kclxx daemon fetch --kcl " + options.kcl.text();
+  const std::string cache_option = options.cache.empty() ? "" : " --cache " + options.cache;
   const bool is_in_cache = options.jars.empty();
   const fs::path folder =
       !is_in_cache
@@ -58,7 +58,9 @@ std::string folder_of_jars(const launch_options& options) {
                           options.kcl);
   if (!has_jars(folder, options.which())) {
     cannot_set_up("the jars of " + name + " are not in " + folder.string() +
-                  "; this fetches them: " + fetch);
+                  (is_in_cache ? "; this fetches them: kclxx daemon fetch --kcl " +
+                                     options.kcl.text() + cache_option
+                               : ""));
   }
   if (folder.string().find(':') != std::string::npos) {
     cannot_set_up(folder.string() +
@@ -102,9 +104,13 @@ std::string find_launcher() {
 
 /// What the daemon is to read.
 properties effective_properties(const launch_options& options) {
-  properties all = read_properties(options);
-  if (options.is_shared) share_children(all, find_launcher());
-  return all;
+  try {
+    properties all = read_properties(options);
+    if (options.is_shared) share_children(all, find_launcher());
+    return all;
+  } catch (const properties_error& error) {
+    cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
+  }
 }
 
 /// A file in memory that only this process, and what it becomes, can reach: it is gone with the
@@ -147,12 +153,8 @@ void listen_to_sigterm() {
 }  // namespace
 
 properties read_properties(const launch_options& options) {
-  try {
-    return with_overrides(parse_properties(text_of_file(options.file)), overrides_in(environment()),
-                          options.which());
-  } catch (const properties_error& error) {
-    cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
-  }
+  return with_overrides(parse_properties(text_of_file(options.file)), overrides_in(environment()),
+                        options.which());
 }
 
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all) {

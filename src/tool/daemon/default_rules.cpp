@@ -51,6 +51,13 @@ void check_stream(const properties& all, kcl_version which, std::vector<diagnost
     require(all, which, "streamName", "Name the stream to read.", to);
     return;
   }
+  const property* const region = effective(all, "regionName", which);
+  if (!is_blank(region) &&
+      arn->value.find(":kinesis:" + region->value + ":") == std::string::npos) {
+    to.push_back(diagnostic_at(*region, severity::warning,
+                               "regionName is not the region of streamArn",
+                               "The stream is looked for in this region.", "Correct one of them."));
+  }
   const property* const name = effective(all, "streamName", which);
   if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
   to.push_back(diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
@@ -90,6 +97,20 @@ void check_fan_out(const properties& all, kcl_version which, std::vector<diagnos
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
       "per shard and hour, and per GB.",
       "retrievalMode = POLLING, or FANOUT if you want that."));
+}
+
+/// Keys of the other way to read.
+void check_retrieval_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+  const property* const mode = effective(all, "retrievalMode", which);
+  if (which == kcl_version::kcl1 || mode == nullptr) return;
+  const std::string word = lower(mode->value);
+  for (const property& one : all) {
+    const bool is_of_fan_out = one.key.starts_with("fanoutConfig.");
+    const bool is_of_polling = one.key == "idleTimeBetweenReadsInMillis";
+    if (!(word == "polling" && is_of_fan_out) && !(word == "fanout" && is_of_polling)) continue;
+    to.push_back(diagnostic_at(one, severity::warning, one.key + " has no effect",
+                               "retrievalMode is " + mode->value + ".", "Remove one of them."));
+  }
 }
 
 void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
@@ -136,7 +157,7 @@ void check_patience(const properties& all, kcl_version which, std::chrono::milli
                     std::vector<diagnostic>& to) {
   const daemon_limits limits = limits_of(all, which);
   const std::string waits = "the patience of " + std::to_string(patience.count()) + " ms";
-  const std::string fix = "lower the attempts or the backoff of the program's failure_policy.";
+  const std::string fix = "lower max_attempts or the backoff of the program's failure_policy.";
   const auto warn = [&](const char* key, const std::string& what, std::string why,
                         std::string remedy) {
     const property* const place = effective(all, key, which);
@@ -170,6 +191,7 @@ void check_defaults(const properties& all, kcl_version which, const machine& whe
   check_start(all, which, to);
   if (!where.has_region) check_region(all, which, to);
   check_fan_out(all, which, to);
+  check_retrieval_keys(all, which, to);
   check_shutdown(all, which, to);
   check_stuck_child(all, which, to);
 }

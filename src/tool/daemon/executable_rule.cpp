@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// executableName: split at blanks, with no quoting, no shell, no variables. After kclxx-share comes
-// the program.
+// executableName: split at blanks, with no quoting, no shell, no variables. After kclxx-share and
+// kclxx capture comes the program.
+#include <optional>
+#include <regex>
 #include <string>
 
 #include "tool/daemon/diagnostics.hpp"
@@ -33,8 +35,32 @@ std::string rest_of(const std::string& command) {
   return next == std::string::npos ? "" : command.substr(next);
 }
 
-bool is_launcher(const std::string& program) {
-  return program == "kclxx-share" || program.ends_with("/kclxx-share");
+bool is_named(const std::string& program, const std::string& name) {
+  return program == name || program.ends_with("/" + name);
+}
+
+std::string first_word(const std::string& command) { return command.substr(0, command.find(' ')); }
+
+/// What a program that starts another one is given to start; std::nullopt: it is none of ours.
+std::optional<std::string> started_by(const std::string& command) {
+  const std::string program = first_word(command);
+  std::string rest = rest_of(command);
+  if (is_named(program, "kclxx-share")) return rest.starts_with("-- ") ? rest_of(rest) : rest;
+  if (!is_named(program, "kclxx") || first_word(rest) != "capture") return std::nullopt;
+  while (!rest.empty() && first_word(rest) != "--") rest = rest_of(rest);
+  return rest_of(rest);
+}
+
+/// The first word that only a shell would understand.
+std::string word_for_shell(const std::string& command) {
+  static const std::regex of_shell("[0-9]*[<>].*|[|&;]+|.*[;&]");
+  for (std::string rest = command; !rest.empty(); rest = rest_of(rest)) {
+    const std::string word = first_word(rest);
+    if (word.find_first_of("\"'") != std::string::npos || std::regex_match(word, of_shell)) {
+      return word;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -44,23 +70,31 @@ void check_executable(const properties& all, const executable_look& look,
   const property* const place = find(all, "executableName");
   if (place == nullptr) return;
   std::string command = place->value;
-  std::string program = command.substr(0, command.find(' '));
+  std::string program = first_word(command);
   if (program.empty()) return;  // an empty value is reported as missing
   const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
     to.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
-  if (is_launcher(program) && look(program) == executable_state::ok) {
-    command = rest_of(command);
-    if (command.starts_with("-- ")) command = rest_of(command);
-    program = command.substr(0, command.find(' '));
-    if (program.empty()) {
-      return say("names kclxx-share and no program", no_child,
+  while (look(program) == executable_state::ok) {
+    const auto started = started_by(command);
+    if (!started) break;
+    if (started->empty()) {
+      return say("names " + program + " and no program", no_child,
                  "Write the program and its arguments after it.");
     }
+    command = *started;
+    program = first_word(command);
   }
   const executable_state state = look(program);
-  if (state == executable_state::ok) return;
+  if (state == executable_state::ok) {
+    const std::string word = word_for_shell(rest_of(command));
+    if (word.empty()) return;
+    to.push_back(diagnostic_at(*place, severity::warning, "executableName has " + word,
+                               "There is no shell: the program gets it as an argument.",
+                               "Let a script that executableName names do it."));
+    return;
+  }
   if (const std::string meant = path_with_blanks(command, look); !meant.empty()) {
     say("names \"" + meant + "\", which has a blank",
         "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",

@@ -45,6 +45,11 @@ diagnostic unknown(const property& one, kcl_version which) {
   const auto say = [&](const std::string& what, const std::string& fix) {
     return diagnostic_at(one, severity::error, one.key + " " + what, ignored, fix);
   };
+  if (one.key.starts_with("\u00ef\u00bb\u00bf")) {
+    return diagnostic_at(one, severity::error, "the file begins with a byte order mark",
+                         "The daemon reads it as part of the first key, which it then ignores.",
+                         "Save the file without it.");
+  }
   for (const property_row& row : property_table()) {
     if (row.type(which) != value_type::none && lower(row.key) == lower(one.key)) {
       return say("is misspelt: keys are case-sensitive", "Write " + std::string(row.key) + ".");

@@ -29,6 +29,24 @@ std::optional<value_problem> no_number(const value_context& it, bool zero_counts
   return found;
 }
 
+std::optional<value_problem> check_threads(std::int64_t number) {
+  if (number <= 0) return std::nullopt;  // as many as are needed
+  return value_problem{
+      "limits the threads to " + std::to_string(number),
+      "A worker with N shards needs 2N + 1. With fewer than N + 2 every shard hangs, "
+      "without a line in the log, on the day that the worker takes one shard more.",
+      "Remove it.", severity::warning};
+}
+
+/// A time that makes no sense in milliseconds: it was meant in seconds.
+std::optional<value_problem> check_time(const value_context& it, std::int64_t number) {
+  const bool is_time = it.row.key == "shutdownGraceMillis" || it.row.key == "failoverTimeMillis";
+  if (!is_time || number == 0 || number >= 1000) return std::nullopt;
+  return value_problem{
+      "is " + std::to_string(number) + ", less than a second", "It is in milliseconds.",
+      "Write " + std::to_string(number) + "000, if seconds were meant.", severity::warning};
+}
+
 }  // namespace
 
 std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide) {
@@ -37,7 +55,7 @@ std::optional<value_problem> check_whole(const value_context& it, bool zero_coun
   const std::int64_t most = is_wide ? std::numeric_limits<std::int64_t>::max()
                                     : std::int64_t{std::numeric_limits<std::int32_t>::max()};
   if (!number || *number > most || *number < -most - 1) return no_number(it, zero_counts, is_wide);
-  if (it.row.key == "maxActiveThreads") return std::nullopt;
+  if (it.row.key == "maxActiveThreads") return check_threads(*number);
   if (*number < 0) {
     return value_problem{"is negative",
                          it.is(kcl_version::kcl1)
@@ -63,7 +81,7 @@ std::optional<value_problem> check_whole(const value_context& it, bool zero_coun
                          "A shard can be read five times a second, so the daemon uses 200.",
                          "Write 200.", severity::warning};
   }
-  return std::nullopt;
+  return check_time(it, *number);
 }
 
 std::optional<value_problem> check_decimal(const value_context& it) {

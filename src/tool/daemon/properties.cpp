@@ -100,7 +100,7 @@ char16_t unicode_escape(std::string_view digits, std::size_t line) {
       digits.size() == 4 &&
       std::all_of(digits.begin(), digits.end(), [](char c) { return hex_digit(c) != -1; });
   if (!are_digits) {
-    throw properties_error(line, "\\u needs four hexadecimal digits; the daemon refuses the file");
+    throw properties_error(line, "\\u needs four hexadecimal digits");
   }
   int value = 0;
   for (const char c : digits) value = value * 16 + hex_digit(c);

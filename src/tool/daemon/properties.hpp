@@ -10,8 +10,7 @@
 
 namespace kclxx::tool {
 
-/// One key of a properties file. UTF-8; half of a UTF-16 pair becomes the three bytes that it would
-/// otherwise have, since Java lets it stay.
+/// One key of a properties file, in UTF-8.
 struct property {
   std::string key;
   std::string value;

@@ -48,8 +48,6 @@ decoded decode(std::string_view text) {
     if ((byte & 0xC0) != 0x80) return {0, 0};
     c = (c << 6) | (byte & 0x3F);
   }
-  const bool is_too_long = (size == 3 && c < 0x800) || (size == 4 && c < 0x10000);
-  if (is_too_long || c > 0x10FFFF) return {0, 0};
   return {c, size};
 }
 

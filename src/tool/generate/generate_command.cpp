@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tool/generate/generated_shards.hpp"
 #include "tool/generate/generated_transcripts.hpp"
+#include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 #include "tool/transcript/reader.hpp"
-#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 
@@ -30,14 +29,12 @@ struct generate_options {
   std::uint64_t seed = 1;
 };
 
-constexpr std::uint64_t max_size = 10'485'760;  // what Kinesis allows
-
 void read_size(const std::string& text, record_shape& shape) {
   const std::size_t dots = text.find("..");
   const auto number = [&](const std::string& digits) {
     if (digits.empty() || digits.size() > 8 ||
         digits.find_first_not_of("0123456789") != std::string::npos ||
-        std::stoull(digits) > max_size) {
+        std::stoull(digits) > max_payload) {
       throw CLI::ValidationError("--size", "\"" + text +
                                                "\" is neither a number of bytes nor a range like "
                                                "100..2000; the most is 10485760");
@@ -49,23 +46,6 @@ void read_size(const std::string& text, record_shape& shape) {
   if (shape.smallest > shape.largest) {
     throw CLI::ValidationError("--size", "the range " + text + " is empty");
   }
-}
-
-/// The lines of a file that are not blank, without their ends.
-std::vector<std::string> read_payloads(const std::string& name) {
-  std::istringstream lines(text_of_file(name));
-  std::vector<std::string> payloads;
-  std::uint64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.size() > max_size) {
-      cannot_set_up(name + ":" + std::to_string(number) +
-                    " is too long: a record has at most 10485760 bytes");
-    }
-    if (!line.empty()) payloads.push_back(std::move(line));
-  }
-  if (payloads.empty()) cannot_set_up(name + " has no line with a payload");
-  return payloads;
 }
 
 void use_payloads(const std::string& name, record_shape& shape) {
@@ -95,7 +75,7 @@ dialogue_end end_of(const std::string& name) {
 void generate(const generate_options& options) {
   check_line_length(options.dialogue, options.stream.records);
   install_signal_handlers(ignored_signals::stay_ignored);
-  replay::random_numbers random(options.seed);
+  random_numbers random(options.seed);
   std::vector<generated_shard> shards;
   try {
     shards = generate_shards(options.stream, random);

@@ -16,7 +16,7 @@ void append_padded(std::string& out, std::uint64_t value, std::size_t digits) {
   out.append(digits - text.size(), '0').append(text);
 }
 
-std::string make_text(std::size_t size, replay::random_numbers& random) {
+std::string make_text(std::size_t size, random_numbers& random) {
   std::string text;
   text.reserve(size + 16);
   while (text.size() < size) {
@@ -39,19 +39,19 @@ std::string make_key(std::size_t number) {
 
 }  // namespace
 
-record_texts::record_texts(const record_shape& shape, replay::random_numbers& random)
+record_texts::record_texts(const record_shape& shape, random_numbers& random)
     : shape_(shape), text_(make_text(shape.largest + text_size, random)) {
   for (std::size_t i = 0; i < shape.keys; ++i) keys_.push_back(make_key(i));
 }
 
-std::string_view record_texts::data(std::uint64_t number, replay::random_numbers& random) const {
+std::string_view record_texts::data(std::uint64_t number, random_numbers& random) const {
   if (!shape_.payloads.empty()) return shape_.payloads[number % shape_.payloads.size()];
   const std::uint64_t size = random.between(shape_.smallest, shape_.largest);
   return std::string_view(text_).substr(random.below(text_size), size);
 }
 
 generated_records::generated_records(const generated_shard& shard, const record_texts& texts,
-                                     replay::random_numbers random)
+                                     random_numbers random)
     : shard_(shard), texts_(texts), random_(random), prefix_("49") {
   append_padded(prefix_, shard.born_in, 10);
   append_padded(prefix_, shard.number, 12);

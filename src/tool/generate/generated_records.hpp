@@ -12,7 +12,7 @@
 #include <kclxx/record.hpp>
 
 #include "tool/generate/generated_shards.hpp"
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 
 namespace kclxx::tool {
 
@@ -28,12 +28,12 @@ struct record_shape {
 /// What the records of all shards take their text and keys from. Immutable.
 class record_texts {
  public:
-  record_texts(const record_shape& shape, replay::random_numbers& random);
+  record_texts(const record_shape& shape, random_numbers& random);
 
   [[nodiscard]] const record_shape& shape() const noexcept { return shape_; }
   /// Of a shard's record with this number: its payload, or words of ASCII letters, from anywhere in
   /// the text.
-  [[nodiscard]] std::string_view data(std::uint64_t number, replay::random_numbers& random) const;
+  [[nodiscard]] std::string_view data(std::uint64_t number, random_numbers& random) const;
   /// One key in eight is not ASCII.
   [[nodiscard]] std::string_view key(std::size_t number) const { return keys_[number]; }
 
@@ -49,8 +49,7 @@ class record_texts {
 /// Lifetime: `texts` and `shard` outlive it.
 class generated_records {
  public:
-  generated_records(const generated_shard& shard, const record_texts& texts,
-                    replay::random_numbers random);
+  generated_records(const generated_shard& shard, const record_texts& texts, random_numbers random);
 
   /// The next `count` records, which arrived evenly over a second from `arrival` on; valid until
   /// the next call. Those of one aggregate arrived together.
@@ -61,7 +60,7 @@ class generated_records {
 
   const generated_shard& shard_;
   const record_texts& texts_;
-  replay::random_numbers random_;
+  random_numbers random_;
   std::string prefix_;  // of the sequence numbers
   std::uint64_t counter_ = 0;
   std::uint64_t records_so_far_ = 0;

@@ -16,8 +16,7 @@ Number share(Number whole, std::size_t index, std::size_t parts) {
 
 class stream {
  public:
-  stream(const stream_shape& shape, replay::random_numbers& random)
-      : shape_(shape), random_(random) {
+  stream(const stream_shape& shape, random_numbers& random) : shape_(shape), random_(random) {
     for (std::size_t i = 0; i < shape.shards; ++i) {
       open_.push_back(add({}, shape.keys * i / shape.shards, shape.keys * (i + 1) / shape.shards));
     }
@@ -71,7 +70,7 @@ class stream {
   }
 
   const stream_shape& shape_;
-  replay::random_numbers& random_;
+  random_numbers& random_;
   std::size_t epoch_ = 0;
   std::vector<generated_shard> all_;
   std::vector<std::size_t> open_;
@@ -85,8 +84,7 @@ std::string generated_shard::id() const {
   return "shardId-" + digits;
 }
 
-std::vector<generated_shard> generate_shards(const stream_shape& shape,
-                                             replay::random_numbers& random) {
+std::vector<generated_shard> generate_shards(const stream_shape& shape, random_numbers& random) {
   return stream(shape, random).run();
 }
 

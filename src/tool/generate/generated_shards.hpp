@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 
 namespace kclxx::tool {
 
@@ -36,7 +36,6 @@ struct stream_shape {
 /// in halves, or two neighbours are merged; the records are spread evenly over the time between
 /// and the shards that are open then.
 /// Errors: std::invalid_argument when there are fewer keys than shards need.
-std::vector<generated_shard> generate_shards(const stream_shape& shape,
-                                             replay::random_numbers& random);
+std::vector<generated_shard> generate_shards(const stream_shape& shape, random_numbers& random);
 
 }  // namespace kclxx::tool

@@ -121,11 +121,11 @@ void check_names(const std::string& directory, const std::vector<generated_shard
 
 void write_files(const std::string& directory, const dialogue_shape& shape,
                  const std::vector<generated_shard>& shards, const record_texts& texts,
-                 replay::random_numbers& random) {
+                 random_numbers& random) {
   std::vector<std::string> made;
   try {
     for (const generated_shard& shard : shards) {
-      generated_records records(shard, texts, replay::random_numbers(random.next()));
+      generated_records records(shard, texts, random_numbers(random.next()));
       const std::string file = file_of(directory, shard);
       shard_writer(file, shape, shard).write(records);
       made.push_back(file);
@@ -149,7 +149,7 @@ std::uint64_t dialogue_shape::longest_line(std::uint64_t records) const noexcept
 }
 
 void write_transcripts(const std::string& directory, const dialogue_shape& shape,
-                       const std::vector<generated_shard>& shards, replay::random_numbers& random) {
+                       const std::vector<generated_shard>& shards, random_numbers& random) {
   const record_texts texts(shape.record, random);
   const bool is_new = make_directory(directory);
   check_names(directory, shards);

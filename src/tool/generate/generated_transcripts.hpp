@@ -7,7 +7,7 @@
 
 #include "tool/generate/generated_records.hpp"
 #include "tool/generate/generated_shards.hpp"
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 
 namespace kclxx::tool {
 
@@ -29,6 +29,6 @@ struct dialogue_shape {
 /// there. When one cannot be written it leaves none, and no directory of its own.
 /// Errors: std::system_error, also when a file is already there; cancelled.
 void write_transcripts(const std::string& directory, const dialogue_shape& shape,
-                       const std::vector<generated_shard>& shards, replay::random_numbers& random);
+                       const std::vector<generated_shard>& shards, random_numbers& random);
 
 }  // namespace kclxx::tool

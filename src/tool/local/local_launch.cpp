@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "tool/command.hpp"
-#include "tool/daemon/package_cache.hpp"
 #include "tool/local/local_packages.hpp"
+#include "tool/package_cache.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
@@ -90,6 +90,10 @@ void run_local(const local_call& call) {
   const fs::path directory =
       fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
   open_input(call.input);
+  std::error_code error;
+  if (call.needs == local_call::need::aws_clients && !fs::exists(directory / "state.json", error)) {
+    cannot_set_up("nothing runs in " + directory.string() + "; kclxx local start starts it");
+  }
   const std::string node = find_node();
   std::vector<std::string> command{node, (local_program(cache) / "local.js").string(), call.command,
                                    "directory=" + directory.string()};
@@ -104,7 +108,6 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) verify_local(cache);
   ::unsetenv("NODE_PATH");
   ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
-  std::error_code error;
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
   if (call.needs == local_call::need::everything) close_inherited();

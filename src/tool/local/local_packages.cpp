@@ -5,10 +5,11 @@
 #include <system_error>
 
 #include "tool/command.hpp"
-#include "tool/daemon/jar_checksums.hpp"
-#include "tool/daemon/package_cache.hpp"
-#include "tool/daemon/package_programs.hpp"
 #include "tool/embedded.hpp"
+#include "tool/jar_checksums.hpp"
+#include "tool/package_cache.hpp"
+#include "tool/package_programs.hpp"
+#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 

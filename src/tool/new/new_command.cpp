@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/package_cache.hpp"
 #include "tool/embedded.hpp"
+#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -99,7 +99,9 @@ std::string not_a_name(const std::string& text) {
     return text + " is no name: 3 to 63 of a-z 0-9 _ -, the first a letter";
   }
   // CMP0037: the program is a target of this name.
-  static const std::regex of_cmake("all|clean|edit_cache|help|install|package|rebuild_cache|test");
+  static const std::regex of_cmake(
+      "all|clean|edit_cache|help|install|package|package_source|preinstall|"
+      "rebuild_cache|test");
   return std::regex_match(text, of_cmake) ? text + " is no name: CMake has a target " + text : "";
 }
 

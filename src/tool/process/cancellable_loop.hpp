@@ -20,7 +20,7 @@ class cancellable_loop {
 
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
 
-  /// Blocking: until a handler was called, which may be wake()'s. False: the deadline came first.
+  /// Blocking: until a handler was called. False: the deadline came first.
   /// A deadline in the past calls a handler that is ready. Errors: cancelled.
   bool run_one(clock::time_point deadline) {
     throw_if_cancelled();
@@ -28,16 +28,14 @@ class cancellable_loop {
     throw_if_cancelled();
     return has_run;
   }
-  /// Ends a run_one() that is waiting, or the next one. From any thread.
-  void wake() {
-    boost::asio::post(context_, [] {});
-  }
 
  private:
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
       context_.get_executor()};
-  std::stop_callback<std::function<void()>> on_cancelled_{cancellation_token(), [this] { wake(); }};
+  // Ends a run_one() that is waiting.
+  std::stop_callback<std::function<void()>> on_cancelled_{
+      cancellation_token(), [this] { boost::asio::post(context_, [] {}); }};
 };
 
 }  // namespace kclxx::tool

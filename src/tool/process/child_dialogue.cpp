@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
@@ -40,27 +41,24 @@ child_dialogue::child_dialogue(const std::vector<std::string>& command,
   output_.native_non_blocking(true);
 }
 
-void child_dialogue::queue(chunk bytes) {
-  if (!input_.is_open() || bytes.text().empty()) return;
-  unsent_copies_ += bytes.own.size();
-  unsent_.push_back(std::move(bytes));
+void child_dialogue::queue(std::string_view text, std::string_view end) {
+  if (!input_.is_open()) return;
+  unsent_ = {text, end};
   is_sent_ = false;
 }
 
-void child_dialogue::send(std::string_view line) {
-  queue({{}, line});
-  queue({{}, newline});
+void child_dialogue::send(std::string_view line) { queue(line, newline); }
+
+void child_dialogue::send_bytes(std::string bytes) {
+  own_ = std::move(bytes);
+  queue(own_, {});
 }
 
-void child_dialogue::send_copy(std::string line) {
-  line += newline;
-  queue({std::move(line), {}});
-}
-
-void child_dialogue::send_bytes(std::string bytes) { queue({std::move(bytes), {}}); }
+void child_dialogue::kill() noexcept { process_.kill(SIGKILL); }
 
 void child_dialogue::close_input() noexcept {
-  drop_unsent();
+  unsent_ = {};
+  is_sent_ = false;
   boost::system::error_code ignored;
   input_.close(ignored);
 }
@@ -70,36 +68,31 @@ void child_dialogue::close_output() noexcept {
   output_.close(ignored);
 }
 
-void child_dialogue::drop_unsent() {
-  unsent_.clear();
-  first_done_ = unsent_copies_ = 0;
-  is_sent_ = false;
+bool child_dialogue::is_all_read() noexcept {
+  if (!input_.is_open()) return true;
+  int left = 0;
+  return !is_sending() && (::ioctl(input_.native_handle(), FIONREAD, &left) == -1 || left == 0);
 }
 
-void child_dialogue::wake() {
-  boost::asio::post(loop_.context(), [this] { is_woken_ = true; });
-}
-
-child_dialogue::event child_dialogue::next(clock::time_point deadline, output how) {
+child_dialogue::event child_dialogue::next(clock::time_point deadline, output child_lines) {
   for (;;) {
     write_some();
     // First: the time of a callback begins here.
     if (std::exchange(is_sent_, false)) return {event_kind::sent};
     if (std::exchange(is_broken_, false)) return {event_kind::input_broken};
-    if (std::exchange(is_woken_, false)) return {event_kind::woken};
-    const bool reads = how == output::is_read && may_read();
+    const bool reads = child_lines == output::is_read;
     if (reads) {
       if (auto line = take_line()) return *line;
       if (!output_.is_open()) return {event_kind::end_of_output};
     }
     await_readiness(reads);
-    if (!loop_.run_one(deadline)) return {event_kind::timed_out};
+    if (!loop_.run_one(deadline)) return {event_kind::timed_out, lines_.rest()};
   }
 }
 
 void child_dialogue::await_readiness(bool reads) {
   using boost::system::error_code;
-  if (!unsent_.empty() && !std::exchange(awaits_input_, true)) {
+  if (is_sending() && !std::exchange(awaits_input_, true)) {
     input_.async_wait(stream::wait_write, [this](error_code) { awaits_input_ = false; });
   }
   if (reads && !std::exchange(awaits_output_, true)) {
@@ -122,15 +115,12 @@ std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) 
 }
 
 void child_dialogue::write_some() {
-  std::array<iovec, 16> parts{};
-  while (!unsent_.empty() && !awaits_input_) {
-    const std::size_t count = std::min(unsent_.size(), parts.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      std::string_view text = unsent_[i].text();
-      if (i == 0) text.remove_prefix(first_done_);
-      parts[i] = {const_cast<char*>(text.data()), text.size()};
-    }
-    const ssize_t n = ::writev(input_.native_handle(), parts.data(), static_cast<int>(count));
+  while (is_sending() && !awaits_input_) {
+    std::array<iovec, 2> parts{};
+    std::transform(unsent_.begin(), unsent_.end(), parts.begin(), [](std::string_view text) {
+      return iovec{const_cast<char*>(text.data()), text.size()};
+    });
+    const ssize_t n = ::writev(input_.native_handle(), parts.data(), 2);
     if (n == -1) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
@@ -138,13 +128,13 @@ void child_dialogue::write_some() {
       is_broken_ = true;
       return;
     }
-    first_done_ += static_cast<std::size_t>(n);
-    while (!unsent_.empty() && first_done_ >= unsent_.front().text().size()) {
-      first_done_ -= unsent_.front().text().size();
-      unsent_copies_ -= unsent_.front().own.size();
-      unsent_.pop_front();
+    auto written = static_cast<std::size_t>(n);
+    for (std::string_view& text : unsent_) {
+      const std::size_t of_this = std::min(written, text.size());
+      text.remove_prefix(of_this);
+      written -= of_this;
     }
-    is_sent_ = unsent_.empty();
+    is_sent_ = !is_sending();
   }
 }
 

@@ -21,10 +21,6 @@ namespace kclxx::tool {
 
 namespace {
 
-// Not more: a user's pipes may have 64 MiB in all, and when that is used up every new pipe of the
-// user has 8 KiB.
-constexpr int pipe_size = 1 << 18;
-
 // For a child whose input ended because the command was cancelled.
 constexpr std::chrono::seconds grace_time(3);
 
@@ -48,16 +44,16 @@ pipe_ends make_pipe(const std::string& program) {
   if (::pipe2(ends, O_CLOEXEC) == -1) fail(program, errno);
   pipe_ends made{above_standard(ends[0]), above_standard(ends[1])};
   if (!made.read.is_open() || !made.write.is_open()) fail(program, errno);
-  ::fcntl(made.write.get(), F_SETPIPE_SZ, pipe_size);  // refused beyond a user's share: as it is
   return made;
 }
 
 }  // namespace
 
-std::string to_string(const child_exit& how) {
-  if (how.signal == 0) return "exit status " + std::to_string(how.status);
-  const char* name = ::strsignal(how.signal);
-  return "signal " + std::to_string(how.signal) + " (" + (name != nullptr ? name : "unknown") + ")";
+std::string to_string(const child_exit& exit) {
+  if (exit.signal == 0) return "exit status " + std::to_string(exit.status);
+  const char* name = ::strsignal(exit.signal);
+  return "signal " + std::to_string(exit.signal) + " (" + (name != nullptr ? name : "unknown") +
+         ")";
 }
 
 child_process::child_process(const std::vector<std::string>& command, error_output error_goes,

@@ -8,24 +8,17 @@
 #include <vector>
 
 #include "tool/process/descriptor.hpp"
+#include "tool/process/dialogue.hpp"  // IWYU pragma: export
 #include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
 
-/// How a process ended.
-struct child_exit {
-  int status = 0;  ///< its exit status; 0 when a signal ended it
-  int signal = 0;  ///< the signal that ended it; 0 when it exited
-
-  bool operator==(const child_exit&) const = default;
-};
-
 /// "exit status 3" or "signal 9 (Killed)".
-std::string to_string(const child_exit& how);
+std::string to_string(const child_exit& exit);
 
 /// A program, started as the daemon starts its children: with pipes on descriptors 0 and 1.
-/// Descriptor 2 is inherited. All ends that this process holds are close-on-exec, and the pipes
-/// hold 256 KiB where the system allows it.
+/// Descriptor 2 is inherited. All ends that this process holds are close-on-exec. The pipes have
+/// the system's size, as the daemon's: how much fits decides when a child hangs.
 ///
 /// The destructor kills the process if it still runs. When the command was
 /// cancelled the child gets the end of its input first, and 3 s.

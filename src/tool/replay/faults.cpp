@@ -70,9 +70,9 @@ void set(faults& to, std::string_view name, std::string_view value) {
 }
 
 std::uint64_t seed_of(std::uint64_t seed, std::string_view shard) noexcept {
-  std::uint64_t result = random_numbers::mix(seed + 1);
+  std::uint64_t result = tool::random_numbers::mix(seed + 1);
   for (const char c : shard) {
-    result = random_numbers::mix(result ^ static_cast<unsigned char>(c));
+    result = tool::random_numbers::mix(result ^ static_cast<unsigned char>(c));
   }
   return result;
 }

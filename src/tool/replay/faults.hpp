@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tool/replay/random_numbers.hpp"
+#include "tool/random_numbers.hpp"
 
 namespace kclxx::replay {
 
@@ -53,7 +53,7 @@ class bernoulli {
   bool draw(double probability) noexcept;
 
  private:
-  random_numbers random_;
+  tool::random_numbers random_;
 };
 
 }  // namespace kclxx::replay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/measurement.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace kclxx::replay {
@@ -10,8 +11,7 @@ using protocol::action_kind;
 void measurement::begin(const script::action& next, std::uint64_t records, time now) {
   if (!began_) began_ = now;
   started_at_ = now;
-  sent_at_.reset();
-  to_.counts.line_bytes += next.size;
+  to_.counts.line_bytes += next.line().size() + 1;
   if (keeps_timeline_ && next.content.position && next.what == action_kind::process_records) {
     to_.timeline.deliver(*next.content.position, records);
   }
@@ -29,7 +29,7 @@ void measurement::on_returned(const script::action& current, time now) {
   if (!to_.first_status) to_.first_status = now;
   to_.last_status = now;
   // A status before the line was written took no time.
-  const auto callback = sent_at_ ? now - *sent_at_ : std::chrono::nanoseconds(0);
+  const auto callback = std::max<std::chrono::nanoseconds>(now - sent_at_, {});
   if (current.content.kind == transcript::line_kind::process_records) {
     to_.counts.callbacks.add(callback);
     ++to_.counts.batches;

@@ -12,16 +12,15 @@
 
 namespace kclxx::replay {
 
-/// Counts and times what a child does with the actions that it gets.
+/// Counts and times what the children of a shard do with the actions that it gets.
 ///
 /// Pure. Thread safety: none. Lifetime: the summary outlives it.
 class measurement {
  public:
   using time = std::chrono::steady_clock::time_point;
 
-  /// `began`: when the shard's first child began, if this is a later one.
-  measurement(summary& to, bool keeps_timeline, std::optional<time> began = {})
-      : to_(to), keeps_timeline_(keeps_timeline), began_(began) {}
+  measurement(summary& result, bool keeps_timeline)
+      : to_(result), keeps_timeline_(keeps_timeline) {}
 
   /// The line of the shard's action goes out; `records` are in its batches up to this one.
   void begin(const script::action& next, std::uint64_t records, time now);
@@ -41,7 +40,7 @@ class measurement {
   bool keeps_timeline_;
   std::optional<time> began_;
   time started_at_{};
-  std::optional<time> sent_at_;  // std::nullopt while the line is written
+  time sent_at_{};
 };
 
 }  // namespace kclxx::replay

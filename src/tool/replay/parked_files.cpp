@@ -3,18 +3,37 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fcntl.h>
 #include <iostream>
 #include <string_view>
+#include <sys/file.h>
 
+#include "io/descriptor.hpp"
 #include "tool/command.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 
+namespace {
+
+/// A process that began to park a record before the file was moved away ends the line under this
+/// lock. Without the lock the file is read as it is.
+void wait_for_writer(const std::string& file) {
+  const io::descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  while (::flock(opened.get(), LOCK_SH) != 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
 parked_files::parked_files(const std::vector<std::string>& files) {
   replay::parked_records records;
   try {
-    for (const std::string& file : files) records.add_file(file, text_of_file(file));
+    for (const std::string& file : files) {
+      wait_for_writer(file);
+      records.add_file(file, text_of_file(file));
+    }
   } catch (const replay::parked_error& error) {
     throw command_error(exit_status::bad_transcript, error.what());
   }
@@ -23,6 +42,9 @@ parked_files::parked_files(const std::vector<std::string>& files) {
               << ": left out, since it is cut off: a record is complete once its line is whole\n";
   }
   shards_ = records.shards();
+  if (shards_.empty()) {
+    throw command_error(exit_status::bad_transcript, "there is no parked record in the files");
+  }
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const std::array<std::string_view, 1> dialogue{shards_[i].dialogue};
     output_file(transcript(i).string(), output_file::access::owner).write(dialogue);

@@ -63,7 +63,9 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
         cut_off_.push_back(place);
         continue;
       }
-      throw parked_error(place + ": is not a parked record: " + error.what());
+      const std::string why = error.what();
+      const std::size_t own = why.starts_with("[json.") ? why.find("] ") + 2 : 0;
+      throw parked_error(place + ": is not a parked record: " + why.substr(own));
     }
   }
 }

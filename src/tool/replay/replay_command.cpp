@@ -27,7 +27,7 @@ namespace {
 
 struct replay_arguments {
   std::vector<std::string> files;
-  replay::options how;
+  replay::options options;
   std::string faults;
   unsigned parallel = 8;
   bool prints_json = false;
@@ -54,7 +54,7 @@ void require_comparable_effects(const replay_arguments& what,
   const auto has_place = [](const std::string& word) {
     return word.find(effect_directories::placeholder) != std::string::npos;
   };
-  if (what.how.inject == replay::faults{}) {
+  if (what.options.inject == replay::faults{}) {
     throw command_error(exit_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
@@ -69,10 +69,10 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
   if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
     throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
   }
-  const bool kills = replay::kills(what.how.inject);
+  const bool kills = replay::kills(what.options.inject);
   if (kills || !what.effects.empty()) require_files_to_read_again(what);
   if (!what.effects.empty()) require_comparable_effects(what, child);
-  if (kills && what.how.expected == replay::expectation::answers) {
+  if (kills && what.options.expected == replay::expectation::answers) {
     throw command_error(exit_status::usage,
                         "--expect excludes kill-at and kill: no recording has the answers of a "
                         "successor; --expect-final compares where it came to");
@@ -81,7 +81,7 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
 
 int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   try {
-    if (!what.faults.empty()) what.how.inject = replay::parse_faults(what.faults);
+    if (!what.faults.empty()) what.options.inject = replay::parse_faults(what.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
@@ -90,23 +90,23 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   validate(what, child);
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
-    what.how.keeps_timeline = true;
+    what.options.keeps_timeline = true;
     report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
   replay_result result =
       what.effects.empty()
-          ? replay_files(what.files, child, what.how, what.parallel)
-          : replay_files_twice(what.files, child, what.how, what.parallel, what.effects);
+          ? replay_files(what.files, child, what.options, what.parallel)
+          : replay_files_twice(what.files, child, what.options, what.parallel, what.effects);
   if (parked) parked->describe(result);
-  if (report) {
-    print_report(report->stream(), result);
-    report->commit();
-  }
   if (what.prints_json) {
     print_json(std::cout, result);
   } else {
     print_text(std::cout, result);
+  }
+  if (report) {
+    print_report(report->stream(), result);
+    report->commit();
   }
   return static_cast<int>(result.status());
 }
@@ -135,10 +135,10 @@ void add_options(CLI::App& command, replay_arguments& to) {
   add_choice(command, "--answers",
              "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
              "recorded", "model", [&to](bool is_model) {
-               to.how.answers = is_model ? answers_from::model : answers_from::recorded;
+               to.options.answers = is_model ? answers_from::model : answers_from::recorded;
              });
   add_choice(command, "--pace", "As fast as the child allows, or no faster than recorded", "full",
-             "recorded", [&to](bool is_recorded) { to.how.recorded_pace = is_recorded; });
+             "recorded", [&to](bool is_recorded) { to.options.recorded_pace = is_recorded; });
   command
       .add_option("--faults", to.faults,
                   "Faults to inject, NAME=VALUE separated by commas:\n"
@@ -155,16 +155,16 @@ void add_options(CLI::App& command, replay_arguments& to) {
                   "N may also be record:R, the batch that has record R")
       ->type_name("FAULTS");
   auto* all = command.add_flag_callback(
-      "--expect", [&to] { to.how.expected = expectation::answers; },
+      "--expect", [&to] { to.options.expected = expectation::answers; },
       "Compare each status and checkpoint with the recorded ones");
   command
       .add_flag_callback(
-          "--expect-final", [&to] { to.how.expected = expectation::final_position; },
+          "--expect-final", [&to] { to.options.expected = expectation::final_position; },
           "Compare only the last position that was persisted")
       ->excludes(all)
       ->excludes(parked);
   all->excludes(parked);
-  add_seconds(command, "--timeout", to.how.timeout,
+  add_seconds(command, "--timeout", to.options.timeout,
               "How long a child may take for an action before it counts as hung", 1e6);
   command.add_option("--parallel", to.parallel, "How many shards are played in parallel")
       ->check(whole_number_between(1, 1000))
@@ -196,7 +196,8 @@ void add_replay_command(CLI::App& app, invocation& run) {
        "  kclxx replay --parked shardId-*.parked.jsonl -- ./my_processor\n"
        "  kclxx replay --faults throttle=0.1,shutdown-at=12,seed=7 shard0.jsonl -- ./word_count "
        "counts\n"
-       "  kclxx replay --faults kill=0.2 --effects {dir} shard0.jsonl -- ./word_count {dir}"},
+       "  kclxx replay --faults kill=0.2 --effects {dir}/shardId-000000000000.counts shard0.jsonl "
+       "-- ./word_count {dir}"},
       child_use::required, run);
   auto arguments = std::make_shared<replay_arguments>();
   add_options(command, *arguments);

@@ -28,8 +28,8 @@ namespace {
 class replay_of_files {
  public:
   replay_of_files(const std::vector<std::string>& files, const std::vector<std::string>& child,
-                  const replay::options& how)
-      : files_(files), child_(child), how_(how), progress_(files.size()) {
+                  const replay::options& options)
+      : files_(files), child_(child), options_(options), progress_(files.size()) {
     for (const std::string& file : files) result_.shards.push_back({file, {}, {}});
   }
 
@@ -42,7 +42,7 @@ class replay_of_files {
 
   const std::vector<std::string>& files_;
   const std::vector<std::string>& child_;
-  const replay::options& how_;
+  const replay::options& options_;
   std::deque<shard_progress> progress_;
   replay_result result_;  // each shard's part belongs to the thread that plays it
   std::atomic<std::size_t> next_ = 0;
@@ -77,7 +77,7 @@ void replay_of_files::work() {
 void replay_of_files::play(std::size_t number) {
   replayed_shard& shard = result_.shards[number];
   try {
-    shard.summary = replay_shard(shard.file, child_, how_, progress_[number]);
+    shard.summary = replay_shard(shard.file, child_, options_, progress_[number]);
   } catch (const cancelled&) {  // reported for all shards together
   } catch (const std::exception& error) {
     shard.setup_error = error.what();
@@ -98,7 +98,7 @@ void replay_of_files::watch() {
     std::uint64_t read = 0;
     std::uint64_t records = 0;
     for (const shard_progress& progress : progress_) {
-      read += progress.read_bytes.load(std::memory_order_relaxed);
+      read += progress.played_bytes.load(std::memory_order_relaxed);
       records += progress.records.load(std::memory_order_relaxed);
     }
     bar.show(read, records);
@@ -108,23 +108,25 @@ void replay_of_files::watch() {
 }  // namespace
 
 replay_result replay_files(const std::vector<std::string>& files,
-                           const std::vector<std::string>& child, const replay::options& how,
+                           const std::vector<std::string>& child, const replay::options& options,
                            unsigned parallel) {
-  return replay_of_files(files, child, how).run(parallel);
+  return replay_of_files(files, child, options).run(parallel);
 }
 
 replay_result replay_files_twice(const std::vector<std::string>& files,
-                                 const std::vector<std::string>& child, const replay::options& how,
-                                 unsigned parallel, const std::string& effects) {
-  const auto play_in = [&](const std::filesystem::path& directory, const replay::options& with) {
+                                 const std::vector<std::string>& child,
+                                 const replay::options& options, unsigned parallel,
+                                 const std::string& effects) {
+  const auto play_in = [&](const std::filesystem::path& directory,
+                           const replay::options& play_options) {
     std::vector<std::string> command = child;
     for (std::string& word : command) {
       word = effect_directories::replaced(std::move(word), directory);
     }
-    return replay_files(files, command, with, parallel);
+    return replay_files(files, command, play_options, parallel);
   };
   effect_directories directories;
-  replay::options without_faults = how;
+  replay::options without_faults = options;
   without_faults.inject = {};
   const replay_result reference = play_in(directories.without_faults(), without_faults);
   if (reference.status() != exit_status::ok) {
@@ -133,7 +135,7 @@ replay_result replay_files_twice(const std::vector<std::string>& files,
   }
   const effect_lines expected =
       read_effects(effect_directories::replaced(effects, directories.without_faults()));
-  replay_result result = play_in(directories.with_faults(), how);
+  replay_result result = play_in(directories.with_faults(), options);
   const std::filesystem::path left =
       effect_directories::replaced(effects, directories.with_faults());
   // A child that a fault has ended early may have left nothing.

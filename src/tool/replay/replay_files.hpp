@@ -13,7 +13,7 @@ namespace kclxx::tool {
 /// one of them is in its part of the result. Shows the progress.
 /// Errors: cancelled; std::system_error when no thread can be started.
 replay_result replay_files(const std::vector<std::string>& files,
-                           const std::vector<std::string>& child, const replay::options& how,
+                           const std::vector<std::string>& child, const replay::options& options,
                            unsigned parallel);
 
 /// Plays them without faults, then with those of `how`, and compares what the child left in
@@ -22,7 +22,8 @@ replay_result replay_files(const std::vector<std::string>& files,
 /// Errors: the same; command_error when the first run failed or left no effects; those of
 /// effect_directories.
 replay_result replay_files_twice(const std::vector<std::string>& files,
-                                 const std::vector<std::string>& child, const replay::options& how,
-                                 unsigned parallel, const std::string& effects);
+                                 const std::vector<std::string>& child,
+                                 const replay::options& options, unsigned parallel,
+                                 const std::string& effects);
 
 }  // namespace kclxx::tool

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "tool/html_page.hpp"
+#include "tool/replay/html_page.hpp"
 #include "tool/replay/report_plot.hpp"
 #include "tool/text.hpp"
 

@@ -13,7 +13,7 @@ namespace kclxx::tool {
 
 /// How far one shard has come, for who watches from another thread.
 struct shard_progress {
-  std::atomic<std::uint64_t> read_bytes = 0;  ///< of the file
+  std::atomic<std::uint64_t> played_bytes = 0;  ///< of the file
   std::atomic<std::uint64_t> records = 0;
 };
 
@@ -24,6 +24,6 @@ struct shard_progress {
 /// Blocking: until the child has ended.
 /// Thread safety: any number at the same time, each in its thread.
 replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
-                             const replay::options& how, shard_progress& progress);
+                             const replay::options& options, shard_progress& progress);
 
 }  // namespace kclxx::tool

@@ -37,21 +37,34 @@ action_kind kind_of(line_kind what) {
 
 }  // namespace
 
-void script::action::use_own_line(std::string line) {
-  size = line.size() + 1;
-  own = std::move(line);
+script::script(const options& options, fault_schedule& faults, transcript::reader& transcript,
+               std::optional<sequence_position> persisted)
+    : options_(options),
+      faults_(faults),
+      transcript_(transcript),
+      persisted_(std::move(persisted)) {}
+
+void script::look_ahead() {
+  try {
+    while (!ahead_ && !has_ended_) read();
+  } catch (const transcript::transcript_error& error) {
+    end_with(error.line_number(), error.problem());
+  }
 }
 
-script::script(const options& how, fault_schedule& faults,
-               std::optional<sequence_position> persisted)
-    : how_(how), faults_(faults), persisted_(std::move(persisted)) {}
+void script::end_with(std::size_t line_number, std::string damage) {
+  damage_ = diagnostic{line_number, std::move(damage), {}};
+  has_ended_ = true;
+}
 
-std::optional<std::string> script::read(const transcript::summarized_entry& next) {
+void script::read() {
   using transcript::entry_kind;
-  const transcript::entry& entry = next.content;
+  transcript::entry entry;
+  has_ended_ = !transcript_.next(entry);
+  if (has_ended_) return;
   switch (entry.kind) {
     case entry_kind::daemon_line:
-      return read_daemon_line(next);
+      return read_daemon_line(entry);
     case entry_kind::child_line:
       if (recorded_) recorded_->on_child_line(entry.line, entry.line_number);
       break;
@@ -64,37 +77,34 @@ std::optional<std::string> script::read(const transcript::summarized_entry& next
     case entry_kind::end_of_output:
       break;
   }
-  return std::nullopt;
 }
 
-std::optional<std::string> script::read_daemon_line(const transcript::summarized_entry& from) {
-  const transcript::entry& entry = from.content;
-  if (const auto* error = std::get_if<protocol::decode_error>(&from.summary)) {
+void script::read_daemon_line(const transcript::entry& entry) {
+  auto summary = summarizer_.summarize(entry.line);
+  if (const auto* error = std::get_if<protocol::decode_error>(&summary)) {
     const std::string field = error->field.empty() ? "" : error->field + " ";
-    return "the daemon's line: " + field + error->what;
+    return end_with(entry.line_number, "the daemon's line: " + field + error->what);
   }
-  const auto& content = std::get<transcript::line_summary>(from.summary);
+  auto& content = std::get<transcript::line_summary>(summary);
   if (content.kind == line_kind::checkpoint_answer) {
     if (recorded_) recorded_->on_answer(content);
-    return std::nullopt;
+    return;
   }
   action next{kind_of(content.kind), content.action, entry.line_number, entry.at};
-  next.content = content;
-  next.size = entry.line.size() + 1;
-  if (persisted_ && !leave_out_persisted(entry.line, next)) return std::nullopt;
-  if (how_.recorded_pace && !entry.at) {
-    return "the line has no time, so there is no recorded pace";
+  next.content = std::move(content);
+  next.read = entry.line;
+  if (persisted_ && !leave_out_persisted(next)) return;
+  if (options_.recorded_pace && !entry.at) {
+    return end_with(entry.line_number, "the line has no time, so there is no recorded pace");
   }
   ahead_ = std::move(next);
-  return std::nullopt;
 }
 
 // As the daemon does for a successor: initialize has the position, and a batch begins after it.
-bool script::leave_out_persisted(std::string_view line, action& next) {
+bool script::leave_out_persisted(action& next) {
   if (next.what == action_kind::initialize) {
     next.content.position = persisted_;
-    next.use_own_line(
-        daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_));
+    next.own = daemon_model::initialize_line(next.content.shard_id.value_or(""), persisted_);
     return true;
   }
   const bool is_batch = next.content.kind == line_kind::process_records;
@@ -106,11 +116,11 @@ bool script::leave_out_persisted(std::string_view line, action& next) {
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
   if (!is_batch) return true;
-  if (auto rest = rest_of_batch(line, persisted)) {
+  if (auto rest = rest_of_batch(next.read, persisted)) {
     faults_.skip(next.content.records - rest->records, false);
     next.content.records = rest->records;
     next.content.data_bytes = rest->data_bytes;
-    next.use_own_line(std::move(rest->line));
+    next.own = std::move(rest->line);
   }
   return true;
 }
@@ -120,8 +130,8 @@ std::optional<script::action> script::next() {
   if (!taken) return std::nullopt;
   line_number_ = taken->line_number;
   is_last_ = taken->is_last;
-  if (!recorded_) recorded_.emplace(how_.expected, taken->content.position);
-  if (!taken->own) recorded_->begin(taken->what, taken->content.position);
+  if (!recorded_) recorded_.emplace(options_.expected, taken->content.position);
+  if (!taken->is_injected) recorded_->begin(taken->what, taken->content.position);
   return taken;
 }
 
@@ -142,9 +152,10 @@ std::optional<script::action> script::take_next() {
   return std::exchange(ahead_, std::nullopt);
 }
 
-script::action script::injected(action_kind what, std::string name, bool is_last) const {
+script::action script::injected(action_kind what, const std::string& name, bool is_last) const {
   action made{what, name, line_number_};
-  made.use_own_line(R"({"action":")" + name + R"("})");
+  made.own = R"({"action":")" + name + R"("})";
+  made.is_injected = true;
   made.is_last = is_last;
   return made;
 }

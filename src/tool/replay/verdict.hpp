@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "tool/replay/summary.hpp"
 #include "tool/transcript/entry.hpp"
@@ -15,18 +13,13 @@ namespace kclxx::replay {
 /// What a shard's replay finds wrong, and what explains it: a child that was killed, or whose
 /// dialogue a fault ended, is not blamed for what follows from that.
 ///
-/// Pure. Thread safety: none.
+/// Pure. Thread safety: none. Lifetime: the summary outlives it.
 class verdict {
  public:
-  /// Continues with what the shard's earlier children have left.
-  explicit verdict(summary so_far = {}) : summary_(std::move(so_far)) {}
-
-  [[nodiscard]] summary& result() noexcept { return summary_; }
-  [[nodiscard]] const summary& result() const noexcept { return summary_; }
+  explicit verdict(summary& result) : summary_(result) {}
 
   /// The action that what follows is about.
   void begin_action(std::size_t transcript_line) noexcept { line_ = transcript_line; }
-  [[nodiscard]] std::size_t line() const noexcept { return line_; }
 
   void breach(std::string what, std::string_view child_line = {});
   /// The transcript is wrong; the first time counts.
@@ -49,7 +42,7 @@ class verdict {
   void compare_exit(int status, int signal, const transcript::entry& recorded);
 
  private:
-  summary summary_;
+  summary& summary_;
   std::size_t line_ = 0;
   bool is_deliberate_ = false;
   bool worker_ended_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/transcript/line_summary.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <simdjson.h>
 #include <utility>
@@ -9,13 +10,22 @@
 #include "protocol/highest_position.hpp"
 #include "protocol/message.hpp"
 #include "protocol/utf8.hpp"
-#include "tool/transcript/line_summary_scan.hpp"
 
 namespace kclxx::transcript {
 
 namespace {
 
 using namespace protocol;
+
+/// How many bytes this base64 encodes.
+std::size_t decoded_size(std::string_view base64) noexcept {
+  std::size_t padding = 0;
+  while (padding < 2 && base64.size() > padding && base64[base64.size() - 1 - padding] == '=') {
+    ++padding;
+  }
+  const std::size_t whole = base64.size() / 4 * 3;
+  return whole - std::min(padding, whole);
+}
 
 /// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
 class line_walk {
@@ -163,7 +173,6 @@ line_summarizer::line_summarizer() : memory_(std::make_unique<working_memory>())
 line_summarizer::~line_summarizer() = default;
 
 line_summarizer::result line_summarizer::summarize(std::string_view line) {
-  if (auto batch = summary_scan(line).take()) return std::move(*batch);
   memory_->arena.clear();
   if (is_blank(line)) return decode_error{"is empty", {}};
   try {

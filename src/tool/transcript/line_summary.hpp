@@ -14,7 +14,6 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "protocol/decoder.hpp"
-#include "tool/transcript/entry.hpp"
 
 namespace kclxx::transcript {
 
@@ -65,13 +64,6 @@ class line_summarizer {
  private:
   struct working_memory;
   std::unique_ptr<working_memory> memory_;
-};
-
-/// An entry, with the summary when it is a line of the daemon.
-struct summarized_entry {
-  entry content{};
-  line_summarizer::result summary{};
-  std::string text{};  ///< memory for the line
 };
 
 }  // namespace kclxx::transcript

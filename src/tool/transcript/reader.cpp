@@ -31,7 +31,7 @@ reader::reader(byte_source& source, std::string name, std::size_t max_line)
   }
 }
 
-bool reader::next(entry& out, std::string& text) {
+bool reader::next(entry& out) {
   std::string_view line;
   if (first_) {
     line = *std::exchange(first_, std::nullopt);
@@ -41,7 +41,7 @@ bool reader::next(entry& out, std::string& text) {
   out = entry{};
   out.line_number = line_number_;
   if (header_) {
-    if (const char* problem = parse_entry(line, out, text)) fail(problem);
+    if (const char* problem = parse_entry(line, out, text_)) fail(problem);
   } else if (is_object(line)) {
     out.line = line;
   } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -45,12 +46,9 @@ class reader {
 
   /// False at the end. What was read before an error has been delivered.
   /// Errors: as the constructor.
-  bool next(entry& out) { return next(out, text_); }
-  /// The same, with the memory for a line that was escaped: entries with a memory each stay valid
-  /// together, as long as has_buffered().
-  bool next(entry& out, std::string& text);
-  /// Another entry can be read without the source. The entries before it stay valid then.
-  [[nodiscard]] bool has_buffered() noexcept { return lines_.has_line(); }
+  bool next(entry& out);
+  /// So many bytes of the source were delivered.
+  [[nodiscard]] std::uint64_t delivered() const noexcept { return lines_.delivered(); }
 
  private:
   bool next_line(std::string_view& line);

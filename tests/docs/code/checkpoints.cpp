@@ -42,8 +42,7 @@ class slow_writer : public kclxx::record_processor {
       lock.lock();
     }
   } catch (...) {
-    // On the callbacks' thread this ends the session; here it would end the process.
-    shard_.after(0ms, [why = std::current_exception()] { std::rethrow_exception(why); });
+    shard_.fail(std::current_exception());  // as if a callback had thrown it
   }
 
   const kclxx::shard_context& shard_;

@@ -7,4 +7,4 @@
 
 boost::asio::awaitable<void> handle(kclxx::record event, const kclxx::shard_context& shard);
 
-int main() { return kclxx::run(kclxx::asio::parallel(handle, {.attempts = 5}, {.lanes = 64})); }
+int main() { return kclxx::run(kclxx::asio::parallel(handle, {}, {.lanes = 64})); }

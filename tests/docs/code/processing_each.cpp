@@ -8,5 +8,5 @@ void store(std::string_view data);
 
 int main() {
   return kclxx::run(kclxx::each([](const kclxx::record& event) { store(event.data()); },
-                                {.attempts = 5, .exhausted = kclxx::exhausted::park}));
+                                {.bad_record = kclxx::bad_record::park}));
 }

@@ -1,42 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code of docs/processing.md that is about many records at once.
-#include <chrono>
 #include <functional>
-#include <iostream>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <kclxx/kclxx.hpp>
 
 void store(std::string_view data);
-void handler(const kclxx::record& event);
 int lanes();
-int monitored();
 
 int lanes() {
   return kclxx::run(kclxx::parallel([](const kclxx::record& event) { store(event.data()); },
-                                    {.attempts = 5, .exhausted = kclxx::exhausted::park},
-                                    {.lanes = 16}));
-}
-
-int monitored() {
-  kclxx::window_monitor monitor;
-  std::jthread watch([monitor](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      for (const kclxx::window_state& shard : monitor.states()) {
-        if (!shard.oldest || shard.oldest->age < std::chrono::minutes(1)) continue;
-        std::clog << shard.shard_id << ": " << shard.records << " records wait, the oldest is "
-                  << shard.oldest->position << " of key " << shard.oldest->partition_key
-                  << " in attempt " << shard.oldest->attempt << "\n";
-      }
-    }
-  });
-  return kclxx::run(kclxx::parallel(handler, {}, {.monitor = monitor}));
+                                    {.bad_record = kclxx::bad_record::park}, {.lanes = 16}));
 }
 
 /// A client library that reports the end on a thread of its own, with functions that need not be
@@ -72,6 +49,6 @@ kclxx::parallel([&client](kclxx::completion done) {
   client.send(data, [done = std::move(done)](const client_error& error) mutable {
     error ? done.fail(error.message()) : done.complete();
   });
-}, {.attempts = 5}, {.lanes = 200});
+}, {}, {.lanes = 200});
   // clang-format on
 }

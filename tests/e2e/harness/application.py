@@ -57,13 +57,13 @@ class Worker:
     def kill(self):
         """kill -9 of the JVM. Its children see the end of their input and leave."""
         self.process.signal(signal.SIGKILL)
-        self.process.wait(20)
+        self.process.wait()
 
-    def stop(self, seconds=60):
+    def stop(self):
         """SIGTERM; returns how many seconds it took. The daemon then always leaves with 143."""
         start = time.monotonic()
         self.process.signal(signal.SIGTERM)
-        status = self.process.wait(seconds)
+        status = self.process.wait()
         assert status == 143, f"{self.name} ended with status {status} instead of 143"
         return time.monotonic() - start
 
@@ -79,7 +79,7 @@ class Worker:
 
     def end(self):
         self.process.end()
-        wait_for(f"the end of the resident of {self.name}", lambda: not self.residents(), 20)
+        wait_for(f"the end of the resident of {self.name}", lambda: not self.residents())
 
 
 def residents_of(daemon):
@@ -125,7 +125,7 @@ class Application:
             # Of two 3.x workers that are an application's first at the same moment, one writes
             # down which version is at work. The other fails at that, all its further attempts
             # fail with "AssignmentMode is not initialized", and it leaves, with status 0.
-            self.wait_for("the first worker's version", self.leases.has_version, 120)
+            self.wait_for("the first worker's version", self.leases.has_version)
         if not settings.SERVICES:  # else the test e2e.fetch has done it, for all
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)],
                            stdin=subprocess.DEVNULL, check=True)
@@ -145,7 +145,7 @@ class Application:
         self.journals()
         return self._journals.ids
 
-    def wait_for(self, what, condition, seconds, seen=lambda: "", every=0.1):
+    def wait_for(self, what, condition, seen=lambda: "", every=0.1):
         """As waiting.wait_for, but fails at once when a worker ended that should not have."""
         def checked():
             self.producer.check()
@@ -154,9 +154,9 @@ class Application:
                     raise TimedOut(f"{worker.name} ended with status {worker.process.status()} "
                                    f"while waiting for {what}; see {worker.process.log}")
             return condition()
-        return wait_for(what, checked, seconds, seen, every)
+        return wait_for(what, checked, seen, every)
 
-    def wait_until_processed(self, seconds=120):
+    def wait_until_processed(self):
         """Until all that was put was processed."""
         missing = None
 
@@ -167,11 +167,11 @@ class Application:
 
         def seen():
             return f"{len(missing)} of {len(self.producer.put)} missing: {sorted(missing)[:5]}"
-        self.wait_for("all records", done, seconds, seen)
+        self.wait_for("all records", done, seen)
 
-    def stop_worker(self, worker, seconds=60):
+    def stop_worker(self, worker):
         self.expect_end(worker)
-        return worker.stop(seconds)
+        return worker.stop()
 
     def kill_worker(self, worker):
         self.expect_end(worker)

@@ -47,7 +47,7 @@ class Stream:
         def active():
             summary = self.kinesis.describe_stream_summary(StreamName=self.name)
             return summary["StreamDescriptionSummary"]["StreamStatus"] == "ACTIVE"
-        wait_for(f"stream {self.name}", active, 60)
+        wait_for(f"stream {self.name}", active)
 
     def shards(self):
         answer = self.kinesis.list_shards(StreamName=self.name)

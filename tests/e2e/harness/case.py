@@ -75,11 +75,11 @@ class DaemonCase(unittest.TestCase):
     def settle(self, application):
         """Until all was processed, and the table has the last positions; no more records come."""
         application.producer.stop()
-        application.wait_until_processed(240)
+        application.wait_until_processed()
 
         def unsettled():
             return verdict.unsettled(application.journals(), application.leases.read())
-        application.wait_for("the last positions", lambda: not unsettled(), 240,
+        application.wait_for("the last positions", lambda: not unsettled(),
                              lambda: "; ".join(unsettled()))
 
     def check_starts(self, application):

@@ -51,8 +51,8 @@ class Process:
     def signal(self, number):
         self._popen.send_signal(number)
 
-    def wait(self, seconds):
-        wait_for(f"the end of process {self.pid}", lambda: not self.alive(), seconds)
+    def wait(self):
+        wait_for(f"the end of process {self.pid}", lambda: not self.alive())
         return self.status()
 
     def group(self):
@@ -65,7 +65,7 @@ class Process:
         except ProcessLookupError:
             pass
         self._popen.wait()
-        wait_for(f"the end of process group {self.pid}", lambda: not self.group(), 20)
+        wait_for(f"the end of process group {self.pid}", lambda: not self.group())
 
     def log_text(self):
         return pathlib.Path(self.log).read_text(errors="replace")

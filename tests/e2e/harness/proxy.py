@@ -22,6 +22,7 @@ import uuid
 import zlib
 
 from .journal import SHARD_END, Position
+from .waiting import SECONDS
 
 
 class Stored(typing.NamedTuple):
@@ -185,7 +186,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         while True:
             fresh = self.upstream is None
             if fresh:
-                self.upstream = http.client.HTTPConnection(address, timeout=60)
+                self.upstream = http.client.HTTPConnection(address, timeout=SECONDS)
             try:
                 self.upstream.request("POST", self.path, body, headers)
                 answer = self.upstream.getresponse()

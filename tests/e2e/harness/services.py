@@ -18,7 +18,7 @@ if __name__ == "__main__":
     import harness  # noqa: F401
 
 from . import aws, settings  # noqa: E402
-from .waiting import wait_for  # noqa: E402
+from .waiting import SECONDS, wait_for  # noqa: E402
 
 
 
@@ -87,7 +87,7 @@ class Emulators:
                 raise AssertionError("the emulators did not start: " + self._log.read_text())
             return (self._directory / "addresses").exists()
         try:
-            wait_for("the emulators", ready, 180)
+            wait_for("the emulators", ready)
         except BaseException:
             self._end_keeper()  # its status contains no more than what is raised here
             raise
@@ -95,7 +95,7 @@ class Emulators:
 
     def _end_keeper(self):
         self._keeper.terminate()
-        return self._keeper.wait(60)
+        return self._keeper.wait(SECONDS)
 
     def end(self):
         status = self._end_keeper()
@@ -108,7 +108,7 @@ def stop(directory):
         os.kill(int((directory / "keeper").read_text()), signal.SIGTERM)
     except ProcessLookupError:
         sys.exit(f"the emulators had ended before; see {directory}/keeper.log")
-    wait_for("the end of the emulators", lambda: not (directory / "addresses").exists(), 60,
+    wait_for("the end of the emulators", lambda: not (directory / "addresses").exists(),
              (directory / "keeper.log").read_text)
 
 

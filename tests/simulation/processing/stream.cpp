@@ -5,24 +5,27 @@
 
 namespace kclxx::simulation {
 
-stream::stream(random_source& random, std::size_t records, bool keeps_order)
+stream::stream(random_source& random, std::size_t records, bool keeps_order, bool is_crowded)
     : keeps_order_(keeps_order) {
-  const std::uint64_t keys = 1 + random.below(12);
+  const std::uint64_t keys = is_crowded ? 12 : 1 + random.below(12);
   std::uint64_t sequence = 1;
   std::uint64_t sub = 0;
   for (std::size_t i = 0; i < records; ++i) {
     const bool is_same_record = i > 0 && random.chance(30);  // an aggregated one
     sub = is_same_record ? sub + 1 : 0;
     sequence += is_same_record ? 0 : 1 + random.below(3);
-    planned_record one{
-        std::to_string(sequence),    sub, "key-" + std::to_string(random.below(keys)),
-        std::to_string(i),           0,   false,
-        std::chrono::milliseconds(0)};
-    if (random.chance(25)) {
-      one.failures = random.chance(30) ? -1 : static_cast<int>(1 + random.below(6));
-      one.is_permanent = random.chance(20);
+    const std::uint64_t key = random.below(keys);
+    planned_record one{std::to_string(sequence),    sub, "key-" + std::to_string(key),
+                       std::to_string(i),           0,   false,
+                       std::chrono::milliseconds(0)};
+    if (is_crowded ? key % 2 == 0 : random.chance(25)) {
+      one.is_good = false;
+      one.failures = is_crowded || random.chance(30) ? -1 : static_cast<int>(1 + random.below(6));
+      one.is_permanent = !is_crowded && random.chance(20);
     }
-    if (random.chance(40)) one.time = std::chrono::milliseconds(random.below(3000));
+    if (random.chance(is_crowded ? 80 : 40)) {
+      one.time = std::chrono::milliseconds(random.below(3000));
+    }
     records_.push_back(std::move(one));
   }
 }
@@ -35,6 +38,15 @@ std::vector<record::fields> stream::take(std::size_t count) {
   return batch;
 }
 
+std::size_t stream::held(const sequence_position& persisted) const {
+  const auto end = records_.begin() + static_cast<std::ptrdiff_t>(delivered_);
+  const auto oldest = std::find_if(records_.begin(), end, [&](const planned_record& one) {
+    return one.how == planned_record::end::none &&
+           (!persisted.is_number() || one.position() > persisted);
+  });
+  return static_cast<std::size_t>(end - oldest);
+}
+
 void stream::begin(const record& one, bool is_first) {
   planned_record& what = of(one);
   if (what.how != planned_record::end::none) {
@@ -42,6 +54,7 @@ void stream::begin(const record& one, bool is_first) {
   }
   if (what.is_in_progress) throw violation("twice: record " + what.data + " is in progress");
   what.is_in_progress = true;
+  ++what.attempts;
   if (keeps_order_ && is_first) require_order(number_of(one));
 }
 
@@ -53,6 +66,11 @@ void stream::require_order(std::size_t number) const {
                       " of its key is complete");
     }
   }
+}
+
+void stream::leave(const record& one) {
+  of(one).is_in_progress = false;
+  of(one).was_left = true;
 }
 
 void stream::fail(const record& one, int most_attempts) {
@@ -74,6 +92,9 @@ void stream::end(const record& one, planned_record::end how) {
   if (what.how == planned_record::end::parked) {
     throw violation("twice: record " + what.data + " is parked twice");
   }
+  if (what.is_good && how != planned_record::end::succeeded && --may_be_given_up_ < 0) {
+    throw violation("outage: record " + what.data + " is given up, and it fails only when all do");
+  }
   what.how = how;
   what.was_ended = true;
 }
@@ -87,15 +108,26 @@ planned_record& stream::at(const std::string& position) {
 }
 
 void stream::read_log(const std::string& text) {
-  constexpr std::string_view begin = "record ";
-  if (!text.starts_with(begin)) return;
-  const auto at_end = text.find(' ', begin.size());
-  const std::string position = text.substr(begin.size(), at_end - begin.size());
+  constexpr std::string_view record_of = "record ";
+  if (!text.starts_with(record_of) && !text.starts_with("attempt ")) return;
+  const auto begin = text.find(record_of) + record_of.size();
+  planned_record& what = at(text.substr(begin, text.find(' ', begin) - begin));
+  if (what.was_left) {
+    throw violation("stop: record " + what.data +
+                    " was left after the stop token, and then: " + text);
+  }
   if (text.find(" skipped after ") != std::string::npos) {
-    planned_record& what = at(position);
     end(record(what.fields()), planned_record::end::skipped);
   } else if (text.find(" parked after ") != std::string::npos) {
-    at(position).is_parked_in_log = true;
+    what.is_parked_in_log = true;
+  }
+}
+
+void stream::read_attempt(const sequence_position& position, int attempt) {
+  const planned_record& what = at(to_string(position));
+  if (what.was_left && attempt >= what.attempts) {
+    throw violation("stop: record " + what.data +
+                    " was left after the stop token, and the attempt is reported");
   }
 }
 
@@ -105,8 +137,8 @@ void stream::end_child() {
       throw violation("silent: no line states that record " + one.data + " was parked");
     }
     one.how = planned_record::end::none;
-    one.failed = one.failed_parkings = 0;
-    one.is_in_progress = one.is_parked_in_log = false;
+    one.attempts = one.failed = one.failed_parkings = 0;
+    one.is_in_progress = one.was_left = one.is_parked_in_log = false;
   }
 }
 

@@ -28,12 +28,15 @@ struct planned_record {
   bool is_permanent;
   std::chrono::milliseconds time;  // that the handler takes
 
+  bool is_good = true;     // it fails only when all records do
   bool was_ended = false;  // by any child
   // What follows is about the present child.
   end how = end::none;
-  int failed = 0;
+  int attempts = 0;  // begun
+  int failed = 0;    // but in an outage
   int failed_parkings = 0;
   bool is_in_progress = false;
+  bool was_left = false;  // by its handler, after the stop token had stopped
   bool is_parked_in_log = false;
 
   [[nodiscard]] sequence_position position() const {
@@ -47,12 +50,17 @@ struct planned_record {
 /// The records of one shard, and the invariants about them.
 class stream {
  public:
-  stream(random_source& random, std::size_t records, bool keeps_order);
+  /// `is_crowded`: half of the keys fail for long.
+  stream(random_source& random, std::size_t records, bool keeps_order, bool is_crowded);
 
   [[nodiscard]] planned_record& of(const record& one) { return records_.at(number_of(one)); }
   /// The next records to be delivered, at most so many.
   std::vector<record::fields> take(std::size_t count);
   [[nodiscard]] bool is_all_delivered() const { return delivered_ == records_.size(); }
+  /// That of one of the delivered records.
+  [[nodiscard]] sequence_position any_position(random_source& random) const {
+    return records_.at(random.below(std::max<std::size_t>(delivered_, 1))).position();
+  }
   /// Whether one of those that the present child was given is so.
   template <class Predicate>
   [[nodiscard]] bool has(Predicate predicate) const {
@@ -60,13 +68,22 @@ class stream {
                        predicate);
   }
 
+  /// How many records the present child has, from the oldest that is not complete on.
+  [[nodiscard]] std::size_t held(const sequence_position& persisted) const;
+
   // What happens to a record. Errors: violation.
   void begin(const record& one, bool is_first);
   void interrupt(const record& one) { of(one).is_in_progress = false; }
+  /// Its handler returns or throws after the stop token has stopped.
+  void leave(const record& one);
   void fail(const record& one, int most_attempts);
   void end(const record& one, planned_record::end how);
+  /// So many more good records may be given up.
+  void allow_given_up(int records) { may_be_given_up_ += records; }
   /// A line of the child's log.
   void read_log(const std::string& text);
+  /// An attempt is reported to observers.
+  void read_attempt(const sequence_position& position, int attempt);
 
   /// The child is gone, or will be; another one reads from what is persisted.
   void end_child();
@@ -82,6 +99,7 @@ class stream {
 
   std::vector<planned_record> records_;
   std::size_t delivered_ = 0;
+  int may_be_given_up_ = 0;
   bool keeps_order_;
 };
 

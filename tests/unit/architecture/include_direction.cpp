@@ -48,6 +48,7 @@ const std::vector<layer>& layers() {
       {"include/kclxx/prometheus.hpp", {}, {"kclxx/", "prometheus/"}, {}},
       // Who includes it uses Boost.Asio.
       {"include/kclxx/asio.hpp", {}, asio, {}},
+      {"include/kclxx/asio_timer.hpp", {}, asio, {}},
       {"include/kclxx/detail/asio_", {}, asio, {}},
       {"include/kclxx/", {}, {"kclxx/"}, {}},
       {"src/prometheus/", {}, {"kclxx/", "prometheus/"}, {}},
@@ -70,10 +71,6 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        effects},
       // What is written where, and when; the rest only decides what.
-      {"src/kclxx/observability/journald_socket",
-       {"observability/journald_socket"},
-       with_posix({"kclxx/"}),
-       {}},
       {"src/kclxx/observability/log_writer",
        {"base/environment", "io/line_writer", "observability/"},
        with_posix({"kclxx/"}),
@@ -87,21 +84,22 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/"}),
        {}},
       {"src/kclxx/observability/observ",
-       {"base/environment", "io/signals", "observability/"},
+       {"base/environment", "io/task_thread", "observability/", "protocol/utf8"},
        {"kclxx/"},
        {}},
       {"src/kclxx/observability/",
        {"base/names", "base/overloaded", "observability/", "protocol/json_string"},
        {"kclxx/"},
        effects_except("cstdio")},
+      {"src/kclxx/sharing/launcher/",
+       {"base/fnv", "io/descriptor", "sharing/folder_lock", "sharing/launcher/", "sharing/messages",
+        "sharing/process_identity"},
+       with_posix({"kclxx/exit_status.hpp", "kclxx/version.hpp", "dirent.h"}),
+       effects_except("csignal", "cstdio")},
       {"src/kclxx/sharing/",
        {"base/overloaded", "io/", "sharing/"},
        with_posix({"kclxx/", "boost/asio/"}),
        {}},
-      {"src/share/",
-       {"base/fnv", "io/descriptor", "share/", "sharing/hand_over", "sharing/process_identity"},
-       with_posix({"kclxx/exit_status.hpp", "kclxx/version.hpp", "dirent.h", "elf.h", "link.h"}),
-       effects_except("csignal", "cstdio")},
       {"src/kclxx/runtime/",
        {"base/", "driver/", "io/", "observability/", "protocol/", "runtime/", "session/",
         "sharing/"},
@@ -112,21 +110,17 @@ const std::vector<layer>& layers() {
        {"io/descriptor", "processing/", "protocol/base64_encoder", "protocol/json_string"},
        with_posix({"kclxx/"}),
        {}},
-      // It interrupts a thread to see where it stands.
-      {"src/kclxx/processing/thread_backtrace",
-       {"processing/"},
-       with_posix({"kclxx/", "cxxabi.h", "dlfcn.h", "execinfo.h"}),
-       {}},
       {"src/kclxx/processing/",
        {"base/duration", "base/environment", "base/fnv", "base/invariant", "base/thrown",
-        "processing/"},
+        "io/forked_copy", "processing/"},
        {"kclxx/"},
        effects_except("mutex")},
       {"src/daemon_model/", {"base/overloaded", "daemon_model/", "protocol/"}, {"kclxx/"}, effects},
       // It asks which thread it is on, and starts one for a stop token in a callback.
       {"src/testing/",
-       {"base/names", "daemon_model/", "driver/", "protocol/", "session/", "testing/"},
-       {"kclxx/"},
+       {"base/names", "base/thrown", "daemon_model/", "driver/", "protocol/", "session/",
+        "testing/"},
+       {"cxxabi.h", "kclxx/"},
        effects_except("thread", "future")},
       // The tool's commands do I/O; what they decide is pure, and the first entry that fits counts.
       {"src/tool/check/rule",
@@ -144,9 +138,9 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        effects},
       {"src/tool/replay/verdict", {"tool/replay/", "tool/transcript/"}, {"kclxx/"}, effects},
-      {"src/tool/replay/replay_plan",
-       {"base/overloaded", "daemon_model/", "protocol/", "tool/replay/", "tool/text",
-        "tool/transcript/"},
+      {"src/tool/replay/player",
+       {"base/overloaded", "daemon_model/", "protocol/", "tool/process/dialogue", "tool/replay/",
+        "tool/text", "tool/transcript/"},
        {"kclxx/"},
        effects},
       {"src/tool/replay/script",
@@ -196,6 +190,23 @@ bool begins_with_any(std::string_view text, const names& beginnings) {
                      [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
 
+// The folder right below tool/, with a slash; empty for what lies in tool/ itself.
+std::string_view tool_folder(std::string_view path) {
+  const std::string_view rest = path.substr(std::string_view("tool/").size());
+  const std::size_t slash = rest.find('/');
+  return slash == std::string_view::npos ? "" : rest.substr(0, slash + 1);
+}
+
+// main lists the commands. What several of them use lies in src/tool/ itself, or in a folder that
+// is no command.
+bool is_of_another_command(std::string_view path, std::string_view header) {
+  if (!path.starts_with("src/tool/") || path == "src/tool/main.cpp") return false;
+  if (!header.starts_with("tool/")) return false;
+  const std::string_view folder = tool_folder(header);
+  return !folder.empty() && folder != "process/" && folder != "transcript/" &&
+         folder != tool_folder(path.substr(std::string_view("src/").size()));
+}
+
 // The standard library's headers are words without a slash or a dot.
 bool is_standard(std::string_view header) {
   return header.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") ==
@@ -206,6 +217,7 @@ std::string why_not(const layer& in, std::string_view path, bool is_quoted,
                     std::string_view header) {
   if (is_quoted) {
     if (header.find("..") != std::string_view::npos) return "goes up by a relative path";
+    if (is_of_another_command(path, header)) return "is of another command";
     return begins_with_any(header, in.own_headers) ? "" : "is a layer that this one must not know";
   }
   if (is_standard(header)) {

@@ -157,6 +157,21 @@ TEST_CASE("io knows neither the protocol nor the session", "[architecture]") {
   }
 }
 
+TEST_CASE("a command of the tool includes no other command, and what they share includes none",
+          "[architecture]") {
+  const std::string path = "src/tool/generate/generate_command.cpp";
+  for (const char* header :
+       {"\"tool/generate/generated_shards.hpp\"", "\"tool/command.hpp\"",
+        "\"tool/process/cancellation.hpp\"", "\"tool/transcript/entry.hpp\""}) {
+    CAPTURE(header);
+    CHECK(is_allowed(path, header));
+  }
+  CHECK_FALSE(is_allowed(path, "\"tool/replay/faults.hpp\""));
+  CHECK_FALSE(is_allowed("src/tool/package_cache.cpp", "\"tool/daemon/daemon_jars.hpp\""));
+  CHECK_FALSE(is_allowed("src/tool/process/spawn.cpp", "\"tool/check/rule.hpp\""));
+  CHECK(is_allowed("src/tool/main.cpp", "\"tool/check/check_command.hpp\""));
+}
+
 TEST_CASE("an include cannot hide", "[architecture]") {
   const std::string path = "src/kclxx/io/reactor.cpp";
   CHECK_FALSE(include_violations(path, "  #  include   <simdjson.h>  // why\n").empty());

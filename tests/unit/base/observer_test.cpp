@@ -48,6 +48,9 @@ class collecting_observer final : public observer {
   void on_record_skipped(const event_source&, const record_skipped& e) override {
     seen.emplace_back(e);
   }
+  void on_circuit_changed(const event_source&, const circuit_changed& e) override {
+    seen.emplace_back(e);
+  }
   void on_window_changed(const event_source&, const window_changed& e) override {
     seen.emplace_back(e);
   }
@@ -70,6 +73,7 @@ std::vector<shard_event> one_of_each() {
           record_retried{.position = at, .attempt = 2, .delay = 200ms},
           record_parked{.position = at, .attempts = 5, .error = "no such user"},
           record_skipped{.position = at, .attempts = 5, .error = "no such user"},
+          circuit_changed{.is_open = true, .failures = 20, .error = "connection refused"},
           window_changed{.records = 7, .bytes = 70},
           handlers_stuck{.handlers = 1, .position = at, .age = 60s}};
 }

@@ -5,8 +5,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <cstdlib>
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -14,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/file_dialogue.hpp"
 #include "support/catch.hpp"
 
 using namespace kclxx;
@@ -24,24 +28,40 @@ using lines = std::vector<std::string>;
 
 namespace {
 
+int good_allocations = INT_MAX;  // until there is no more memory
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const memory = good_allocations-- > 0 ? std::malloc(size > 0 ? size : 1) : nullptr;
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
 const session::time_point start_time{hours(1)};
 
 /// Hosts a driver, and plays the daemon.
 class driven_child : private driver::host {
  public:
   explicit driven_child(
-      const run_options& options = {}, processor_factory factory = [](const record_batch&) {},
-      bool input_is_file = false)
-      : driver(std::move(factory), options, input_is_file, 1, *this) {}
+      const run_options& options = {}, processor_factory factory = [](const record_batch&) {})
+      : driver(std::move(factory), options, 1, *this) {}
   /// From now on, what happens is kept in `events`.
   void observe_events() { is_observed_ = true; }
+
+  /// The lines are those of a file.
+  void play_file() { file.emplace(driver); }
 
   void receive(std::string_view line) {
     auto memory = std::make_shared<driver::batch_memory>();
     memory->line.grow(line.size());
     line.copy(memory->line.data(), line.size());
     auto decoded = decoder_.decode(std::move(memory), line.size());
-    feed([&] { driver.on_line(std::move(decoded)); });
+    feed([&] { file ? file->on_line(std::move(decoded)) : driver.on_line(std::move(decoded)); });
   }
   void initialize() {
     receive(R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})");
@@ -102,6 +122,7 @@ class driven_child : private driver::host {
   void pass(milliseconds time) { now_ += time; }
 
   driver::session_driver driver;
+  std::optional<driver::file_dialogue> file;
   lines written;
   lines log_lines;
   std::vector<shard_event> events;
@@ -112,7 +133,6 @@ class driven_child : private driver::host {
   bool is_stopped = false;
   bool has_timers = true;
   bool is_in_event = false;
-  bool is_reading = true;
 
  private:
   [[nodiscard]] time_point now() const override { return now_; }
@@ -132,7 +152,6 @@ class driven_child : private driver::host {
   }
   void observe(shard_event event) noexcept override { events.push_back(std::move(event)); }
   [[nodiscard]] bool is_observed() const noexcept override { return is_observed_; }
-  void pause_reading(bool is_paused) override { is_reading = !is_paused; }
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
     log_lines.push_back(std::move(text));
@@ -343,6 +362,83 @@ TEST_CASE("an exception that is not a std::exception is logged as such", "[drive
   CHECK(child.logged("failed: an exception that is not a std::exception"));
 }
 
+TEST_CASE("an exception without a text is logged as such", "[driver][P53]") {
+  struct silent : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+  };
+  driven_child child({}, [](const record_batch&) { throw silent(); });
+  child.initialize();
+  child.records({});
+  child.run_call();
+  CHECK(child.logged("failed: a std::exception without a text"));
+  CHECK(child.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
+  driven_child child;
+  child.initialize();
+  child.feed([&] { child.driver.on_user_code_threw("a timer", nullptr); });
+  CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
+}
+
+TEST_CASE("an exception after the loss of the lease is no failure, but that of lease_lost is",
+          "[driver][P65]") {
+  class stopped : public record_processor {
+   public:
+    void process_records(record_batch, const checkpointer&) override {
+      throw std::runtime_error("the wait was stopped");
+    }
+    void lease_lost() override { throw std::runtime_error("no table"); }
+  };
+  driven_child child(manual(), [] { return std::make_unique<stopped>(); });
+  child.initialize();
+  child.records({"100"});
+  child.async_checkpoint("100", [](std::error_code) {});
+  child.feed([&] { child.driver.on_callback_lasts(); });
+  child.answer("100", "\"ShutdownException\"");
+  child.take_written();
+  SECTION("of a callback") {
+    child.run_call();
+    CHECK(child.logged("process_records (record 100/0) failed: the wait was stopped"));
+    CHECK(child.take_written() == lines{status_line("processRecords")});
+  }
+  SECTION("elsewhere") {
+    child.feed([&] {
+      child.driver.on_user_code_threw("a checkpoint handler",
+                                      std::make_exception_ptr(std::runtime_error("lost")));
+    });
+    child.run_call();
+    CHECK(child.take_written() == lines{status_line("processRecords")});
+  }
+  CHECK_FALSE(child.driver.status());
+  child.receive(R"({"action":"leaseLost"})");
+  child.run_call();
+  CHECK(child.driver.status() == exit_status::callback_failed);
+}
+
+TEST_CASE("only whole lines are written, whatever there is no memory for", "[driver]") {
+  bool has_failed = true;
+  for (int good = 0; has_failed; ++good) {
+    driven_child child(manual());
+    child.receive(R"({"action":"initialize","shardId":"s"})");
+    child.run_call();
+    child.records({"100"});
+    child.async_checkpoint("100", checkpoint_handler());
+    good_allocations = good;
+    try {
+      child.run_call();
+      has_failed = false;
+    } catch (const std::bad_alloc&) {
+      good_allocations = INT_MAX;
+      child.feed([&] { child.driver.on_failure(exit_status::resource_failure, "no memory"); });
+      if (!child.driver.status()) child.feed([&] { child.driver.on_callback_done({}); });
+      CHECK(child.driver.status() == exit_status::resource_failure);
+    }
+    good_allocations = INT_MAX;
+    for (const std::string& text : child.written) CHECK(text.back() == '\n');
+  }
+}
+
 TEST_CASE("a factory that makes no processor is logged and ends the session", "[driver][P53]") {
   driven_child child({}, [] { return std::unique_ptr<record_processor>(); });
   child.initialize();
@@ -467,25 +563,87 @@ TEST_CASE("an output that is broken ends the session with what the system report
   CHECK(child.driver.status() == exit_status::daemon_gone);
 }
 
-TEST_CASE("a file that is ahead of the dialogue is read again when the action has its status",
-          "[driver]") {
-  driven_child child(
-      {}, [](const record_batch&) {}, true);
+TEST_CASE("a file's next line waits for the status of the action before", "[driver][P58]") {
+  driven_child child;
+  child.play_file();
   child.initialize();
   child.records({"100"});
-  CHECK(child.is_reading);
+  CHECK(child.file->is_full());
   child.records({"200"});
-  CHECK_FALSE(child.is_reading);
-  CHECK(child.driver.is_reading_paused());
+  child.take_written();
   child.run_call();
-  CHECK(child.is_reading);
-  CHECK_FALSE(child.driver.is_reading_paused());
-  SECTION("and the last status is written before the session leaves") {
-    child.feed([&] { child.driver.on_end_of_input(false); });
-    child.take_written();
+  CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
+  CHECK(child.file->is_full());  // of the line that was handed over too early
+  child.feed([&] { child.file->resume(); });
+  CHECK(child.logged("the daemon did not answer the checkpoint at 100/0"));
+  SECTION("and so does its end") {
+    child.feed([&] { child.file->on_end(); });
     child.run_call();
     CHECK(child.take_written() == lines{status_line("processRecords")});
+    CHECK_FALSE(child.driver.status());
+    child.feed([&] { child.file->resume(); });
     CHECK(child.driver.status() == exit_status::ok);
+  }
+  SECTION("but not a line that is blank, or bad") {
+    child.receive(" ");
+    CHECK(child.logged(driver::blank_line_warning));
+    child.receive("[]");
+    child.run_call();
+    CHECK(child.driver.status() == exit_status::protocol_error);
+  }
+}
+
+TEST_CASE("a file's answer counts when one was asked for, whatever its position", "[driver][P58]") {
+  driven_child child;
+  child.play_file();
+  child.initialize();
+  child.answer("7");
+  CHECK(child.log_lines == lines{"skipped an answer to a checkpoint that was not asked for"});
+  child.log_lines.clear();
+  child.records({"100"});
+  child.run_call();
+  CHECK_FALSE(child.file->is_full());
+  child.answer("7");
+  child.receive(R"({"action":"shardEnded"})");
+  child.run_call();
+  child.answer("7");
+  CHECK(child.take_written().back() == status_line("shardEnded"));
+  CHECK(child.log_lines.empty());
+}
+
+TEST_CASE("a file that continues, or ends, instead of an answer fails what waits for it",
+          "[driver][P58]") {
+  driven_child child(manual());
+  child.play_file();
+  child.initialize();
+  child.records({"100"});
+  SECTION("a call, and the action follows the status") {
+    child.feed([&] { child.driver.on_checkpoint(1, std::nullopt, true); });
+    child.records({"200"});
+    child.feed([&] { child.driver.on_checkpoint(2, std::nullopt, true); });
+    child.feed([&] { child.file->resume(); });
+    CHECK(child.woken == std::vector<std::pair<session::waiter_id, std::error_code>>{
+                             {1, errc::not_answered}, {2, errc::not_answered}});
+    child.run_call();
+    child.feed([&] { child.file->resume(); });
+    child.run_call();
+    CHECK_FALSE(child.driver.status());
+  }
+  SECTION("the end of the shard") {
+    child.feed([&] { child.driver.on_async_checkpoint(std::nullopt, {}, true); });
+    child.run_call();
+    child.answer("100");
+    child.receive(R"({"action":"shardEnded"})");
+    child.run_call();
+    child.feed([&] { child.file->on_end(); });
+    CHECK(child.driver.status() == exit_status::shard_end_failed);
+  }
+  SECTION("the records that the end of the shard waits for") {
+    child.run_call();
+    child.receive(R"({"action":"shardEnded"})");
+    child.run_call();
+    child.feed([&] { child.file->on_end(); });
+    CHECK(child.driver.status() == exit_status::daemon_gone);
   }
 }
 

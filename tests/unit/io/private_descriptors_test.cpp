@@ -2,11 +2,18 @@
 #include "io/private_descriptors.hpp"
 
 #include <array>
+#include <atomic>
 #include <fcntl.h>
+#include <string>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "support/forked.hpp"
+#include "support/text.hpp"
 
 namespace kclxx::io {
 
@@ -33,6 +40,36 @@ TEST_CASE("a copy of the process has no private descriptors, and all others", "[
         }).status == 0);
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+TEST_CASE("no copy is made between a descriptor's opening and its being kept private", "[io][P5]") {
+  int opened = -1;
+  std::atomic<pid_t> forking = 0;
+  std::atomic<bool> is_copied = false;
+  int status = -1;
+  std::thread other;
+  {
+    fork_block block;
+    opened = ::dup(STDIN_FILENO);
+    other = std::thread([&] {
+      forking = static_cast<pid_t>(::syscall(SYS_gettid));
+      const pid_t copy = ::fork();
+      if (copy == 0) ::_exit(is_open(opened) ? 1 : 0);
+      is_copied = true;
+      ::waitpid(copy, &status, 0);
+    });
+    // The other thread sleeps until the block ends.
+    CHECK(test::eventually([&] {
+      const std::string path = "/proc/self/task/" + std::to_string(forking) + "/stat";
+      return is_copied || test::contains(test::read_file(path), ") S ");
+    }));
+    CHECK_FALSE(is_copied);
+    block.keep_private({opened});
+  }
+  other.join();
+  CHECK(status == 0);
+  forget_private(opened);
+  ::close(opened);
 }
 
 }  // namespace kclxx::io

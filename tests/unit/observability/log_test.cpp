@@ -3,19 +3,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include <kclxx/log.hpp>
 
-#include "observability/journald_socket.hpp"
 #include "observability/log_format.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
@@ -42,29 +36,6 @@ class variable {
 
  private:
   const char* name_;
-};
-
-/// Stands for journald.
-class journal_socket {
- public:
-  explicit journal_socket(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(static_cast<char*>(address.sun_path), path.size());
-    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  }
-  ~journal_socket() { ::close(socket_); }
-  journal_socket(const journal_socket&) = delete;
-  journal_socket& operator=(const journal_socket&) = delete;
-
-  [[nodiscard]] std::string receive() const {
-    std::array<char, 4096> datagram{};
-    const auto size = ::recv(socket_, datagram.data(), datagram.size(), MSG_DONTWAIT);
-    return size < 0 ? "" : std::string(datagram.data(), static_cast<std::size_t>(size));
-  }
-
- private:
-  int socket_;
 };
 
 }  // namespace
@@ -95,8 +66,7 @@ TEST_CASE("KCLXX_LOG sets level and form, in any order", "[observability][log]")
   CHECK(options.form == log_form::json);
   CHECK(read_log_variable("", options).empty());
   CHECK(read_log_variable("chatty", options) ==
-        "KCLXX_LOG: 'chatty' is neither a level (info, warning, error) nor a form (text, json, "
-        "journal)");
+        "KCLXX_LOG: 'chatty' is neither a level (info, warning, error) nor a form (text, json)");
 }
 
 TEST_CASE("a log file is appended to, with dates, and found again after a rotation",
@@ -115,6 +85,22 @@ TEST_CASE("a log file is appended to, with dates, and found again after a rotati
   CHECK(second.substr(second.find(' ')) == " kclxx shardId-3 error: after the rotation\n");
 }
 
+TEST_CASE("a log file that cannot be written is named once, and the lines go to stderr",
+          "[observability][log]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const log_writer write({.form = log_form::text, .file = "/nowhere/kclxx.log"}, ends[1]);
+  write({log_level::error, "shardId-3", "one"});
+  write({log_level::error, "shardId-3", "two"});
+  ::close(ends[1]);
+  CHECK(test::read_all(ends[0]) ==
+        "kclxx shardId-3 warning: the log file /nowhere/kclxx.log cannot be written, so lines go "
+        "to stderr: No such file or directory (logged once)\n"
+        "kclxx shardId-3 error: one\n"
+        "kclxx shardId-3 error: two\n");
+  ::close(ends[0]);
+}
+
 TEST_CASE("the environment takes precedence over the options of the log", "[observability][log]") {
   const temporary_folder folder;
   const auto file = folder.path() / "kclxx.log";
@@ -124,28 +110,6 @@ TEST_CASE("the environment takes precedence over the options of the log", "[obse
   write(warning);
   write({log_level::error, "shardId-3", "written"});
   CHECK(nlohmann::json::parse(test::read_file(file))["message"] == "written");
-}
-
-TEST_CASE("journald receives a datagram with fields", "[observability][log]") {
-  const temporary_folder folder;
-  const std::string path = (folder.path() / "socket").string();
-  const journald_socket to(path);
-  CHECK_FALSE(to.send(journal_datagram(warning)));  // nobody is there
-  const journal_socket journald(path);
-  CHECK(to.send(journal_datagram(warning)));
-  CHECK(journald.receive() ==
-        "MESSAGE=it \"failed\"\nPRIORITY=4\nSYSLOG_IDENTIFIER=kclxx\nKCLXX_SHARD=shardId-3\n"
-        "KCLXX_POSITION=101/2\n");
-}
-
-TEST_CASE("stderr is the journal's only when device and inode are those of JOURNAL_STREAM",
-          "[observability][log]") {
-  struct stat about {};
-  REQUIRE(::fstat(STDERR_FILENO, &about) == 0);
-  const std::string mine = std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
-  CHECK(journald_socket::is_stream(STDERR_FILENO, mine));
-  CHECK_FALSE(journald_socket::is_stream(STDERR_FILENO, mine + "1"));
-  CHECK_FALSE(journald_socket::is_stream(STDERR_FILENO, ""));
 }
 
 }  // namespace kclxx::observability

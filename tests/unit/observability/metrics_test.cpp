@@ -68,6 +68,7 @@ TEST_CASE("each event changes the metrics that stand for it", "[observability][m
       record_retried{.position = at, .delay = 400ms},
       record_parked{.position = at},
       record_skipped{.position = at},
+      circuit_changed{.is_open = true, .failures = 20},
       handlers_stuck{.handlers = 2},
   });
   CHECK(now.counter(metric::batches) == 2);
@@ -85,7 +86,15 @@ TEST_CASE("each event changes the metrics that stand for it", "[observability][m
   CHECK(now.counter(metric::retries) == 2);
   CHECK(now.counter(metric::parked_records) == 1);
   CHECK(now.counter(metric::skipped_records) == 1);
+  CHECK(now.gauge(metric::circuit_open) == 1);
   CHECK(now.gauge(metric::stuck_handlers) == 2);
+}
+
+TEST_CASE("a circuit that closes, or whose lease ends, is no longer reported as open",
+          "[observability][metrics]") {
+  const shard_event end = GENERATE(as<shard_event>(), circuit_changed{}, lease_ended{});
+  const figures now = after({circuit_changed{.is_open = true, .failures = 20}, end});
+  CHECK(now.gauge(metric::circuit_open) == 0);
 }
 
 TEST_CASE("without a window the open batch is in flight", "[observability][metrics]") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What writes on threads of its own: the queue of the observers, and the built-in outputs.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -8,9 +9,11 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -195,6 +198,40 @@ TEST_CASE("the file of the process that has the shard now is not removed",
   CHECK(test::read_file(path) == "present\n");
 }
 
+TEST_CASE("a file that another user has put there is neither written to nor followed",
+          "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  const fs::path theirs = folder.path() / "theirs";
+  std::ofstream(theirs) << "theirs";
+  fs::permissions(theirs, fs::perms::owner_read);
+  fs::create_symlink(theirs, path);
+  metrics_file file(path.string());
+  CHECK_FALSE(file.write("one\n"));
+  for (int i = 0; i < 1000; ++i) {  // one of them has the next name
+    fs::create_symlink(theirs,
+                       path.string() + '.' + std::to_string(::getpid()) + '-' + std::to_string(i));
+  }
+  CHECK(file.write("two\n") == std::errc::file_exists);
+  CHECK(test::read_file(theirs) == "theirs");
+  CHECK(fs::status(theirs).permissions() == fs::perms::owner_read);
+  CHECK(test::read_file(path) == "one\n");
+}
+
+TEST_CASE("what a process that was killed has left is removed by the next one",
+          "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  const std::vector<std::string> others{"kclxx.a.b.prom.note", "kclxx.a.c.prom.12-3"};
+  std::ofstream(path.string() + ".4711-0") << "half";
+  for (const std::string& other : others) std::ofstream(folder.path() / other) << "";
+  metrics_file file(path.string());
+  CHECK_FALSE(file.write("one\n"));
+  auto left = names_in(folder.path());
+  std::sort(left.begin(), left.end());
+  CHECK(left == std::vector<std::string>{"kclxx.a.b.prom", others[0], others[1]});
+}
+
 TEST_CASE("a file that cannot be written is an error, and leaves nothing",
           "[observability][file]") {
   const temporary_folder folder;
@@ -329,29 +366,66 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
   CHECK(with_environment({}, nothing, problems).directory.empty());
 }
 
-TEST_CASE("nothing is written to the descriptor after an end that a file system held up",
+TEST_CASE("nothing is written to the descriptor after an end that was held up",
           "[observability][outputs]") {
   const temporary_folder folder;
-  const fs::path file = folder.path() / "kclxx.billing.shardId-3.prom";
-  const fs::path temporary = file.string() + '.' + std::to_string(::getpid());
+  fs::create_directory(folder.path() / "metrics");
+  const fs::path file = folder.path() / "metrics/kclxx.billing.shardId-3.prom";
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  std::promise<void> goes_on;
   {
-    kept_log log;
-    metrics_outputs outputs({.directory = folder.path().string(), .cloudwatch_interval = 1h},
-                            writer_to(log), ends[1]);
+    // The end finds no directory, and logs that: a log function stands for a slow file system.
+    metrics_outputs outputs(
+        {.directory = file.parent_path().string(), .cloudwatch_interval = 1h},
+        [&](log_level, const std::string&) { goes_on.get_future().wait(); }, ends[1]);
     outputs.record(source(), lease_gained{});
     CHECK(test::eventually([&] { return fs::exists(file); }));
-    // Nobody opens its other end.
-    REQUIRE(::mkfifo(temporary.c_str(), 0600) == 0);
+    fs::remove_all(file.parent_path());
     CHECK_FALSE(outputs.finish(clock::now() + 50ms));
-    const int reader = ::open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    goes_on.set_value();
     CHECK(outputs.finish(in_time()));
-    ::close(reader);
   }
   char byte = 0;
   CHECK(::read(ends[0], &byte, 1) == -1);
   for (const int end : ends) ::close(end);
+}
+
+TEST_CASE("what the log cannot take does not end the outputs", "[observability][outputs]") {
+  const temporary_folder folder;
+  const fs::path directory = folder.path() / "metrics";
+  metrics_outputs outputs({.directory = directory.string(), .write_interval = 1ms},
+                          [](log_level, const std::string&) { throw std::bad_alloc(); });
+  outputs.record(source(), lease_gained{});
+  fs::create_directory(directory);
+  CHECK(test::eventually([&] { return fs::exists(directory / "kclxx.billing.shardId-3.prom"); }));
+  CHECK(outputs.finish(in_time()));
+}
+
+TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]") {
+  class named final : public observer {
+   public:
+    void on_event(const event_source& source, const shard_event&) override {
+      names = *source.shard;
+    }
+    shard_names names;
+  };
+  const auto seen = std::make_shared<named>();
+  run_options options;
+  options.observers.push_back(seen);
+  const auto watching = observation::make(options,
+                                          {"",
+                                           "ord\xff"
+                                           "ers",
+                                           "bill\xc3ing", "\x80"},
+                                          {.write = {}, .observer_threw = {}});
+  watching->observe(lease_gained{});
+  CHECK(watching->finish(in_time()));
+  CHECK(seen->names.stream_name ==
+        "ord\uFFFD"
+        "ers");
+  CHECK(seen->names.application_name == "bill\uFFFDing");
+  CHECK(seen->names.worker_id == "\uFFFD");
 }
 
 TEST_CASE("nothing is made when nobody watches", "[observability][outputs]") {

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -18,7 +20,10 @@
 #include <vector>
 
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -80,20 +85,20 @@ TEST_CASE("coroutines process records side by side, those of a key in order, on 
   std::atomic<int> running = 0;
   std::atomic<int> most_running = 0;
   std::set<std::thread::id> threads;  // of one thread, if the test passes
-  served_shard shard(kclxx::asio::parallel(
-                         [&](record event, const shard_context&) -> asio::awaitable<void> {
-                           threads.insert(std::this_thread::get_id());
-                           most_running = std::max<int>(most_running, ++running);
-                           co_await yield();
-                           --running;
-                           if (number_of(event) % 50 == 0 && failures++ % 2 == 0) {
-                             throw std::runtime_error("no");
-                           }
-                           done.add(event);
-                         },
-                         {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 2ms},
-                         {.lanes = 40, .window_records = 500}),
-                     prompt());
+  served_shard shard(
+      kclxx::asio::parallel(
+          [&](record event, const shard_context&) -> asio::awaitable<void> {
+            threads.insert(std::this_thread::get_id());
+            most_running = std::max<int>(most_running, ++running);
+            co_await yield();
+            --running;
+            if (number_of(event) % 50 == 0 && failures++ % 2 == 0) {
+              throw std::runtime_error("no");
+            }
+            done.add(event);
+          },
+          {.initial_backoff = 1ms, .max_backoff = 2ms}, {.lanes = 40, .window_records = 500}),
+      prompt());
   process_3000(shard);
   CHECK(done.count() == 3000);
   CHECK(done.is_in_order());
@@ -174,7 +179,89 @@ TEST_CASE("an exception that leaves a function on the shard's context ends the s
   CHECK(logged(shard, "no such table"));
 }
 
+TEST_CASE("a shard's context that is stopped ends the session", "[processing][asio]") {
+  const auto handler = [](record one) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto& context = asio::query(executor, asio::execution::context);
+    if (number_of(one) == 2) static_cast<asio::io_context&>(context).stop();
+    co_await yield();
+  };
+  served_shard shard(kclxx::asio::parallel(handler), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(4, 1, 4));
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(shard, "the shard's io_context was stopped by the program"));
+}
+
+TEST_CASE("a program's context that has stopped ends the session", "[processing][asio]") {
+  asio::io_context context;
+  context.run();  // for want of work it stops
+  served_shard shard(kclxx::asio::parallel(handle, {}, {}, context.get_executor()), prompt());
+  shard.send(R"({"action":"initialize","shardId":"shard-1"})");
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(shard, "the io_context of asio::parallel has stopped"));
+}
+
+TEST_CASE("a program's context does not return for want of work while a shard uses it",
+          "[processing][asio]") {
+  asio::io_context context;
+  std::optional work(asio::make_work_guard(context));
+  std::thread thread([&] { context.run(); });
+  {
+    served_shard shard(kclxx::asio::parallel(handle, {}, {}, context.get_executor()), prompt());
+    shard.initialize("shard-1");
+    work.reset();
+    shard.send(keyed_records(3, 1, 3));
+    answer_until(shard, "processRecords");
+    shard.send(R"({"action":"shardEnded"})");
+    CHECK(answer_until(shard, "shardEnded"));
+    shard.close();
+    CHECK(shard.status() == kclxx::exit_status::ok);
+  }
+  thread.join();
+}
+
+TEST_CASE("no coroutine can checkpoint over a record that is not complete", "[processing][asio]") {
+  std::atomic<bool> is_mended = false;
+  awaited_count asked;
+  const auto handler = [&](record one, const shard_context& shard) -> asio::awaitable<void> {
+    co_await yield();
+    if (number_of(one) == 1 && !is_mended) throw std::runtime_error("no");
+    kclxx::asio::async_checkpoint(shard.get_checkpointer(), one, [&](boost::system::error_code ec) {
+      if (!ec) ++asked;
+    });
+  };
+  served_shard shard(kclxx::asio::parallel(handler, {.initial_backoff = 1ms}), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(2, 1, 2));
+  shard.expect_status("processRecords");
+  shard.send(keyed_records(1, 3, 1));
+  shard.expect_status("processRecords");
+  CHECK(asked == 0);
+  is_mended = true;
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  CHECK(asked.await(3));
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
+TEST_CASE("an exception on the shard's context ends the session while the window is full",
+          "[processing][asio]") {
+  const auto make_handler = [](const shard_context&, asio::any_io_executor executor) {
+    return [executor](record) -> asio::awaitable<void> {
+      asio::post(executor, [] { throw std::runtime_error("the server sent garbage"); });
+      co_await sleep(1h);
+    };
+  };
+  served_shard shard(kclxx::asio::parallel(make_handler, {}, {.window_records = 1}), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(4, 1, 4));  // the callback waits for room
+  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(logged(shard, "the server sent garbage"));
+}
+
 TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
   const bool is_own_context = GENERATE(true, false);
   awaited_count running;
@@ -216,7 +303,7 @@ TEST_CASE("what a coroutine throws is the record's failure", "[processing][asio]
                            co_await yield();
                            throw std::runtime_error("the table is gone");
                          },
-                         {.attempts = 1}),
+                         {.max_attempts = 1}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(1, 1, 1));
@@ -255,7 +342,7 @@ TEST_CASE("what a coroutine throws is destroyed by the thread that handles the f
                              if (++attempts % 4 == 0) co_return;
                              throw watched_failure(destroyed, std::this_thread::get_id());
                            },
-                           {.attempts = 0, .initial_backoff = 0ms, .max_backoff = 0ms}),
+                           {.initial_backoff = 0ms, .max_backoff = 0ms}),
                        prompt());
     process_3000(shard);
   }
@@ -334,4 +421,31 @@ TEST_CASE("async_checkpoint with a future, and with a callback that has an execu
   CHECK_FALSE(is_called);
   CHECK(context.run_for(20s) > 0);  // it had work until the handler was posted
   CHECK(is_called);
+}
+
+TEST_CASE("asio::parallel refuses a policy or options that cannot work", "[processing][asio]") {
+  const auto handle = [](const record&) -> boost::asio::awaitable<void> { co_return; };
+  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {.max_attempts = 0}), std::invalid_argument);
+  CHECK_THROWS_AS(kclxx::asio::parallel(handle, {}, {.lanes = 0}), std::invalid_argument);
+}
+
+TEST_CASE("a context that is destroyed destroys the handlers of its checkpoints",
+          "[processing][asio]") {
+  std::optional<asio::io_context> context(std::in_place);
+  std::weak_ptr<int> kept;
+  bool is_called = false;
+  auto daemon = checkpointing([&](const auto& with, const auto& batch) {
+    auto token = std::make_shared<int>(0);
+    kept = token;
+    kclxx::asio::async_checkpoint(
+        with, batch,
+        asio::bind_executor(*context, [&is_called, token = std::move(token)](
+                                          boost::system::error_code) { is_called = true; }));
+    CHECK_FALSE(kept.expired());
+    context.reset();
+    CHECK(kept.expired());
+  });
+  daemon.initialize().deliver({"a"});
+  CHECK(daemon.persisted() == kclxx::sequence_position("1"));
+  CHECK_FALSE(is_called);
 }

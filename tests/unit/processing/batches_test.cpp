@@ -61,7 +61,7 @@ struct telling_handler {
 };
 
 failure_policy parking(const std::shared_ptr<memory_lot>& lot, int attempts = 2) {
-  return {.attempts = attempts, .exhausted = exhausted::park, .lot = lot};
+  return {.max_attempts = attempts, .bad_record = bad_record::park, .lot = lot, .breaker = {}};
 }
 
 }  // namespace
@@ -73,6 +73,17 @@ TEST_CASE("batches calls the handler with whole batches, never with an empty one
   with.initialize().deliver({"a", "b"}).deliver({}).deliver({"c"});
   CHECK(handler.calls == std::vector<strings>{{"a", "b"}, {"c"}});
   CHECK(with.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("a batch that the handler of batches keeps is warned of once", "[processing][batches]") {
+  const std::string warning = "a copy of its record_batch is still in use";
+  std::vector<record_batch> kept;
+  testing::daemon keeping(batches([&](record_batch batch) { kept.push_back(std::move(batch)); }));
+  keeping.initialize().deliver({"a", "b"}).deliver({"c"});
+  CHECK(count_logged(keeping, warning) == 1);
+  testing::daemon with(batches([](record_batch batch) { batch = batch.slice(1, 1); }));
+  with.initialize().deliver({"a", "b"});
+  CHECK(count_logged(with, warning) == 0);
 }
 
 TEST_CASE("a handler of batches can take the shard, or be made for it", "[processing][batches]") {
@@ -160,7 +171,7 @@ TEST_CASE("attempts are counted per record: progress begins a new count", "[proc
                              if (++calls % 3 != 0) throw batch_failure(batch.front().position());
                              if (batch.size() > 1) throw batch_failure(batch[1].position());
                            },
-                           {.attempts = 4}),
+                           {.max_attempts = 4}),
                        prompt());
   with.initialize().deliver({"a", "b", "c", "d", "e", "f"});
   INFO(with);
@@ -216,23 +227,14 @@ TEST_CASE("the first, the last and the only record of a batch can fail, for each
   for (const auto& one : lot->all) CHECK(one.attempts == 2);
 }
 
-TEST_CASE("the flood breaker counts the records of batches that succeed",
-          "[processing][batches][flood]") {
-  silent_handler handler;
-  const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), small_flood(lot)), prompt());
-  with.initialize();
-  for (int i = 0; i < 5; ++i) with.deliver(just_no_flood());
-  CHECK_FALSE(with.exit_status());
-  CHECK(lot->all.size() == 10);
-}
-
 TEST_CASE("when a batch ends the session, what is before the bad record is checkpointed",
           "[processing][batches]") {
   const bool tells = GENERATE(false, true);
   silent_handler silent;
   telling_handler telling;
-  testing::daemon with(tells ? batches(std::ref(telling)) : batches(std::ref(silent)), prompt());
+  testing::daemon with(tells ? batches(std::ref(telling), {.max_attempts = 5})
+                             : batches(std::ref(silent), {.max_attempts = 5}),
+                       prompt());
   with.initialize().deliver({"a", "b", "c", "bad", "e"});
   INFO(with);
   CHECK(with.exit_status() == exit_status::callback_failed);
@@ -276,8 +278,7 @@ TEST_CASE("a stop token that stops ends the search for a bad record", "[processi
 TEST_CASE("a stop token that stops ends the wait for a bad record's next attempt",
           "[processing][batches]") {
   telling_handler handler;
-  testing::daemon with(
-      batches(std::ref(handler), {.attempts = 0, .initial_backoff = 5s, .max_backoff = 60s}));
+  testing::daemon with(batches(std::ref(handler), {.initial_backoff = 5s, .max_backoff = 60s}));
   with.initialize();
   const auto begin = with.now();
   with.lose_lease_silently();  // the checkpoint of "a" tells, during the wait

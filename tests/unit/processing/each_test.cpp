@@ -108,7 +108,7 @@ TEST_CASE("a checkpoint is requested once a second during a batch", "[processing
 }
 
 TEST_CASE("the clock is read a few times during a batch of quick records", "[processing][each]") {
-  struct counted_clock final : shard_service_wrapper {
+  struct counted_clock final : kclxx::detail::shard_service_wrapper {
     using shard_service_wrapper::shard_service_wrapper;
     [[nodiscard]] clock::time_point now() const override {
       ++reads;
@@ -126,7 +126,8 @@ TEST_CASE("each record of a batch has its own attempts", "[processing][each]") {
   flaky handler{.failures = 1};
   const auto lot = make_lot();
   testing::daemon with(
-      each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
+      prompt());
   with.initialize().deliver({"bad1", "bad2", "bad3"});
   CHECK(handler.done == strings{"bad1", "bad2", "bad3"});
   CHECK(lot->all.empty());
@@ -141,9 +142,7 @@ TEST_CASE("a record that is as old as max_age, and not older, is tried again",
     if (++calls == 1) with->advance(60s);
     throw std::runtime_error("no");
   };
-  with.emplace(
-      each(fail, {.attempts = 0, .max_age = 60s, .exhausted = exhausted::park, .lot = lot}),
-      prompt());
+  with.emplace(each(fail, {.max_age = 60s, .bad_record = bad_record::park, .lot = lot}), prompt());
   with->initialize().deliver({"a"});
   CHECK(calls == 2);
 }
@@ -159,7 +158,7 @@ TEST_CASE("a record that fails is tried again, and what was before it is not",
   CHECK(with.persisted() == sequence_position("3"));
   CHECK(with.now() - begin >= 300ms);
   CHECK(with.now() - begin <= 600ms);
-  CHECK(logged(with, "record 2/0 (partition key 'key') failed in attempt 1"));
+  CHECK(logged(with, "record 2/0 (partition key 'key') failed: "));
 }
 
 TEST_CASE("every wait is within the policy's bounds, and the same in each run",
@@ -174,7 +173,7 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
       last[data] = with->now();
       throw std::runtime_error("no");
     };
-    with.emplace(each(fail, {.attempts = 9, .exhausted = exhausted::skip}));
+    with.emplace(each(fail, {.max_attempts = 9, .bad_record = bad_record::skip, .breaker = {}}));
     with->initialize().deliver({"a", "b", "c", "d"});
     return result;
   };
@@ -198,8 +197,7 @@ TEST_CASE("every wait is within the policy's bounds, and the same in each run",
 TEST_CASE("a retry ends within 100 ms of the stop token, and the record is not complete",
           "[processing][each]") {
   flaky handler;
-  testing::daemon with(
-      each(std::ref(handler), {.attempts = 0, .initial_backoff = 5s, .max_backoff = 60s}));
+  testing::daemon with(each(std::ref(handler), {.initial_backoff = 5s, .max_backoff = 60s}));
   with.initialize();
   const auto begin = with.now();
   with.lose_lease_silently();  // the checkpoint of "a" tells, during the wait
@@ -225,10 +223,10 @@ TEST_CASE("the stop token is checked between records", "[processing][each]") {
   CHECK(with->exit_status() == exit_status::daemon_gone);
 }
 
-TEST_CASE("by default a record that keeps failing ends the session, and the log names it",
+TEST_CASE("by default a record that has failed for good ends the session, and the log names it",
           "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler)), prompt());
+  testing::daemon with(each(std::ref(handler), {.max_attempts = 5}), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(with.exit_status() == exit_status::callback_failed);
@@ -242,7 +240,8 @@ TEST_CASE("a parked record is complete", "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
   testing::daemon with(
-      each(std::ref(handler), {.attempts = 3, .exhausted = exhausted::park, .lot = lot}), prompt());
+      each(std::ref(handler), {.max_attempts = 3, .bad_record = bad_record::park, .lot = lot}),
+      prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(handler.done == strings{"a", "c"});
@@ -251,21 +250,11 @@ TEST_CASE("a parked record is complete", "[processing][each]") {
   CHECK(logged(with, "record 2/0 (partition key 'key') parked after 3 attempts"));
 }
 
-TEST_CASE("an empty KCLXX_PARKING_DIR counts as unset", "[processing][park]") {
-  ::setenv("KCLXX_PARKING_DIR", "", 1);
-  testing::daemon with(each([](const record&) {}, {.exhausted = exhausted::park}));
-  with.initialize();
-  ::unsetenv("KCLXX_PARKING_DIR");
-  INFO(with);
-  CHECK_FALSE(with.exit_status());
-}
-
 TEST_CASE("each parked record has its line, however many there are", "[processing][each]") {
   flaky handler;
   testing::daemon with(
-      each(
-          std::ref(handler),
-          {.attempts = 1, .exhausted = exhausted::park, .lot = make_lot(), .flood = {.window = 0}}),
+      each(std::ref(handler),
+           {.max_attempts = 1, .bad_record = bad_record::park, .lot = make_lot(), .breaker = {}}),
       prompt());
   with.initialize().deliver(records_with_bad(50, 100));
   INFO(with);
@@ -277,7 +266,7 @@ TEST_CASE("each parked record has its line, however many there are", "[processin
 
 TEST_CASE("a skipped record is complete, and an error in the log", "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler), {.attempts = 1, .exhausted = exhausted::skip}),
+  testing::daemon with(each(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::skip}),
                        prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
@@ -301,7 +290,9 @@ TEST_CASE("the first, the last and the only record of a batch can fail, and thos
   flaky handler;
   const auto lot = make_lot();
   testing::daemon with(
-      each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+      each(std::ref(handler),
+           {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
+      prompt());
   with.initialize();
   CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
   INFO(with);
@@ -314,7 +305,7 @@ TEST_CASE("the first, the last and the only record of a batch can fail, and thos
 TEST_CASE("when the session stops within an aggregate, the next one begins there",
           "[processing][each]") {
   flaky handler;
-  testing::daemon with(each(std::ref(handler), {.attempts = 1}), prompt());
+  testing::daemon with(each(std::ref(handler), {.max_attempts = 1}), prompt());
   with.initialize().deliver_aggregate({"a", "b", "bad", "d"});
   INFO(with);
   CHECK(with.persisted() == sequence_position("1", 1));
@@ -337,14 +328,14 @@ TEST_CASE("attempts are bounded when the exception's type changes", "[processing
             throw 42;  // NOLINT(hicpp-exception-baseclass): not a std::exception
         }
       },
-      {.attempts = 5, .exhausted = exhausted::park, .lot = lot}));
+      {.max_attempts = 5, .bad_record = bad_record::park, .lot = lot}));
   with.initialize().deliver({"a"});
   CHECK(calls == 5);
   CHECK(lot->all == std::vector<memory_lot::parked>{
                         {"a", 5, "runtime", "an exception that is not a std::exception"}});
 }
 
-TEST_CASE("a permanent error, and what the policy calls not retryable, is not tried again",
+TEST_CASE("a permanent error, and what the policy calls permanent, is not tried again",
           "[processing][each]") {
   int calls = 0;
   const auto lot = make_lot();
@@ -356,17 +347,17 @@ TEST_CASE("a permanent error, and what the policy calls not retryable, is not tr
         if (one.data() == "retryable") return;
         throw std::out_of_range("bad input");
       },
-      {.retryable =
+      {.is_permanent =
            [](const std::exception& error) {
-             return dynamic_cast<const std::out_of_range*>(&error) == nullptr;
+             return dynamic_cast<const std::out_of_range*>(&error) != nullptr;
            },
-       .exhausted = exhausted::park,
+       .bad_record = bad_record::park,
        .lot = lot}));
   with.initialize().deliver({"permanent", "out of range", "retryable"});
   CHECK(calls == 4);
   CHECK(lot->data() == strings{"permanent", "out of range"});
   CHECK(logged(with, "after 1 attempt (a permanent error): never"));
-  CHECK(logged(with, "after 1 attempt (an error that is not retryable): bad input"));
+  CHECK(logged(with, "after 1 attempt (a permanent error): bad input"));
 }
 
 TEST_CASE("a failed record that is too old is not tried again; one that succeeds may be old",
@@ -374,8 +365,7 @@ TEST_CASE("a failed record that is too old is not tried again; one that succeeds
   flaky handler;
   const auto lot = make_lot();
   testing::daemon with(
-      each(std::ref(handler),
-           {.attempts = 0, .max_age = 60s, .exhausted = exhausted::park, .lot = lot}));
+      each(std::ref(handler), {.max_age = 60s, .bad_record = bad_record::park, .lot = lot}));
   with.initialize();
   const auto begin = with.now();
   with.deliver({"bad1"});  // arrives now
@@ -414,7 +404,7 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
         ++calls;
         throw std::system_error(code);
       },
-      {.exhausted = exhausted::park, .lot = lot}));
+      {.bad_record = bad_record::park, .lot = lot}));
   with.initialize().deliver({"a", "b"});
   INFO(with);
   CHECK(calls == 1);
@@ -427,7 +417,7 @@ TEST_CASE("a process that ends within a handler parks nothing", "[processing][ea
   const auto lot = make_lot();
   std::optional<testing::daemon> with;
   with.emplace(each([&](const record&) { with->crash(); },
-                    {.attempts = 1, .exhausted = exhausted::park, .lot = lot}));
+                    {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot}));
   with->initialize().deliver({"a"});
   CHECK(lot->all.empty());
 }
@@ -437,46 +427,21 @@ TEST_CASE("a lot that no record can get into is not prepared", "[processing][eac
     void prepare(const shard_context&) override { throw std::runtime_error("there is no disk"); }
     void park(const shard_context&, const failed_record&) override {}
   };
-  const auto then = GENERATE(exhausted::park, exhausted::skip, exhausted::stop);
+  const auto then = GENERATE(bad_record::park, bad_record::skip, bad_record::stop);
   testing::daemon with(
-      each([](const record&) {}, {.exhausted = then, .lot = std::make_shared<unusable>()}));
+      each([](const record&) {}, {.bad_record = then, .lot = std::make_shared<unusable>()}));
   with.initialize();
-  CHECK(with.exit_status().has_value() == (then == exhausted::park));
+  CHECK(with.exit_status().has_value() == (then == bad_record::park));
 }
 
-TEST_CASE("an attempt to park a record again is no further failure for the flood breaker",
-          "[processing][flood]") {
-  flaky handler;
-  const auto lot = make_lot();
-  lot->refusals = 5;
-  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
-  with.initialize().deliver({"bad", "1"});
-  CHECK(lot->data() == strings{"bad"});
-  CHECK(with.persisted() == sequence_position("2"));
-}
-
-TEST_CASE("while a record cannot be parked, the flood breaker forgets no failure",
-          "[processing][flood]") {
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
-  with.initialize().deliver({"bad"});
-  lot->refusals = 20;
-  with.deliver({"bad"});
-  CHECK(lot->all.size() == 2);
-  with.deliver({"bad"});
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(lot->all.size() == 2);
-}
-
-TEST_CASE("a record that cannot be parked is tried again without the flood breaker, too",
+TEST_CASE("a record that cannot be parked is tried again without a breaker, too",
           "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
   lot->refusals = 1;
   testing::daemon with(
       each(std::ref(handler),
-           {.attempts = 1, .exhausted = exhausted::park, .lot = lot, .flood = {.window = 0}}),
+           {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
       prompt());
   with.initialize().deliver({"a", "bad", "c"});
   CHECK(lot->data() == strings{"bad"});
@@ -490,7 +455,8 @@ TEST_CASE("a record that cannot be parked is not complete, and its attempts star
   const auto lot = make_lot();
   lot->refusals = 3;
   testing::daemon with(
-      each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
+      prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(handler.calls["bad"] == 8);
@@ -510,7 +476,8 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
     if (++calls == 200) with->end_input();
     throw std::runtime_error("no");
   };
-  with.emplace(each(fail, {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+  with.emplace(each(fail, {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
+               prompt());
   with->initialize();
   const auto begin = with->now();
   with->deliver({"a", "bad", "c"});
@@ -518,16 +485,17 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(with->now() - begin).count();
   CHECK(minutes > 3);
   CHECK(count_logged(*with, "cannot be parked") <= static_cast<std::size_t>(minutes));
-  CHECK_FALSE(logged(*with, "flood"));  // it is one record that failed, not many
+  CHECK_FALSE(logged(*with, "circuit"));  // it is one record that failed, not many
 }
 
 TEST_CASE("a shard moves while 5 or 50 % of its records fail at every attempt",
-          "[processing][flood]") {
+          "[processing][each]") {
   const auto percent = GENERATE(5U, 50U);
   flaky handler;
   const auto lot = make_lot();
   testing::daemon with(
-      each(std::ref(handler), {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
+      prompt());
   with.initialize();
   for (int batch = 0; batch < 5; ++batch) with.deliver(records_with_bad(200, percent));
   CHECK(with.persisted() == sequence_position("1000"));
@@ -535,39 +503,12 @@ TEST_CASE("a shard moves while 5 or 50 % of its records fail at every attempt",
   CHECK(handler.done.size() == 1000 - 10 * percent);
 }
 
-TEST_CASE("when all records fail, the session ends before the stream is emptied into the lot",
-          "[processing][flood]") {
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler), {.attempts = 1, .exhausted = exhausted::park, .lot = lot}), prompt());
-  with.initialize().deliver(records_with_bad(1000, 100));
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(lot->all.size() == 100);
-  CHECK(with.persisted() == sequence_position("100"));
-  CHECK(logged(with, "too many of the last 200 records (failure_policy::flood)"));
-}
-
-TEST_CASE("the flood breaker forgets failures that are older than its window",
-          "[processing][flood]") {
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), small_flood(lot)), prompt());
-  with.initialize();
-  for (int i = 0; i < 50; ++i) with.deliver(just_no_flood());
-  CHECK_FALSE(with.exit_status());
-  CHECK(lot->all.size() == 100);
-  with.deliver({"bad", "1", "bad", "bad"});
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(lot->all.size() == 102);
-}
-
-TEST_CASE("without the flood breaker a shard moves while all records fail", "[processing][flood]") {
+TEST_CASE("without a breaker a shard moves while all records fail", "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
   testing::daemon with(
       each(std::ref(handler),
-           {.attempts = 1, .exhausted = exhausted::park, .lot = lot, .flood = {.window = 0}}),
+           {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
       prompt());
   with.initialize().deliver(records_with_bad(1000, 100));
   CHECK(lot->all.size() == 1000);
@@ -575,7 +516,7 @@ TEST_CASE("without the flood breaker a shard moves while all records fail", "[pr
 }
 
 TEST_CASE("with attempts without end, the log tells which record holds the shard",
-          "[processing][flood]") {
+          "[processing][each]") {
   std::optional<testing::daemon> with;
   int calls = 0;
   const auto fail = [&](const record& one) {
@@ -583,7 +524,7 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
     if (++calls == 100) with->end_input();
     throw std::runtime_error("the table is gone");
   };
-  with.emplace(each(fail, {.attempts = 0}), prompt());
+  with.emplace(each(fail, {.breaker = {}}), prompt());
   with->initialize();
   const auto begin = with->now();
   with->deliver({"a", "bad", "c"});
@@ -591,7 +532,7 @@ TEST_CASE("with attempts without end, the log tells which record holds the shard
   CHECK(with->persisted() == sequence_position("1"));
   const auto minutes = std::chrono::floor<std::chrono::minutes>(with->now() - begin).count();
   CHECK(minutes >= 4);
-  CHECK(count_logged(*with, "record 2/0 (partition key 'key') failed in attempt") ==
+  CHECK(count_logged(*with, "at record 2/0 (partition key 'key') failed: ") ==
         static_cast<std::size_t>(minutes) + 1);
 }
 
@@ -602,9 +543,9 @@ TEST_CASE("a failed attempt is logged again after a minute, not later", "[proces
     if (++calls > 1) with->advance(1min);
     throw std::runtime_error("no");
   };
-  with.emplace(each(fail, {.attempts = 3, .initial_backoff = 0ms, .max_backoff = 0ms}));
+  with.emplace(each(fail, {.max_attempts = 3, .initial_backoff = 0ms, .max_backoff = 0ms}));
   with->initialize().deliver({"a"});
-  CHECK(count_logged(*with, "failed in attempt") == 2);
+  CHECK(count_logged(*with, "failed: no; the next one is in") == 2);
 }
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
@@ -637,60 +578,131 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
     with->advance(70ms);
     if (one.data() == "bad") throw std::runtime_error("no");
   };
-  const auto then = GENERATE(exhausted::park, exhausted::skip);
-  with.emplace(each(handler, {.attempts = 2, .exhausted = then, .lot = make_lot()}), options);
+  const auto then = GENERATE(bad_record::park, bad_record::skip);
+  with.emplace(each(handler, {.max_attempts = 2, .bad_record = then, .lot = make_lot()}), options);
   with->initialize().deliver({"a", "bad", "c"});
-  CHECK(observer->all ==
-        strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no", "attempt 2/0 2 no",
-                then == exhausted::park ? "parked 2/0 2 no" : "skipped 2/0 2 no", "attempt 3/0 1"});
+  CHECK(observer->all == strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no",
+                                 "attempt 2/0 2 no",
+                                 then == bad_record::park ? "parked 2/0 2 no" : "skipped 2/0 2 no",
+                                 "attempt 3/0 1"});
 }
 
-TEST_CASE("a policy that makes no sense ends the session at the start, and the log has the reason",
-          "[processing][each]") {
+TEST_CASE("a policy that makes no sense is refused where the processor factory is made",
+          "[processing][policy]") {
   const auto [policy, text] = GENERATE(table<failure_policy, std::string>({
-      {{.attempts = -1}, "attempts is negative; 0 means without end"},
+      {{.max_attempts = 0}, "max_attempts is below 1; unset is without end"},
       {{.initial_backoff = -1ms}, "a backoff is negative"},
       {{.max_backoff = -1ms}, "a backoff is negative"},
       {{.max_age = -1s}, "max_age is negative"},
-      {{.flood = {.window = -1}}, "flood.window is negative"},
-      {{.flood = {.window = 10, .ratio = 1.5}}, "flood.ratio is not within 0 and 1"},
+      {{.breaker = circuit_breaker{.failures = 0}},
+       "breaker->failures is below 1; unset is no breaker"},
+      {{.breaker = circuit_breaker{.max_wait = -1ms}}, "breaker->max_wait is negative"},
   }));
-  testing::daemon with(each([](const record&) {}, policy));
-  with.initialize();
-  CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(logged(with, "initialize failed: failure_policy: " + text));
+  CHECK_THROWS_WITH(each([](const record&) {}, policy), "failure_policy: " + text);
+  CHECK_THROWS_WITH(batches([](const record_batch&) {}, policy), "failure_policy: " + text);
+  CHECK_THROWS_WITH(parallel([](const record&) {}, policy), "failure_policy: " + text);
+  CHECK_THROWS_WITH(parallel([](completion) {}, policy), "failure_policy: " + text);
 }
 
-TEST_CASE("a flood ratio of 1 is accepted", "[processing][flood]") {
-  testing::daemon with(each([](const record&) {}, {.flood = {.window = 10, .ratio = 1}}));
+TEST_CASE("an empty function is refused as a handler", "[processing][policy]") {
+  const std::string text = "a handler is an empty function";
+  CHECK_THROWS_WITH(each(std::function<void(const record&)>()), text);
+  CHECK_THROWS_WITH(each(static_cast<void (*)(const record&)>(nullptr)), text);
+  CHECK_THROWS_WITH(batches(std::function<void(record_batch)>()), text);
+  CHECK_THROWS_WITH(parallel(std::function<void(completion)>()), text);
+  testing::daemon with(
+      each([](const shard_context&) { return std::function<void(const record&)>(); }));
   with.initialize();
-  CHECK(with.exit_status() == std::nullopt);
+  CHECK(logged(with, "initialize failed: " + text));
 }
 
-TEST_CASE("with a flood ratio of 0 the first record that fails for good ends the session",
-          "[processing][flood]") {
-  flaky handler;
+TEST_CASE("max_backoff limits the first wait, too, and no wait is 0", "[processing][policy]") {
+  std::vector<shard_context::clock::time_point> times;
+  std::optional<testing::daemon> with;
+  const auto fail_thrice = [&](const record&) {
+    times.push_back(with->now());
+    if (times.size() < 4) throw std::runtime_error("no");
+  };
+  SECTION("max_backoff") {
+    with.emplace(each(fail_thrice, {.initial_backoff = 10s, .max_backoff = 20ms}));
+    with->initialize().deliver({"a"});
+    CHECK(times.back() - times.front() <= 60ms);
+  }
+  SECTION("no wait is 0") {
+    with.emplace(each(fail_thrice, {.initial_backoff = 0ms, .max_backoff = 0ms}));
+    with->initialize().deliver({"a"});
+    CHECK(times.back() - times.front() >= 3ms);
+  }
+}
+
+TEST_CASE("a limit on the age that is as long as can be is no limit", "[processing][policy]") {
+  const auto limit = GENERATE(std::chrono::seconds(std::chrono::hours(300 * 365 * 24)),
+                              std::chrono::seconds::max());
+  flaky handler{.failures = 2};
+  testing::daemon with(each(std::ref(handler), {.max_age = limit, .bad_record = bad_record::skip}),
+                       prompt());
+  with.initialize().deliver({"bad"});
+  CHECK(handler.done == strings{"bad"});
+}
+
+TEST_CASE("any exception is a failure of its record, whatever text it has", "[processing][each]") {
+  struct without_text final : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+  };
   const auto lot = make_lot();
-  testing::daemon with(each(std::ref(handler), small_flood(lot, 0)), prompt());
-  with.initialize().deliver({"a", "bad"});
-  CHECK(with.persisted() == sequence_position("1"));
-  CHECK(logged(with, "too many of the last 10 records (failure_policy::flood)"));
-  CHECK(lot->all.empty());
+  testing::daemon with(
+      each(
+          [](const record& one) {
+            if (one.data() == "none") throw without_text();
+            throw std::runtime_error(std::string(5'000'000, 'x'));
+          },
+          {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
+      prompt());
+  with.initialize().deliver({"none", "long"});
+  REQUIRE(lot->all.size() == 2);
+  CHECK(lot->all[0].last_error == "a std::exception without a text");
+  CHECK(lot->all[1].last_error == std::string(4096, 'x'));
+}
+
+TEST_CASE("a lot that is fenced has lost the lease: nothing is tried again", "[processing][each]") {
+  struct fenced_lot final : parking_lot {
+    void park(const shard_context&, const failed_record&) override {
+      ++calls;
+      throw fenced_error("epoch 7, not 6");
+    }
+    int calls = 0;
+  };
+  const auto lot = std::make_shared<fenced_lot>();
+  const failure_policy policy{.max_attempts = 1, .bad_record = bad_record::park, .lot = lot};
+  const auto fail = [](const record&) { throw std::runtime_error("no"); };
+  const auto which = GENERATE(0, 1, 2);
+  testing::daemon with(which == 0   ? each(fail, policy)
+                       : which == 1 ? batches([](const record_batch&) { throw 1; }, policy)
+                                    : parallel(fail, policy, {.window_records = 1}),
+                       prompt());
+  with.initialize().deliver({"a", "b"}).advance(1h);
+  INFO(with);
+  CHECK(lot->calls == 1);
+  CHECK(logged(with, "epoch 7, not 6"));
+  CHECK(with.stop_requested());
+  CHECK(with.checkpoints().empty());
 }
 
 TEST_CASE("a policy's patience is the sum of the longest waits, or as long as the record may age",
           "[processing][policy]") {
-  CHECK(failure_policy().patience() == 3000ms);
-  CHECK(failure_policy{.attempts = 1}.patience() == 0ms);
-  CHECK(failure_policy{.attempts = 4, .initial_backoff = 1ms}.patience() == 1ms + 2ms + 4ms);
-  CHECK(failure_policy{.attempts = 7}.patience() == 200ms + 400ms + 800ms + 1600ms + 3200ms + 5s);
-  CHECK(failure_policy{.attempts = 1'000'000}.patience() > 4'999'000s);
-  CHECK_FALSE(failure_policy{.attempts = 0}.patience());
-  CHECK(failure_policy{.initial_backoff = 0ms}.patience() == 0ms);
-  const failure_policy steady{.attempts = 100, .initial_backoff = 1ms, .max_backoff = 1ms};
+  CHECK_FALSE(failure_policy().patience());
+  CHECK(failure_policy{.max_attempts = 5}.patience() == 3000ms);
+  CHECK(failure_policy{.max_attempts = 1}.patience() == 0ms);
+  CHECK(failure_policy{.max_attempts = 4, .initial_backoff = 1ms}.patience() == 1ms + 2ms + 4ms);
+  CHECK(failure_policy{.max_attempts = 7}.patience() ==
+        200ms + 400ms + 800ms + 1600ms + 3200ms + 5s);
+  CHECK(failure_policy{.max_attempts = 1'000'000}.patience() > 4'999'000s);
+  CHECK(failure_policy{.max_attempts = 5, .initial_backoff = 0ms}.patience() ==
+        1ms + 2ms + 4ms + 8ms);
+  const failure_policy steady{.max_attempts = 100, .initial_backoff = 1ms, .max_backoff = 1ms};
   CHECK(steady.patience() == 99ms);
-  CHECK(failure_policy{.attempts = 0, .max_age = 60s}.patience() == 65s);
-  CHECK(failure_policy{.attempts = 1'000'000'000,
+  CHECK(failure_policy{.max_age = 60s}.patience() == 65s);
+  CHECK(failure_policy{.max_attempts = 1'000'000'000,
                        .initial_backoff = std::chrono::milliseconds::max(),
                        .max_backoff = std::chrono::milliseconds::max(),
                        .max_age = std::chrono::seconds::max()}
@@ -716,28 +728,31 @@ TEST_CASE("a patience that does not fit the daemon's limits is warned of at the 
     }
     return texts;
   };
-  CHECK(warnings({.attempts = 0}).empty());  // nothing is known of the daemon
+  CHECK(warnings({.max_attempts = 5}).empty());  // nothing is known of the daemon
   for (const char* no_limit : {"", "3s", "-1", "0", "99999999999999999999"}) {
     const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", no_limit);
-    CHECK(warnings({.attempts = 0}).empty());
+    CHECK(warnings({.max_attempts = 5}).empty());
   }
   {
     const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "1");
-    CHECK(warnings({}).size() == 1);
+    CHECK(warnings({.max_attempts = 5}).size() == 1);
   }
   const variable grace("KCLXX_SHUTDOWN_GRACE_MILLIS", "3000");
-  CHECK(warnings({}).empty());
-  CHECK(warnings({.attempts = 6}) ==
-        strings{"failure_policy: the attempts of one record wait up to 6200 ms, the handler's own "
-                "time not counted, which is more than shutdownGraceMillis (3000 ms): a stop of the "
-                "daemon does not wait for the record"});
+  CHECK(warnings({.max_attempts = 5}).empty());
+  CHECK(warnings({.max_attempts = 6}) ==
+        strings{"failure_policy: a record that fails is tried again for up to 6200 ms, longer than "
+                "shutdownGraceMillis (3000 ms): a stop of the daemon does not wait for the "
+                "record"});
+  CHECK(warnings({}).empty());  // that is what a policy without end is for
   const variable timeout("KCLXX_TIMEOUT_IN_SECONDS", "2");
   const variable mode("KCLXX_RETRIEVAL_MODE", "FANOUT");
-  CHECK(warnings({}).size() == 1);
-  const auto all = warnings({.attempts = 0});
+  CHECK(warnings({}) == strings{"failure_policy: a record that fails is tried again without end, "
+                                "longer than timeoutInSeconds (2000 ms): the daemon then halts "
+                                "with all its shards"});
+  const auto all = warnings({.max_attempts = 100});
   REQUIRE(all.size() == 3);
-  CHECK_THAT(all[0], Contains("wait up to any time, the handler's own time not counted"));
-  CHECK_THAT(all[1], Contains("timeoutInSeconds (2000 ms)"));
+  CHECK_THAT(all[0], Contains("timeoutInSeconds (2000 ms)"));
+  CHECK_THAT(all[1], Contains("shutdownGraceMillis (3000 ms)"));
   CHECK_THAT(all[2], Contains("what enhanced fan-out allows (30000 ms)"));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace kclxx::test {
 
@@ -14,7 +15,7 @@ namespace {
 
 struct fault {
   int error;
-  int calls;  // until it comes
+  std::function<void()> before;
 };
 
 std::map<std::string, fault>& faults() {
@@ -25,10 +26,12 @@ std::map<std::string, fault>& faults() {
 /// Whether the call fails; errno is set then.
 bool fails(const char* function) {
   const auto found = faults().find(function);
-  if (found == faults().end() || --found->second.calls > 0) return false;
-  errno = found->second.error;
+  if (found == faults().end()) return false;
+  const fault one = found->second;
   faults().erase(found);
-  return true;
+  if (one.before) one.before();
+  errno = one.error;
+  return one.error != 0;
 }
 
 template <class... Arguments>
@@ -38,8 +41,9 @@ long call(const char* function, long number, Arguments... arguments) {
 
 }  // namespace
 
-failing_disk::failing_disk(const char* function, int error, int nth) {
-  faults()[function] = {error, nth};
+failing_disk::failing_disk(const char* function, int error) { faults()[function] = {error, {}}; }
+failing_disk::failing_disk(const char* function, std::function<void()> before) {
+  faults()[function] = {0, std::move(before)};
 }
 
 failing_disk::~failing_disk() { faults().clear(); }
@@ -55,9 +59,5 @@ extern "C" {
 int flock(int fd, int operation) { return int(call("flock", SYS_flock, fd, operation)); }
 int fdatasync(int fd) { return int(call("fdatasync", SYS_fdatasync, fd)); }
 int fsync(int fd) { return int(call("fsync", SYS_fsync, fd)); }
-int access(const char* path, int mode) noexcept {
-  constexpr int at_fdcwd = -100;  // <fcntl.h> also has a struct flock, which flock() would hide
-  return int(call("access", SYS_faccessat, at_fdcwd, path, mode));
-}
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -12,9 +12,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <signal.h>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -34,17 +34,6 @@ using kclxx::record;
 using kclxx::shard_context;
 using namespace kclxx::test;
 using namespace std::chrono_literals;
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define KCLXX_TEST_HAS_TSAN
-#endif
-#endif
-#ifdef KCLXX_TEST_HAS_TSAN
-constexpr bool is_thread_sanitized = true;
-#else
-constexpr bool is_thread_sanitized = false;
-#endif
 
 /// Ends with the stop token alone.
 void wait_for_stop(const shard_context& context) {
@@ -68,16 +57,16 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
           "[processing][lanes]") {
   processed_records done;
   std::atomic<int> failures = 0;
-  served_shard shard(kclxx::parallel(
-                         [&](const record& one) {
-                           if (number_of(one) % 16 == 0 && failures.fetch_add(1) % 2 == 0) {
-                             throw std::runtime_error("no");
-                           }
-                           done.add(one);
-                         },
-                         {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 2ms},
-                         {.lanes = 64, .window_records = 500}),
-                     prompt());
+  served_shard shard(
+      kclxx::parallel(
+          [&](const record& one) {
+            if (number_of(one) % 16 == 0 && failures.fetch_add(1) % 2 == 0) {
+              throw std::runtime_error("no");
+            }
+            done.add(one);
+          },
+          {.initial_backoff = 1ms, .max_backoff = 2ms}, {.lanes = 64, .window_records = 500}),
+      prompt());
   shard.initialize("shard-1");
   for (std::uint64_t first = 1; first <= 6000; first += 300) {
     shard.send(keyed_records(300, first, 97));
@@ -89,44 +78,6 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
   CHECK(done.is_in_order());
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
-}
-
-TEST_CASE("a place that is free is filled while the only key with records is being processed",
-          "[processing][lanes]") {
-  const kclxx::window_monitor monitor;
-  awaited_count begun;  // the 18th
-  std::atomic<bool> is_full = false;
-  std::atomic<bool> is_in_time = false;
-  served_shard shard(kclxx::parallel(
-                         [&](const record& one) {
-                           const auto number = number_of(one);
-                           // The second ends when the 17th has the place of the first.
-                           const auto has_17th = [&] {
-                             const auto state = monitor.states().front();
-                             return state.watermark == kclxx::sequence_position("1") &&
-                                    state.window_size == 16;
-                           };
-                           if (number == 2) is_full = eventually(has_17th);
-                           if (number == 3) is_in_time = begun.await(1);
-                           if (number == 18) ++begun;
-                         },
-                         {}, {.lanes = 8, .window_records = 16, .monitor = monitor}),
-                     prompt());
-  shard.initialize("shard-1");
-  std::string line = R"({"action":"processRecords","records":[)";
-  for (int number = 1; number <= 18; ++number) {
-    line += (number > 1 ? "," : "") +
-            (R"({"action":"record","data":"eA==","partitionKey":")" +
-             std::string(number <= 17 ? "x" : "y") + R"(","sequenceNumber":")") +
-            std::to_string(number) + R"("})";
-  }
-  shard.send(line + "]}");
-  answer_until(shard, "processRecords");
-  CHECK(begun.await(1));
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-  CHECK(is_full);
-  CHECK(is_in_time);
 }
 
 TEST_CASE("completions are reported from several threads, in any order", "[processing][lanes]") {
@@ -199,7 +150,7 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
                              const std::lock_guard lock(mutex);
                              held.push_back(std::move(one));
                            },
-                           {.attempts = 0, .initial_backoff = 1ms, .max_backoff = 1ms}),
+                           {.initial_backoff = 1ms, .max_backoff = 1ms}),
                        prompt());
     shard.initialize("shard-1");
     shard.send(keyed_records(100, 1, 13));
@@ -274,7 +225,7 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
                            context.sleep_for(1h);
                            ++woken;
                          },
-                         {.attempts = 0, .initial_backoff = 10min, .max_backoff = 10min},
+                         {.initial_backoff = 10min, .max_backoff = 10min, .breaker = {}},
                          {.lanes = 64, .order = kclxx::order::none, .window_records = 100}),
                      prompt());
   shard.initialize("shard-1");
@@ -296,7 +247,7 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
                         if (number_of(one) > 4) return;
                         if (session->log().await("failed after 1 attempt")) ++ended;
                       },
-                      {.attempts = 1}, {.lanes = 4, .window_records = 4}),
+                      {.max_attempts = 1}, {.lanes = 4, .window_records = 4}),
                   prompt());
   served_shard& shard = *session;
   shard.initialize("shard-1");
@@ -339,63 +290,6 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("a place that is free is filled when a lane takes the last record that was ready",
-          "[processing][lanes]") {
-  const kclxx::window_monitor monitor;
-  std::atomic<bool> has_17th = false;
-  std::atomic<int> in_vain = 0;
-  const auto is_admitted = [&] {
-    if (has_17th) return true;
-    const auto state = monitor.states().front();
-    if (state.watermark && state.window_size == 16) has_17th = true;
-    return has_17th.load();
-  };
-  const auto handler = [&](const record& one) {
-    if (number_of(one) == 1) return;  // its lane takes the 16th
-    if (!eventually(is_admitted)) ++in_vain;
-  };
-  served_shard shard(
-      kclxx::parallel(
-          handler, {},
-          {.lanes = 15, .order = kclxx::order::none, .window_records = 16, .monitor = monitor}),
-      prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(17, 1, 17));
-  answer_until(shard, "processRecords");
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
-  CHECK(in_vain == 0);
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-}
-
-TEST_CASE("a second record that fails ends the wait for the handlers that run",
-          "[processing][lanes]") {
-  const bool is_retried = GENERATE(false, true);
-  const kclxx::window_monitor monitor;
-  awaited_count begun;  // the second
-  std::optional<served_shard> session;
-  const auto handler = [&](const record& one) {
-    if (number_of(one) == 1) {
-      if (!begun.await(1)) return;
-      throw kclxx::permanent_error("record 1");
-    }
-    ++begun;
-    // Until the failure of the first is stored, of which nothing else tells.
-    if (!eventually([&] { return !monitor.states().front().oldest->is_with_handler; })) return;
-    if (is_retried) throw std::runtime_error("record 2");
-    throw kclxx::permanent_error("record 2");
-  };
-  session.emplace(
-      kclxx::parallel(handler, {.attempts = 0, .initial_backoff = 1h, .max_backoff = 1h},
-                      {.lanes = 2, .window_records = 2, .drain_timeout = 2min, .monitor = monitor}),
-      prompt());
-  session->initialize("shard-1");
-  session->send(keyed_records(3, 1, 3));
-  CHECK(session->status() == kclxx::exit_status::callback_failed);
-  CHECK(logged(*session, "failed: record 1"));
-}
-
 TEST_CASE("a handler may return after its callback has thrown, and before the lease is lost",
           "[processing][lanes]") {
   std::optional<served_shard> session;
@@ -420,105 +314,6 @@ TEST_CASE("a handler may return after its callback has thrown, and before the le
   session->expect_status("leaseLost");
   session->close();
   CHECK(session->status() == kclxx::exit_status::ok);
-}
-
-TEST_CASE("after a lost lease the window is emptied as soon as the last handler has returned",
-          "[processing][lanes]") {
-  const kclxx::window_monitor monitor;
-  awaited_count begun;
-  std::promise<void> may_end;
-  served_shard shard(kclxx::parallel(
-                         [&](const record&) {
-                           ++begun;
-                           may_end.get_future().wait();
-                         },
-                         {}, {.monitor = monitor}),
-                     prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(2, 1, 1));  // the second waits for the first
-  shard.expect_status("processRecords");
-  CHECK(begun.await(1));
-  shard.send(R"({"action":"leaseLost"})");
-  shard.expect_status("leaseLost");
-  CHECK(monitor.states().at(0).records == 2);
-  may_end.set_value();
-  CHECK(eventually([&] { return monitor.states().at(0).records == 0; }));
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-}
-
-// A name of its own in the backtrace; the symbol is exported (see tests/unit/CMakeLists.txt).
-extern "C" [[gnu::noinline]] void handler_that_waits(int descriptor, std::atomic<bool>& ended) {
-  char byte = 0;
-  // Restarted after the signal that asks for the backtrace.
-  ended = ::read(descriptor, &byte, 1) != 1;
-}
-
-TEST_CASE(
-    "the report of a stuck handler shows the functions that its thread is in, and does not disturb "
-    "it",
-    "[processing][lanes]") {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  std::atomic<bool> was_interrupted = false;
-  awaited_count returned;
-  served_shard shard(kclxx::parallel(
-                         [&](const record&) {
-                           handler_that_waits(ends[0], was_interrupted);
-                           ++returned;
-                         },
-                         {}, {.stuck_after = 30ms}),
-                     prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(1, 1, 1));
-  shard.expect_status("processRecords");
-  REQUIRE(shard.log().await("handler is stuck"));
-  CHECK(logged(shard, "record 1/0 (partition key 'key-0', attempt 1)"));
-  INFO(shard.log().entries().at(0).text);
-  // ThreadSanitizer holds the signal back until the system call returns. On a busy machine the
-  // thread may not answer in time, and a later report has it.
-  if (!is_thread_sanitized) CHECK(shard.log().await("handler_that_waits"));
-  REQUIRE(shard.log().await("handler is stuck", 3));  // 30, 60, 120 ms
-  CHECK(returned == 0);
-  REQUIRE(::write(ends[1], "x", 1) == 1);
-  CHECK(returned.await(1));
-  CHECK_FALSE(was_interrupted);
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-  ::close(ends[0]);
-  ::close(ends[1]);
-}
-
-TEST_CASE("when a stuck thread does not answer, the next one is not asked where it stands",
-          "[processing][lanes]") {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  std::atomic<bool> was_interrupted = false;
-  served_shard shard(kclxx::parallel(
-                         [&](const record& one) {
-                           sigset_t all;
-                           sigset_t before;
-                           ::sigfillset(&all);
-                           ::pthread_sigmask(SIG_BLOCK, &all, &before);
-                           if (number_of(one) == 2)
-                             ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-                           handler_that_waits(ends[0], was_interrupted);
-                         },
-                         {}, {.stuck_after = 30ms}),
-                     prompt());
-  shard.initialize("shard-1");
-  shard.send(keyed_records(2, 1, 2));
-  shard.expect_status("processRecords");
-  // The first report takes so long that then both are due.
-  CHECK(shard.log().await([](const kclxx::log_entry& entry) {
-    return contains(entry.text, "it has had record 2/0") &&
-           contains(entry.text, "what its thread is doing is not known");
-  }));
-  REQUIRE(::write(ends[1], "xx", 2) == 2);
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-  ::close(ends[0]);
-  ::close(ends[1]);
 }
 
 TEST_CASE("when_stuck::leave ends a session whose handler does not return, as stuck",
@@ -554,3 +349,88 @@ TEST_CASE("when_stuck::leave ends a session whose handler does not return, as st
   ::close(others[0]);
   ::close(others[1]);
 }
+
+TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[processing][lanes]") {
+  std::atomic<bool> is_mended = false;
+  awaited_count good;
+  served_shard shard(kclxx::parallel(
+                         [&](const record& one) {
+                           if (number_of(one) > 30) {
+                             ++good;
+                           } else if (!is_mended) {
+                             std::this_thread::sleep_for(5ms);  // a timeout
+                             throw std::runtime_error("no");
+                           }
+                         },
+                         {.initial_backoff = 0ms, .max_backoff = 0ms, .breaker = std::nullopt},
+                         {.lanes = 4, .order = kclxx::order::none}),
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(30, 1, 30));
+  answer_until(shard, "processRecords");
+  shard.send(keyed_records(1000, 31, 30));
+  answer_until(shard, "processRecords");
+  CHECK(good.await(1000));
+  is_mended = true;
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
+// ThreadSanitizer takes what a forked copy does for races.
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("a forked copy that returns from a handler processes nothing and leaves",
+          "[processing][lanes]") {
+  enum class form { each, batches, parallel, completions };
+  const auto which = GENERATE(form::each, form::batches, form::parallel, form::completions);
+  CAPTURE(which);
+  static std::atomic<int> status;
+  status = -1;
+  std::array<int, 2> ends{};  // what the copy processes
+  REQUIRE(::pipe(ends.data()) == 0);
+  const auto handle = [&, parent = ::getpid()](const record&) {
+    if (::getpid() != parent) {
+      static_cast<void>(!::write(ends[1], "x", 1));
+    } else if (status == -1) {
+      const pid_t copy = ::fork();
+      if (copy == 0) return;
+      int left = 0;
+      ::waitpid(copy, &left, 0);
+      status = WIFEXITED(left) ? WEXITSTATUS(left) : 1000;
+    }
+  };
+  const auto make = [&]() -> kclxx::processor_factory {
+    switch (which) {
+      case form::each:
+        return kclxx::each(handle);
+      case form::batches:
+        return kclxx::batches([&](const kclxx::record_batch& batch) {
+          handle(batch.front());
+          if (batch.size() > 1) throw kclxx::batch_failure(batch[1].position());
+        });
+      case form::parallel:
+        return kclxx::parallel(handle, {}, {.lanes = 1});
+      case form::completions:
+        break;
+    }
+    return kclxx::parallel([&](completion one) {
+      handle(one.record());
+      one.complete();
+    });
+  };
+  served_shard shard(make(), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(4, 1, 4));
+  answer_until(shard, "processRecords");
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(status == static_cast<int>(kclxx::exit_status::daemon_gone));
+  ::close(ends[1]);
+  char byte = 0;
+  CHECK(::read(ends[0], &byte, 1) == 0);
+  ::close(ends[0]);
+}
+#endif

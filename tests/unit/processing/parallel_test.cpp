@@ -23,7 +23,7 @@
 
 namespace {
 
-using kclxx::exhausted;
+using kclxx::bad_record;
 using kclxx::order;
 using kclxx::record;
 using kclxx::sequence_position;
@@ -107,7 +107,7 @@ TEST_CASE("a record that fails keeps later ones of its key waiting, and no other
                              throw std::runtime_error("no");
                            done.emplace_back(one.data());
                          },
-                         {.attempts = 5}, {.lanes = 2}),
+                         {.max_attempts = 5}, {.lanes = 2}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "bad"}, {"a", "after"}, {"b", "1"}, {"c", "2"}});
@@ -127,50 +127,34 @@ TEST_CASE("with order::none a failing record keeps no other waiting", "[processi
                            if (one.data() == "bad") throw std::runtime_error("no");
                            done.emplace_back(one.data());
                          },
-                         {.attempts = 0}, {.order = order::none}),
+                         {}, {.order = order::none}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "bad"}, {"a", "after"}});
   CHECK(done == strings{"after"});
 }
 
-TEST_CASE(
-    "attempts without end: the others continue until the window is full, and the monitor "
-    "reports which key holds it",
-    "[processing][parallel]") {
-  kclxx::window_monitor monitor;
+TEST_CASE("attempts without end: the others continue until the window is full",
+          "[processing][parallel]") {
   std::size_t done = 0;
   bool is_mended = false;
-  std::size_t done_when_mended = 0;
-  kclxx::window_state full;
+  std::optional<shard_context::clock::time_point> began;
   test_daemon daemon(kclxx::parallel(
                          [&](const record& one, const shard_context& shard) {
                            if (one.data() == "bad" && !is_mended) {
-                             if (monitor.states().front().window_size == 20) {
-                               // It fails for an hour more.
-                               if (full.shard_id.empty()) full = monitor.states().front();
-                               is_mended = shard.now().time_since_epoch() > 1h;
-                               done_when_mended = done;
-                             }
+                             if (!began) began = shard.now();
+                             is_mended = shard.now() > *began + 1h;
                              throw std::runtime_error("no");
                            }
-                           ++done;
+                           if (!is_mended) ++done;
                          },
-                         {.attempts = 0}, {.window_records = 20, .monitor = monitor}),
+                         {}, {.window_records = 20}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"stuck", "bad"}, {"b", "2"}});
   for (int i = 0; i < 10; ++i) deliver(daemon, {{"a", "x"}, {"stuck", "y"}, {"c", "z"}});
-  CHECK(done == 33);
-  CHECK(full.watermark == sequence_position("1"));
-  REQUIRE(full.oldest);
-  CHECK(full.oldest->partition_key == "stuck");
-  CHECK(full.oldest->position == sequence_position("2"));
-  CHECK(full.oldest->attempt > 1);
-  CHECK(full.oldest->is_with_handler);
-  CHECK(number_of(*full.highest_complete) > 2);
   // All of the window but the key that failed.
-  CHECK(done_when_mended == 14);
+  CHECK(done == 14);
   daemon.deliver({});
   CHECK(daemon.persisted() == sequence_position("33"));
 }
@@ -193,7 +177,8 @@ TEST_CASE(
     handler(one.record());
     one.complete();
   };
-  const kclxx::failure_policy policy{.attempts = 2, .exhausted = exhausted::park, .lot = lot};
+  const kclxx::failure_policy policy{
+      .max_attempts = 2, .bad_record = bad_record::park, .lot = lot, .breaker = {}};
   test_daemon daemon(
       is_async ? kclxx::parallel(async_handler, policy) : kclxx::parallel(handler, policy),
       prompt());
@@ -211,7 +196,7 @@ TEST_CASE(
   CHECK(parked == bad);
 }
 
-TEST_CASE("flood: whatever share of the records fails for good, the shard moves",
+TEST_CASE("whatever share of the records fails for good, the shard moves",
           "[processing][parallel]") {
   const int percent = GENERATE(5, 50, 100);
   CAPTURE(percent);
@@ -225,7 +210,7 @@ TEST_CASE("flood: whatever share of the records fails for good, the shard moves"
             }
             ++done;
           },
-          {.attempts = 3, .exhausted = exhausted::park, .lot = lot, .flood = {.window = 0}},
+          {.max_attempts = 3, .bad_record = bad_record::park, .lot = lot, .breaker = {}},
           {.window_records = 16}),
       prompt());
   daemon.initialize();
@@ -269,7 +254,7 @@ TEST_CASE("random times and failures: order per key, nothing lost, nothing check
                            done_of_key[key].push_back(number);
                            done.insert(number);
                          },
-                         {.attempts = 5}, options),
+                         {.max_attempts = 5}, options),
                      prompt());
   seen = &daemon;
   daemon.initialize();
@@ -299,7 +284,7 @@ TEST_CASE("stop: the exception leaves a timer when no callback is open", "[proce
                          [](const record& one) {
                            if (one.data() == "bad") throw std::runtime_error("the table is gone");
                          },
-                         {.attempts = 1}),
+                         {.max_attempts = 1}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
@@ -316,7 +301,7 @@ TEST_CASE("stop: in an open callback what is complete is checkpointed first",
                            last = one.data();
                            if (last == "bad") throw std::runtime_error("the table is gone");
                          },
-                         {.attempts = 1}, {.lanes = 1, .window_records = 2}),
+                         {.max_attempts = 1}, {.lanes = 1, .window_records = 2}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "bad"}, {"d", "3"}, {"e", "4"}});
@@ -333,7 +318,7 @@ TEST_CASE("stop: of two records that fail for good, the first one's exception en
                            shard.sleep_for(one.data() == "1" ? 20ms : 10ms);
                            throw std::runtime_error("record " + std::string(one.data()));
                          },
-                         {.attempts = 1}, {.window_records = 2}),
+                         {.max_attempts = 1}, {.window_records = 2}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}});
@@ -351,7 +336,7 @@ TEST_CASE("a callback that waits for records ends with the stop token, and finis
                        if (++calls == 3) daemon->end_input();
                        throw std::runtime_error("no");
                      },
-                     {.attempts = 0}, {.drain_timeout = 1h}),
+                     {}, {.drain_timeout = 1h}),
                  prompt());
   daemon->initialize();
   deliver(*daemon, {{"a", "1"}});
@@ -366,7 +351,7 @@ TEST_CASE("a callback that waits for records ends with the stop token, and finis
 
 TEST_CASE("a failure is not waited with when no handler runs any more", "[processing][parallel]") {
   test_daemon daemon(
-      kclxx::parallel([](const record&) { throw std::runtime_error("no"); }, {.attempts = 1}),
+      kclxx::parallel([](const record&) { throw std::runtime_error("no"); }, {.max_attempts = 1}),
       prompt());
   daemon.initialize();
   const auto before = daemon.now();
@@ -384,7 +369,7 @@ TEST_CASE("a lost lease that a handler reports ends the processing, and is no fa
                            ++calls;
                            throw kclxx::checkpoint_error(make_error_code(kclxx::errc::lease_lost));
                          },
-                         {.exhausted = exhausted::park, .lot = lot}, {.lanes = 1}),
+                         {.bad_record = bad_record::park, .lot = lot}, {.lanes = 1}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
@@ -423,48 +408,58 @@ TEST_CASE("a handler that is fenced on an idle shard ends the processing without
   CHECK(daemon.exit_status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("lease lost with a full window: the counters are back at 0", "[processing][parallel]") {
-  kclxx::window_monitor monitor;
-  test_daemon daemon(kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
-                                     {.attempts = 0}, {.window_records = 4, .monitor = monitor}),
-                     prompt());
-  daemon.initialize();
-  deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
-  CHECK(monitor.states().at(0).window_size == 4);
-  daemon.lose_lease();
-  const auto state = monitor.states().at(0);
-  CHECK(state.records == 0);
-  CHECK(state.bytes == 0);
-  CHECK(state.window_size == 0);
-  CHECK_FALSE(state.oldest);
-  CHECK(daemon.checkpoints().empty());
-}
-
-TEST_CASE(
-    "end of input while a callback waits for room: it returns, and the window is gone with "
-    "the processor",
-    "[processing][parallel]") {
-  kclxx::window_monitor monitor;
+TEST_CASE("end of input while a callback waits for room: it returns", "[processing][parallel]") {
   int calls = 0;
   std::optional<test_daemon> daemon;
   daemon.emplace(kclxx::parallel(
                      [&](const record&) {
                        CHECK_FALSE(daemon->stop_requested());
-                       if (++calls == 40) {
-                         CHECK(monitor.states().at(0).window_size == 4);
-                         daemon->end_input();
-                       }
+                       if (++calls == 40) daemon->end_input();
                        throw std::runtime_error("no");
                      },
-                     {.attempts = 0}, {.window_records = 4, .monitor = monitor}),
+                     {.breaker = {}}, {.window_records = 4}),
                  prompt());
   daemon->initialize();
   const auto before = daemon->now();
   deliver(*daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}, {"e", "5"}});
   CHECK(daemon->exit_status() == kclxx::exit_status::daemon_gone);
   CHECK(daemon->now() - before < 2min);  // the waits of ten attempts, and none after the stop
-  daemon.reset();
-  CHECK(monitor.states().empty());
+}
+
+TEST_CASE("when drain_timeout has passed, no further record is begun", "[processing][parallel]") {
+  std::vector<kclxx::completion> held;
+  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.push_back(std::move(one)); },
+                                     {}, {.lanes = 1, .order = order::none, .drain_timeout = 5s}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "1"}, {"b", "2"}});
+  daemon.request_shutdown();
+  CHECK(held.size() == 1);
+  held.front().complete();
+  daemon.advance(10s);
+  CHECK(held.size() == 1);
+}
+
+TEST_CASE("a failure during the drain does not lengthen it", "[processing][parallel]") {
+  std::vector<kclxx::completion> held;
+  test_daemon daemon(kclxx::parallel(
+                         [&](kclxx::completion one) {
+                           if (one.record().data() == "long") {
+                             held.push_back(std::move(one));
+                           } else if (one.attempt() == 1) {
+                             one.fail("no");
+                           } else {
+                             one.fail(std::make_exception_ptr(kclxx::permanent_error("no")));
+                           }
+                         },
+                         {.initial_backoff = 4s, .max_backoff = 4s}, {.drain_timeout = 5s}),
+                     prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "bad"}, {"b", "long"}});
+  const auto before = daemon.now();
+  daemon.request_shutdown();
+  CHECK(daemon.now() - before == 5s);
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
 }
 
 TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
@@ -474,7 +469,7 @@ TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
                            ++calls;
                            throw std::runtime_error("no");
                          },
-                         {.attempts = 0}, {.window_records = 1}),
+                         {}, {.window_records = 1}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}});
@@ -501,7 +496,7 @@ TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before 
                            CHECK(seen->persisted() != sequence_position("SHARD_END"));
                            events.emplace_back(one.data());
                          },
-                         {.attempts = 0}),
+                         {}),
                      prompt());
   seen = &daemon;
   daemon.initialize();
@@ -541,7 +536,7 @@ TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoint
                          [&](const record& one) {
                            if (one.data() == "bad") throw std::runtime_error("no");
                          },
-                         {.attempts = 0}, {.drain_timeout = 3s}),
+                         {}, {.drain_timeout = 3s}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
@@ -561,7 +556,7 @@ TEST_CASE("shutdown_requested waits without limit for the longest drain_timeout"
                          [&](const record&) {
                            if (failures++ < 100) throw std::runtime_error("no");
                          },
-                         {.attempts = 0}, {.drain_timeout = std::chrono::milliseconds::max()}),
+                         {}, {.drain_timeout = std::chrono::milliseconds::max()}),
                      prompt());
   daemon.initialize();
   deliver(daemon, {{"a", "1"}});
@@ -582,30 +577,10 @@ TEST_CASE("a checkpoint of the watermark costs at most one line for each interva
   CHECK(daemon.attempts().size() == 1);
 }
 
-TEST_CASE("the flood breaker counts the records that succeed", "[processing][parallel]") {
-  const auto process = [](const record& one) {
-    if (one.data() == "bad") throw std::runtime_error("no");
-  };
-  const auto lot = std::make_shared<memory_lot>();
-  const auto policy = small_flood(lot);
-  const kclxx::parallel_options one_lane{.lanes = 1};
-  const auto complete = [&](kclxx::completion one) {
-    process(one.record());
-    one.complete();
-  };
-  test_daemon daemon(GENERATE(true, false) ? kclxx::parallel(process, policy, one_lane)
-                                           : kclxx::parallel(complete, policy, one_lane),
-                     prompt());
-  daemon.initialize();
-  for (int i = 0; i < 5; ++i) daemon.deliver(just_no_flood());
-  CHECK_FALSE(daemon.exit_status());
-  CHECK(lot->all.size() == 10);
-}
-
-TEST_CASE("what failure_policy::retryable throws ends the session", "[processing][parallel]") {
+TEST_CASE("what failure_policy::is_permanent throws ends the session", "[processing][parallel]") {
   test_daemon daemon(
       kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
-                      {.retryable = [](const std::exception&) -> bool {
+                      {.is_permanent = [](const std::exception&) -> bool {
                         throw std::runtime_error("not a question that can be answered");
                       }}),
       prompt());
@@ -614,11 +589,15 @@ TEST_CASE("what failure_policy::retryable throws ends the session", "[processing
   CHECK(thrown_text(daemon) == "not a question that can be answered");
 }
 
-TEST_CASE("options that cannot work are refused when the shard starts", "[processing][parallel]") {
-  const auto refusal = [](const kclxx::parallel_options& options) {
-    test_daemon daemon(kclxx::parallel([](const record&) {}, {}, options));
-    daemon.initialize();
-    return thrown_text(daemon);
+TEST_CASE("options that cannot work are refused where the processor factory is made",
+          "[processing][parallel]") {
+  const auto refusal = [](const kclxx::parallel_options& options) -> std::string {
+    try {
+      static_cast<void>(kclxx::parallel([](const record&) {}, {}, options));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return {};
   };
   CHECK(refusal({.lanes = 0}) == "parallel_options: lanes is 0");
   CHECK(refusal({.window_records = 0}) == "parallel_options: window_records is 0");
@@ -747,7 +726,7 @@ TEST_CASE("no handler counts as stuck when the stuck one has failed for good",
   options.observers = {seen};
   std::optional<kclxx::completion> held;
   test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.emplace(std::move(one)); },
-                                     {.attempts = 1}),
+                                     {.max_attempts = 1}),
                      options);
   daemon.initialize().deliver({"1"}).advance(60s);
   CHECK(seen->counts == std::vector<std::size_t>{1});

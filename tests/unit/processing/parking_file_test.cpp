@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -24,6 +25,7 @@
 
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/locks.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 #include "unit/processing/failing_disk.hpp"
@@ -64,15 +66,23 @@ struct lot_of_one_shard {
   const shard_context shard = shard_named("s");
 };
 
-/// Whether somebody waits for a lock of this file.
-bool is_waited_for(ino_t inode) {
-  std::istringstream locks(read_file("/proc/locks"));
-  const std::string file = ":" + std::to_string(inode) + " ";
-  for (std::string line; std::getline(locks, line);) {
-    if (line.find("->") != std::string::npos && line.find(file) != std::string::npos) return true;
+/// No file can be larger, as on a full disk.
+struct file_size_limit {
+  explicit file_size_limit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old);
+    handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit smaller{bytes, old.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &smaller);
   }
-  return false;
-}
+  file_size_limit(const file_size_limit&) = delete;
+  file_size_limit& operator=(const file_size_limit&) = delete;
+  ~file_size_limit() {
+    ::setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, handler);
+  }
+  rlimit old{};
+  void (*handler)(int) = SIG_DFL;
+};
 
 void fail(const record& one) {
   if (one.data().starts_with("bad")) throw std::runtime_error("no");
@@ -87,9 +97,10 @@ TEST_CASE("a parked line has the record and why it failed", "[processing][parkin
                            [&](const record&) {
                              throw std::runtime_error("error \"" + std::to_string(++calls) + "\"");
                            },
-                           {.attempts = 2,
-                            .exhausted = exhausted::park,
-                            .lot = std::make_shared<parking_file>(directory.path())}),
+                           {.max_attempts = 2,
+                            .bad_record = bad_record::park,
+                            .lot = std::make_shared<parking_file>(directory.path()),
+                            .breaker = {}}),
                        {}, {.stream_name = "orders", .application_name = "billing"});
   with.initialize("shardId-000000000003");
   with.deliver_records({{.data = std::string_view("\0\xff\n", 3),
@@ -174,19 +185,30 @@ TEST_CASE("threads and lots that park into one file write whole lines", "[proces
 TEST_CASE("without a lot, records are parked in KCLXX_PARKING_DIR", "[processing][parking]") {
   const temporary_folder directory;
   ::setenv("KCLXX_PARKING_DIR", directory.path().c_str(), 1);
-  testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
+  testing::daemon with(each(fail, {.max_attempts = 1, .bad_record = bad_record::park}));
   with.initialize("s").deliver({"a", "bad"});
   ::unsetenv("KCLXX_PARKING_DIR");
   CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
 }
 
-TEST_CASE("without a lot and without the variable, records are parked in the working directory",
+TEST_CASE("a policy that parks is refused when no place is named", "[processing][parking]") {
+  for (const char* const value : {"", static_cast<const char*>(nullptr)}) {
+    value == nullptr ? ::unsetenv("KCLXX_PARKING_DIR") : ::setenv("KCLXX_PARKING_DIR", value, 1);
+    CHECK_THROWS_WITH(each(fail, {.bad_record = bad_record::park}),
+                      "failure_policy: bad_record::park needs a place: set KCLXX_PARKING_DIR to a "
+                      "directory, or failure_policy::lot");
+  }
+}
+
+TEST_CASE("a relative parking directory stays where it was when the lot was made",
           "[processing][parking]") {
   const temporary_folder directory;
+  const temporary_folder elsewhere;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(directory.path());
-  testing::daemon with(each(fail, {.attempts = 1, .exhausted = exhausted::park}));
-  with.initialize("s").deliver({"a", "bad"});
+  parking_file lot(".");
+  std::filesystem::current_path(elsewhere.path());
+  park(lot, shard_named("s"));
   std::filesystem::current_path(before);
   CHECK(lines_of(directory.path() / "s.parked.jsonl").size() == 1);
 }
@@ -194,10 +216,10 @@ TEST_CASE("without a lot and without the variable, records are parked in the wor
 TEST_CASE("a parking directory that is not there ends the session at the start",
           "[processing][parking]") {
   const auto lot = std::make_shared<parking_file>("/nonexistent/lot");
-  testing::daemon with(each(fail, {.exhausted = exhausted::park, .lot = lot}));
+  testing::daemon with(each(fail, {.bad_record = bad_record::park, .lot = lot}));
   with.initialize();
   CHECK(with.exit_status() == exit_status::callback_failed);
-  CHECK(logged(with, "records cannot be parked in /nonexistent/lot: No such file or directory"));
+  CHECK(logged(with, "records cannot be parked in /nonexistent/lot/"));
 }
 
 TEST_CASE("a parking directory that is removed is an error of the record, until it is there again",
@@ -221,23 +243,23 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
   const temporary_folder directory;
   const auto lot = std::make_shared<parking_file>(directory.path());
   const auto file = lot->file_of(shard_named("s"));
-  std::filesystem::create_symlink("/dev/full", file);
   int attempts = 0;
   std::optional<testing::daemon> with;
+  std::optional<file_size_limit> full(10);
   const auto handler = [&](const record& one) {
     if (one.data() != "bad") return;
     if (++attempts == 9) {
       CHECK(with->persisted() == sequence_position("1"));
-      std::filesystem::remove(file);  // somebody makes room
+      full.reset();  // somebody makes room
     }
     throw std::runtime_error("no");
   };
-  with.emplace(each(handler, {.attempts = 2, .exhausted = exhausted::park, .lot = lot}), prompt());
+  with.emplace(each(handler, {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
+               prompt());
   with->initialize("s").deliver({"a", "bad", "c"});
   INFO(*with);
   CHECK(attempts == 10);
-  CHECK(logged(*with,
-               "cannot be parked: cannot write to " + file.string() + ": No space left on device"));
+  CHECK(logged(*with, "cannot be parked: cannot write to " + file.string() + ": File too large"));
   const auto lines = lines_of(file);
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].at("attempts") == 10);
@@ -249,25 +271,9 @@ TEST_CASE("a line that did not fit on the disk is taken back", "[processing][par
   lot.park();
   const std::string before = lot.text();
 
-  struct limit {
-    explicit limit(rlim_t bytes) {
-      ::getrlimit(RLIMIT_FSIZE, &old);
-      handler = std::signal(SIGXFSZ, SIG_IGN);
-      const rlimit smaller{bytes, old.rlim_max};
-      ::setrlimit(RLIMIT_FSIZE, &smaller);
-    }
-    limit(const limit&) = delete;
-    limit& operator=(const limit&) = delete;
-    ~limit() {
-      ::setrlimit(RLIMIT_FSIZE, &old);
-      std::signal(SIGXFSZ, handler);
-    }
-    rlimit old{};
-    void (*handler)(int) = SIG_DFL;
-  };
   std::string error;
   {
-    const limit full(before.size() + 20);  // 20 bytes of the line fit
+    const file_size_limit full(before.size() + 20);  // 20 bytes of the line fit
     try {
       lot.park();
     } catch (const std::system_error& thrown) {
@@ -314,7 +320,7 @@ TEST_CASE("a record that waited for the lock of a file that was moved away is in
   struct stat about {};
   REQUIRE(::fstat(reader, &about) == 0);
   std::thread parks([&] { lot.park(); });
-  const bool waits = eventually([&] { return is_waited_for(about.st_ino); });
+  const bool waits = eventually([&] { return is_lock_awaited(about.st_ino); });
   std::filesystem::rename(lot.file(), moved);
   SECTION("which it makes") {}
   SECTION("which another process has made") { std::ofstream made(lot.file()); }
@@ -325,18 +331,69 @@ TEST_CASE("a record that waited for the lock of a file that was moved away is in
   CHECK(lot.line_count() == 1);
 }
 
-TEST_CASE("a file that cannot be written to is refused before the first record",
+TEST_CASE("a place that cannot be parked in is refused before the first record",
           "[processing][parking]") {
   lot_of_one_shard lot;
-  lot.park();
-  {
-    const failing_disk disk("access", EACCES);
-    CHECK_THROWS_WITH(lot.prepare(), "records cannot be parked in " +
-                                         lot.directory.path().string() + ": Permission denied");
+  const auto refusal = [&](const shard_context& shard) {
+    return "records cannot be parked in " + lot.lot.file_of(shard).string() + ": ";
+  };
+  SECTION("a name that is too long") {
+    const auto shard = shard_named(std::string(300, 's'));
+    CHECK_THROWS_WITH(lot.lot.prepare(shard), refusal(shard) + "File name too long");
   }
-  const failing_disk disk("access", EACCES, 3);
-  CHECK_THROWS_WITH(lot.prepare(),
-                    "records cannot be parked in " + lot.file().string() + ": Permission denied");
+  SECTION("a symbolic link, which may lead to a file of somebody else's") {
+    std::filesystem::create_symlink(lot.directory.path() / "other", lot.file());
+    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "Too many levels of symbolic links");
+    CHECK_THROWS_AS(lot.park(), std::system_error);
+  }
+  SECTION("a directory in the file's place") {
+    std::filesystem::create_directory(lot.file());
+    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "Is a directory");
+  }
+  SECTION("a file system without locks") {
+    const failing_disk disk("flock", ENOLCK);
+    CHECK_THROWS_WITH(lot.prepare(), refusal(lot.shard) + "No locks available");
+  }
+}
+
+TEST_CASE("to prepare a lot leaves no empty file, and does not wait for who parks",
+          "[processing][parking]") {
+  lot_of_one_shard lot;
+  lot.prepare();
+  CHECK_FALSE(std::filesystem::exists(lot.file()));
+  lot.park();
+  const int other = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  lot.prepare();
+  ::close(other);
+  CHECK(lot.line_count() == 1);
+}
+
+TEST_CASE("a process that was forked while a record was parked does not keep the file locked",
+          "[processing][parking]") {
+  lot_of_one_shard lot;
+  // The descriptor of this process is closed after the fork, and the lock is gone all the same.
+  int blocks[2];
+  REQUIRE(::pipe(blocks) == 0);
+  pid_t child = -1;
+  {
+    const failing_disk disk("fdatasync", [&] {
+      child = ::fork();
+      if (child == 0) {
+        char byte = 0;
+        ::close(blocks[1]);
+        [[maybe_unused]] const auto end = ::read(blocks[0], &byte, 1);
+        ::_exit(0);
+      }
+    });
+    lot.park();
+  }
+  const int other = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK(::flock(other, LOCK_EX | LOCK_NB) == 0);
+  ::close(other);
+  ::close(blocks[1]);
+  ::waitpid(child, nullptr, 0);
+  ::close(blocks[0]);
 }
 
 }  // namespace kclxx::test

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <kclxx/detail/shard_service_wrapper.hpp>  // IWYU pragma: export
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>
 
@@ -72,17 +73,6 @@ struct memory_lot final : parking_lot {
   int refusals = 0;
   std::vector<parked> all{};
 };
-
-/// A record is parked when it has failed once. More than 2 of the last 10 that fail are a flood.
-inline failure_policy small_flood(const std::shared_ptr<memory_lot>& lot, double ratio = 0.2) {
-  return {.attempts = 1,
-          .exhausted = exhausted::park,
-          .lot = lot,
-          .flood = {.window = 10, .ratio = ratio}};
-}
-
-/// Of these, 2 in 10 are bad.
-inline strings just_no_flood() { return {"bad", "bad", "1", "2", "3", "4", "5", "6", "7", "8"}; }
 
 /// Makes processors of one shard whose context has its service in a Wrapper, a
 /// shard_service_wrapper. It outlives them.

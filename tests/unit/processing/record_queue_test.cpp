@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -60,12 +61,10 @@ TEST_CASE("the watermark is before the oldest record that is not complete", "[pr
   CHECK(queue.take_all() == std::vector<arrival>{0, 1, 2, 3});
   queue.complete(1);
   CHECK(queue.window().position() == std::nullopt);
-  CHECK(queue.window().highest_complete() == sequence_position("2"));
   queue.complete(0);
   CHECK(queue.window().position() == sequence_position("2"));
   queue.complete(3);
   CHECK(queue.window().position() == sequence_position("2"));
-  CHECK(queue.window().highest_complete() == sequence_position("4"));
   CHECK(queue.window().incomplete() == 1);
   queue.complete(2);
   CHECK(queue.window().position() == sequence_position("4"));
@@ -81,13 +80,24 @@ TEST_CASE("a record is taken once, also when the watermark has passed one that w
   for (arrival which = 1; which < 63; ++which) queue.complete(which);
   queue.retry_at(0, now);
   queue.make_due_ready(now);
-  REQUIRE(queue.take() == 0);
+  REQUIRE(queue.take(true) == 0);
   queue.complete(0);
   REQUIRE(queue.window().watermark() == 63);
   REQUIRE(queue.add(std::vector<std::string>(63, "a")) == 63);
   std::vector<arrival> rest(64);
   std::iota(rest.begin(), rest.end(), arrival{63});
   CHECK(queue.take_all() == rest);
+}
+
+TEST_CASE("a failed record that is due is taken after the new ones, unless it is to come first",
+          "[processing]") {
+  queue_with_records queue(order::none, 100, 1000);
+  queue.add({"a", "b", "c"});
+  queue.retry_at(*queue.take(), now);
+  queue.make_due_ready(now);
+  CHECK(queue.ready() == 3);
+  SECTION("after them") { CHECK(queue.take_all() == std::vector<arrival>{1, 2, 0}); }
+  SECTION("first") { CHECK(queue.take(true) == arrival{0}); }
 }
 
 TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
@@ -217,6 +227,8 @@ TEST_CASE("the window's data is that of the batches which have a record that is 
   CHECK_FALSE(memory.expired());
   queue.complete(1);
   CHECK(queue.window().bytes() == 0);
+  CHECK_FALSE(memory.expired());  // it is given back without a lock
+  CHECK(queue.take_passed().size() == 1);
   CHECK(memory.expired());
 }
 
@@ -261,7 +273,11 @@ class slow_model {
  public:
   explicit slow_model(order in) : order_(in) {}
   void add(const std::string& key) { keys_.push_back(key); }
-  [[nodiscard]] std::optional<arrival> oldest_ready() const {
+  [[nodiscard]] std::optional<arrival> next(bool failed_first) const {
+    const auto fresh = oldest_new();
+    return failed_.empty() || (fresh && !failed_first) ? fresh : failed_.front();
+  }
+  [[nodiscard]] std::optional<arrival> oldest_new() const {
     std::set<std::string> blocked;
     for (arrival which = 0; which < keys_.size(); ++which) {
       if (complete_.contains(which)) continue;
@@ -271,8 +287,11 @@ class slow_model {
     }
     return std::nullopt;
   }
-  void take(arrival which) { taken_.insert(which); }
-  void put_back(arrival which) { taken_.erase(which); }
+  void take(arrival which) {
+    taken_.insert(which);
+    if (!failed_.empty() && failed_.front() == which) failed_.pop_front();
+  }
+  void put_back(arrival which) { failed_.push_back(which); }
   void complete(arrival which) { complete_.insert(which); }
   [[nodiscard]] arrival watermark() const {
     arrival which = 0;
@@ -284,7 +303,8 @@ class slow_model {
  private:
   order order_;
   std::vector<std::string> keys_;
-  std::set<arrival> taken_;
+  std::set<arrival> taken_;  // once
+  std::deque<arrival> failed_;
   std::set<arrival> complete_;
 };
 
@@ -320,8 +340,9 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
         break;
       }
       case 1: {
-        const auto one = queue.take();
-        REQUIRE(one == model.oldest_ready());
+        const bool failed_first = below(2) == 0;
+        const auto one = queue.take(failed_first);
+        REQUIRE(one == model.next(failed_first));
         if (!one) break;
         model.take(*one);
         taken.push_back(*one);

@@ -43,8 +43,8 @@ TEST_CASE("lanes of a plain handler are as many as records are ready", "[process
   filled_work_list list(3, false);
   CHECK(list.lanes_wanted(0) == 3);
   CHECK(list.lanes_wanted(2) == 1);
-  for (int i = 0; i < 3; ++i) CHECK(list.take(start, 0));
-  CHECK_FALSE(list.take(start, 0));
+  for (int i = 0; i < 3; ++i) CHECK(list.take(start));
+  CHECK_FALSE(list.take(start));
 }
 
 TEST_CASE("an async handler has one lane, while it can start one or a failure is to be decided on",
@@ -52,55 +52,85 @@ TEST_CASE("an async handler has one lane, while it can start one or a failure is
   filled_work_list list(1, true);
   CHECK(list.lanes_wanted(0) == 1);
   CHECK(list.lanes_wanted(1) == 0);
-  const auto first = list.take(start, 0);
+  const auto first = list.take(start);
   CHECK(list.lanes_wanted(0) == 0);
   list.fail(first->with, error("no"), start + 1s);
   CHECK(list.lanes_wanted(0) == 1);
-  const auto failed = list.take(start, 0);
+  const auto failed = list.take(start);
   CHECK(message_of(failed->failed) == "no");
   CHECK(failed->ended == start + 1s);
 }
 
 TEST_CASE("a retried record counts its attempts, until it is complete", "[processing]") {
-  filled_work_list list(1, false);
-  const auto first = list.take(start, 0);
+  filled_work_list list(2, false);
+  const auto first = list.take(start);
   CHECK(first->attempt == 1);
   auto attempts = list.begin_decision(first->with);
   CHECK(list.running(first->with) == nullptr);
   ++attempts.count;
   list.retry(first->with, attempts, start + 1s);
-  CHECK(list.state("shard-1", start).oldest->attempt == 2);
   list.queue().make_due_ready(start + 1s);
-  const auto second = list.take(start, 0);
+  const auto second = list.take(start);
   CHECK(second->what == first->what);
   CHECK(second->attempt == 2);
   CHECK(list.begin_decision(second->with).count == 1);
   list.complete(second->with);
-  CHECK(list.state("shard-1", start).oldest->attempt == 1);
 }
 
 TEST_CASE("what a handler throws takes the place of its dropped completion, not of a success",
           "[processing]") {
   filled_work_list list(2, true);
-  const auto dropped = list.take(start, 0);
-  const auto complete = list.take(start, 0);
+  const auto dropped = list.take(start);
+  const auto complete = list.take(start);
   list.fail(dropped->with, error("dropped"), start);
-  CHECK(list.fail_thrown(*dropped, error("thrown"), start));
-  CHECK(message_of(list.take(start, 0)->failed) == "thrown");
+  auto thrown = error("thrown");
+  CHECK(list.fail_thrown(*dropped, thrown, start));
+  CHECK(message_of(thrown) == "dropped");  // for the caller to destroy, without a lock
+  CHECK(message_of(list.take(start)->failed) == "thrown");
   list.complete(complete->with);
-  CHECK_FALSE(list.fail_thrown(*complete, error("too late"), start));
+  CHECK_FALSE(list.fail_thrown(*complete, thrown, start));
+}
+
+TEST_CASE("retries have at most half of the lanes while there are new records", "[processing]") {
+  filled_work_list list(2, false);
+  const auto fail = [&] {
+    const auto one = list.take(start);
+    auto attempts = list.begin_decision(one->with);
+    ++attempts.count;
+    list.retry(one->with, attempts, start);
+  };
+  fail();
+  fail();
+  list.queue().make_due_ready(start);
+  CHECK(list.take(start)->attempt == 2);
+  const auto second = list.take(start);
+  CHECK(second->attempt == 1);
+  list.complete(second->with);
+  CHECK(list.take(start)->attempt == 1);
+}
+
+TEST_CASE("a batch and a failure that are no longer needed are destroyed by the caller",
+          "[processing]") {
+  filled_work_list list(4, true);
+  const auto first = list.take(start);
+  list.fail(list.take(start)->with, error("no"), start);
+  list.complete(first->with);
+  CHECK(list.take_dropped().batches.empty());
+  list.clear();
+  const auto dropped = list.take_dropped();
+  CHECK(dropped.batches.size() == 1);
+  CHECK(dropped.failed.size() == 1);
 }
 
 TEST_CASE("a report names the stuck record and the oldest", "[processing]") {
   filled_work_list list(2, false);
-  list.complete(list.take(start, 0)->with);
-  const auto one = list.take(start, 7);
+  list.complete(list.take(start)->with);
+  const auto one = list.take(start);
   const auto report = list.report(one->with, start + 5s);
-  CHECK(report->thread == 7);
-  CHECK(report->text(false) ==
+  CHECK(report->text() ==
         "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 5000 ms; the "
         "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 5000 "
-        "ms ago; what its thread is doing is not known");
+        "ms ago");
   list.remove(one->with);
   CHECK_FALSE(list.report(one->with, start));
 }
@@ -146,7 +176,7 @@ TEST_CASE("observers see the window when it is full, once a second, and when it 
   CHECK(events.take(list.window(), false, start + 1s)->records == 4);
   CHECK_FALSE(events.take(list.window(), false, start + 1500ms));
   CHECK(events.take(list.window(), true, start + 1500ms)->oldest == start);
-  while (const auto one = list.take(start, 0)) list.complete(one->with);
+  while (const auto one = list.take(start)) list.complete(one->with);
   CHECK_FALSE(events.take(list.window(), false, start + 1600ms)->oldest);
   CHECK_FALSE(events.take(list.window(), false, start + 1700ms));
 }

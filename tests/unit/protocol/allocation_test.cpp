@@ -3,6 +3,7 @@
 // program's operator new counts.
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -21,9 +22,11 @@
 namespace {
 
 std::atomic<std::size_t> allocations{0};
+std::atomic<std::size_t> largest{SIZE_MAX};  // that succeeds
 
 void* counted(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  if (size > largest) return nullptr;
   return std::malloc(size > 0 ? size : 1);
 }
 
@@ -60,12 +63,14 @@ std::string batch_of(int records, bool is_spaced) {
 /// Decodes lines with what it had for the ones before.
 class reader {
  public:
+  void make_room(std::size_t length) {
+    if (capacity_ >= length) return;
+    memory_ = std::make_unique<char[]>(length + protocol::decoder::padding);
+    capacity_ = length;
+  }
   /// How often it allocated.
   std::size_t decode(const std::string& line, std::size_t records) {
-    if (capacity_ < line.size()) {
-      memory_ = std::make_unique<char[]>(line.size() + protocol::decoder::padding);
-      capacity_ = line.size();
-    }
+    make_room(line.size());
     std::memcpy(memory_.get(), line.data(), line.size());
     const std::size_t before = allocations;
     const auto came = decoder_.decode(memory_.get(), line.size(), records_, arena_, replaced_);
@@ -100,4 +105,15 @@ TEST_CASE("a first batch allocates for the list of records, not for each", "[pro
   const bool is_spaced = GENERATE(false, true);
   CAPTURE(is_spaced);
   CHECK(reader().decode(batch_of(10'000, is_spaced), 10'000) < 40);
+}
+
+TEST_CASE("a line for which there is no memory is not a bad line", "[protocol]") {
+  reader with;
+  const std::string line =
+      R"({"action": "leaseLost", "more": ")" + std::string(1 << 20, 'a') + "\"}";
+  with.make_room(line.size());
+  largest = 1 << 16;
+  CHECK_THROWS_AS(with.decode(line, 0), std::bad_alloc);
+  largest = SIZE_MAX;
+  with.decode(line, 0);
 }

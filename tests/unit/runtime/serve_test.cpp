@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <dlfcn.h>
 #include <filesystem>
 #include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <pthread.h>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -24,6 +29,7 @@
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
+#include "support/forked.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/runtime/served_shard.hpp"
 
@@ -133,6 +139,113 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
 
 namespace {
 std::atomic<int> watches_ended = 0;
+}
+
+namespace {
+std::atomic<bool> has_threads = true;
+}
+
+/// In place of the system's, for std::thread.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* with, void* (*start)(void*),
+                              void* argument) noexcept {
+  static const auto real =
+      reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return has_threads ? real(thread, with, start, argument) : EAGAIN;
+}
+
+TEST_CASE("what gets no thread of its own runs on that of the callbacks", "[serve]") {
+  class asking : public record_processor {
+   public:
+    asking(std::promise<std::thread::id>& handled, std::promise<std::thread::id>& stopped,
+           std::thread::id& thread, const shard_context& shard)
+        : handled_(handled), thread_(thread), on_stop_(shard.stop_token(), [&stopped] {
+            stopped.set_value(std::this_thread::get_id());
+          }) {}
+    void process_records(record_batch batch, const checkpointer& with) override {
+      thread_ = std::this_thread::get_id();
+      with.async_checkpoint(
+          batch, [this](std::error_code) { handled_.set_value(std::this_thread::get_id()); });
+      has_threads = false;
+    }
+
+   private:
+    std::promise<std::thread::id>& handled_;
+    std::thread::id& thread_;
+    std::stop_callback<std::function<void()>> on_stop_;
+  };
+  std::promise<std::thread::id> handled;
+  std::promise<std::thread::id> stopped;
+  std::thread::id callbacks;
+  served_shard shard(
+      [&](const shard_context& context) {
+        return std::make_unique<asking>(handled, stopped, callbacks, context);
+      },
+      manual_and_at_once());
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  shard.answer_until_status();
+  auto handler = handled.get_future();
+  auto stop = stopped.get_future();
+  REQUIRE(handler.wait_for(20s) == std::future_status::ready);
+  shard.close();
+  REQUIRE(stop.wait_for(20s) == std::future_status::ready);
+  has_threads = true;
+  CHECK(shard.status() == exit_status::ok);
+  CHECK(handler.get() == callbacks);
+  CHECK(stop.get() == callbacks);
+}
+
+TEST_CASE("a stop_callback that gets no thread and does not return holds up no exit", "[serve]") {
+  std::thread([] {}).join();
+  const auto threads_before = count_of("/proc/self/task");
+  std::promise<void> released;
+  {
+    class blocking : public record_processor {
+     public:
+      blocking(const shard_context& shard, std::future<void> until)
+          : until_(std::move(until)), on_stop_(shard.stop_token(), [this] { until_.wait(); }) {}
+      void process_records(record_batch, const checkpointer&) override {}
+
+     private:
+      std::future<void> until_;
+      std::stop_callback<std::function<void()>> on_stop_;
+    };
+    run_options options;
+    options.grace_time = 100ms;
+    served_shard shard(
+        [&](const shard_context& context) {
+          return std::make_unique<blocking>(context, released.get_future());
+        },
+        options);
+    shard.initialize("shard-0");
+    has_threads = false;
+    shard.close();
+    CHECK(shard.status() == exit_status::callback_stuck);
+    has_threads = true;
+  }
+  released.set_value();
+  CHECK(eventually([&] { return count_of("/proc/self/task") <= threads_before; }));
+}
+
+TEST_CASE("user code that closes the event loop's descriptors holds up no exit", "[serve]") {
+  const auto copy = test::in_forked_copy([] {
+    served_shard shard(
+        [](const record_batch&) {
+          for (int fd = 3; fd < 1024; ++fd) {
+            std::error_code ec;
+            const auto what =
+                std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ec);
+            if (!ec && what.string().starts_with("anon_inode:")) ::close(fd);
+          }
+        },
+        {});
+    shard.initialize("shard-0");
+    shard.records({"a"}, 1);
+    shard.answer_until_status();
+    shard.close();
+    return static_cast<int>(shard.status());
+  });
+  CHECK(copy.status == 0);
 }
 
 /// In place of the system's, for the event loop.
@@ -289,6 +402,47 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
   CHECK(std::count_if(logged.begin(), logged.end(), [](const log_entry& entry) {
           return entry.text == "a checkpoint handler failed: as told";
         }) >= 1);
+}
+
+TEST_CASE("a failure on a thread of the processor's own ends a callback that waits for it",
+          "[serve][P53][P65]") {
+  class waits_for_worker : public record_processor {
+   public:
+    waits_for_worker(const shard_context& shard, std::exception_ptr failure)
+        : shard_(shard), failure_(std::move(failure)) {}
+    void process_records(record_batch, const checkpointer&) override {
+      std::thread worker([this] { shard_.fail(failure_); });
+      while (!shard_.stop_token().stop_requested()) {
+        shard_.service()->wait_until_notified(time_point::max());
+      }
+      worker.join();
+    }
+
+   private:
+    using time_point = detail::shard_service::clock::time_point;
+    const shard_context& shard_;
+    std::exception_ptr failure_;
+  };
+  const bool is_fenced = GENERATE(true, false);
+  const auto failure = is_fenced ? std::make_exception_ptr(fenced_error("epoch 7, not 6"))
+                                 : std::make_exception_ptr(std::runtime_error("as told"));
+  served_shard shard(
+      [&](const shard_context& context) {
+        return std::make_unique<waits_for_worker>(context, failure);
+      },
+      manual_and_at_once());
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  if (is_fenced) {
+    shard.expect_status("processRecords");
+    shard.close();
+    CHECK(shard.status() == exit_status::ok);
+  } else {
+    CHECK(shard.status() == exit_status::callback_failed);
+  }
+  CHECK(shard.log().entries().front().text.find(
+            is_fenced ? "the shard's processing ended early: epoch 7, not 6"
+                      : "the shard's processing failed: as told") == 0);
 }
 
 TEST_CASE("a processor that is fenced is called no more, and the session continues",
@@ -469,7 +623,7 @@ namespace {
 /// Calls the library when it is destroyed, as a writer does that flushes and reports it.
 struct calls_in_destructor {
   const shard_context& shard;
-  shard_service::timer_id other = 0;
+  detail::shard_service::timer_id other = 0;
   explicit calls_in_destructor(const shard_context& its_shard) : shard(its_shard) {}
   calls_in_destructor(const calls_in_destructor&) = delete;
   calls_in_destructor& operator=(const calls_in_destructor&) = delete;
@@ -513,11 +667,37 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
   CHECK(shard.log().entries().size() == 1);
 }
 
+namespace {
+class record_processor_of_nothing : public record_processor {
+ public:
+  void process_records(record_batch, const checkpointer&) override {}
+};
+}  // namespace
+
+TEST_CASE("the threads of a pool have the signals of the callbacks' thread", "[serve]") {
+  std::promise<bool> lent;
+  served_shard shard([&](const shard_context& context) {
+    std::promise<bool> same;
+    sigset_t here;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &here);
+    const auto pool = context.service()->make_thread_pool(1);
+    pool->post([&] {
+      sigset_t there;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &there);
+      same.set_value(::sigismember(&there, SIGTERM) == ::sigismember(&here, SIGTERM));
+    });
+    lent.set_value(same.get_future().get());
+    return std::make_unique<record_processor_of_nothing>();
+  });
+  shard.initialize("shard-0");
+  CHECK(lent.get_future().get());
+}
+
 TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[serve]") {
   std::atomic<int> done{0};
   std::atomic<bool> is_notified{false};
   served_shard shard([&](const shard_context& context) {
-    const std::shared_ptr<thread_pool> pool = context.service()->make_thread_pool(4);
+    const std::shared_ptr<detail::thread_pool> pool = context.service()->make_thread_pool(4);
     return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
         std::make_shared<std::function<void(record_batch)>>([&, pool](const record_batch&) {
           for (int i = 0; i < 100; ++i) {

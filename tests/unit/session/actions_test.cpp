@@ -36,7 +36,7 @@ TEST_CASE("each action calls its callback, and its return is answered by the act
   CHECK(daemon.returns() == lines{"write status processRecords"});
   CHECK(daemon.shutdown_requested() == lines{"call shutdown_requested"});
   CHECK(daemon.returns() == lines{"write status shutdownRequested"});
-  CHECK(daemon.lease_lost() == lines{"request stop", "call lease_lost"});
+  CHECK(daemon.lease_lost() == lines{"request stop", "end calls", "call lease_lost"});
   CHECK(daemon.returns() == lines{"write status leaseLost"});
   CHECK(daemon.end_of_input() == lines{"leave with 0"});
 }
@@ -45,18 +45,22 @@ TEST_CASE("the older shutdown is answered by its own name", "[session][P11]") {
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
-  CHECK(daemon.older_shutdown() == lines{"request stop", "call lease_lost"});
+  CHECK(daemon.older_shutdown() == lines{"request stop", "end calls", "call lease_lost"});
   CHECK(daemon.returns() == lines{"write status shutdown"});
 }
 
 TEST_CASE("an unknown action is logged and answered, and the dialogue continues",
           "[session][P29]") {
   session_dialogue daemon;
-  CHECK(daemon.unknown("hello") == lines{"write status hello"});
+  CHECK(daemon.unknown("hello") == lines{"log warning: the daemon sent an action that this version "
+                                         "does not know; answering it: hello",
+                                         "write status hello"});
   CHECK(mentions(daemon.log, "hello"));
   daemon.initialize();
   daemon.returns();
-  CHECK(daemon.unknown("tuneUp") == lines{"write status tuneUp"});
+  CHECK(daemon.unknown("tuneUp") == lines{"log warning: the daemon sent an action that this "
+                                          "version does not know; answering it: tuneUp",
+                                          "write status tuneUp"});
   CHECK(daemon.no_records() == lines{"call process_records with 0"});
 }
 
@@ -66,19 +70,24 @@ TEST_CASE("an unknown action after the last one of the shard is answered too", "
   daemon.returns();
   daemon.lease_lost();
   daemon.returns();
-  CHECK(daemon.unknown("goodbye") == lines{"write status goodbye"});
+  CHECK(daemon.unknown("goodbye") == lines{"log warning: the daemon sent an action that this "
+                                           "version does not know; answering it: goodbye",
+                                           "write status goodbye"});
 }
 
 TEST_CASE("an action out of place ends the process with a protocol error", "[session][P54]") {
   session_dialogue daemon;
   SECTION("processRecords before initialize") {
-    CHECK(daemon.no_records() == lines{"request stop", "leave with 11"});
+    CHECK(daemon.no_records() ==
+          lines{"log error: the daemon sent processRecords before initialize", "request stop",
+                "leave with 11"});
     CHECK(mentions(daemon.log, "processRecords before initialize"));
   }
   SECTION("initialize a second time") {
     daemon.initialize();
     daemon.returns();
-    CHECK(daemon.initialize() == lines{"request stop", "leave with 11"});
+    CHECK(daemon.initialize() == lines{"log error: the daemon sent initialize a second time",
+                                       "request stop", "leave with 11"});
     CHECK(mentions(daemon.log, "initialize a second time"));
   }
   SECTION("processRecords after leaseLost") {
@@ -86,13 +95,17 @@ TEST_CASE("an action out of place ends the process with a protocol error", "[ses
     daemon.returns();
     daemon.lease_lost();
     daemon.returns();
-    CHECK(daemon.no_records() == lines{"leave with 11"});
+    CHECK(daemon.no_records() ==
+          lines{"log error: the daemon sent processRecords after the last action of the shard",
+                "leave with 11"});
     CHECK(mentions(daemon.log, "after the last action"));
   }
   SECTION("an answer that was not asked for") {
     daemon.initialize();
     daemon.returns();
-    CHECK(daemon.answer() == lines{"request stop", "leave with 11"});
+    CHECK(daemon.answer() ==
+          lines{"log error: the daemon sent an answer to a checkpoint that was not asked for",
+                "request stop", "leave with 11"});
     CHECK(mentions(daemon.log, "not asked for"));
   }
 }
@@ -101,18 +114,19 @@ TEST_CASE("a callback that throws never yields a status", "[session][P53]") {
   session_dialogue daemon;
   daemon.initialize();
   SECTION("in initialize") {
-    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+    CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
     CHECK(mentions(daemon.log, "oops"));
   }
   SECTION("in process_records") {
     daemon.returns();
     daemon.records("100");
-    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+    CHECK(daemon.throws() ==
+          lines{"log error: oops", "request stop", "arm grace timer 10000 ms", "leave with 10"});
   }
   SECTION("in lease_lost") {
     daemon.returns();
     daemon.lease_lost();
-    CHECK(daemon.throws() == lines{"leave with 10"});
+    CHECK(daemon.throws() == lines{"log error: oops", "leave with 10"});
   }
   SECTION("in shard_ended, where no checkpoint may be sent either") {
     daemon.returns();
@@ -120,12 +134,16 @@ TEST_CASE("a callback that throws never yields a status", "[session][P53]") {
     daemon.returns();
     daemon.answer("ThrottlingException");
     daemon.shard_ended();
-    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+    CHECK(daemon.throws() == lines{"log error: oops", "request stop",
+                                   "log warning: records up to 100/0 are complete but not "
+                                   "checkpointed: they will be delivered again",
+                                   "leave with 10"});
   }
   SECTION("in shutdown_requested") {
     daemon.returns();
     daemon.shutdown_requested();
-    CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+    CHECK(daemon.throws() ==
+          lines{"log error: oops", "request stop", "arm grace timer 10000 ms", "leave with 10"});
   }
 }
 
@@ -137,13 +155,22 @@ TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", 
   daemon.records("200");
   CHECK(daemon.returns() == lines{"write status processRecords"});  // within the interval
   daemon.records("300");
-  CHECK(daemon.throws() == lines{"request stop", "write checkpoint 200/0"});
+  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
+                                 "write checkpoint 200/0"});
   SECTION("and leaves when that is answered") { CHECK(daemon.answer() == lines{"leave with 10"}); }
-  SECTION("or refused") { CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"}); }
+  SECTION("or refused") {
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException",
+                "arm retry timer", "leave with 10"});
+  }
   SECTION("or not answered within the grace time") {
     CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 10"});
   }
-  SECTION("or the daemon is gone") { CHECK(daemon.end_of_input() == lines{"leave with 10"}); }
+  SECTION("or the daemon is gone") {
+    CHECK(daemon.end_of_input() ==
+          lines{"log error: the daemon closed the input in the middle of processRecords",
+                "leave with 10"});
+  }
 }
 
 TEST_CASE("a callback that fails since the lease is gone is answered all the same",
@@ -153,13 +180,17 @@ TEST_CASE("a callback that fails since the lease is gone is answered all the sam
   SECTION("after the daemon reported it") {
     daemon.checkpoint(1);
     daemon.answer("ShutdownException");
-    CHECK(daemon.throws_lease_gone() == lines{"write status processRecords"});
+    CHECK(daemon.throws_lease_gone() ==
+          lines{"log warning: lease gone", "end calls", "write status processRecords"});
   }
   SECTION("before the daemon reports it; a checkpoint that was sent is still answered") {
     daemon.async_checkpoint(at("100"), false);
     daemon.callback_lasts();
-    CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status processRecords"});
-    CHECK(daemon.answer("ShutdownException") == lines{});
+    CHECK(daemon.throws_lease_gone() == lines{"log warning: lease gone", "request stop",
+                                              "end calls", "write status processRecords"});
+    CHECK(daemon.answer("ShutdownException") ==
+          lines{"log warning: the checkpoint at 100/0 failed: ShutdownException; this worker no "
+                "longer holds the lease"});
   }
   CHECK(mentions(daemon.log, "lease gone"));
   CHECK(daemon.records("200") == lines{"write status processRecords"});
@@ -173,16 +204,19 @@ TEST_CASE("a processor that gave its shard up is called only for leaseLost",
   enum class where { callback, during_callback, between_actions };
   switch (GENERATE(where::callback, where::during_callback, where::between_actions)) {
     case where::callback:
-      CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status processRecords"});
+      CHECK(daemon.throws_lease_gone() == lines{"log warning: lease gone", "request stop",
+                                                "end calls", "write status processRecords"});
       break;
     case where::during_callback:
-      CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+      CHECK(daemon.throws_lease_gone_elsewhere() ==
+            lines{"log warning: fenced", "request stop", "end calls"});
       CHECK(daemon.returns() == lines{"write status processRecords"});
       break;
     case where::between_actions:
       daemon.returns();
       daemon.answer();
-      CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
+      CHECK(daemon.throws_lease_gone_elsewhere() ==
+            lines{"log warning: fenced", "request stop", "end calls"});
       break;
   }
   CHECK(daemon.records("200") == lines{"write status processRecords"});
@@ -202,7 +236,8 @@ TEST_CASE("a processor that gave its shard up is called only for leaseLost",
 TEST_CASE("without a processor leaseLost is answered, too", "[session][P67]") {
   session_dialogue daemon;
   daemon.initialize();
-  CHECK(daemon.throws_lease_gone() == lines{"request stop", "write status initialize"});
+  CHECK(daemon.throws_lease_gone() ==
+        lines{"log warning: lease gone", "request stop", "end calls", "write status initialize"});
   CHECK(daemon.records("200") == lines{"write status processRecords"});
   CHECK(daemon.lease_lost() == lines{"write status leaseLost"});
   CHECK(daemon.end_of_input() == lines{"leave with 0"});
@@ -237,7 +272,10 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
     daemon.answer();
     daemon.now += kclxx::session::give_up_patience;
     CHECK(daemon.no_records() == lines{"write status processRecords"});
-    CHECK(daemon.records("200") == lines{"leave with 10"});
+    CHECK(daemon.records("200") ==
+          lines{"log error: records still arrive, so this worker has the lease: leaving, for a new "
+                "processor to take the shard over; lease gone",
+                "leave with 10"});
     CHECK(mentions(daemon.log, "records still arrive, so this worker has the lease: leaving"));
   }
   SECTION("but not when the daemon itself reported that the lease is lost") {
@@ -245,7 +283,9 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
     daemon.throws_lease_gone();
     daemon.answer("ShutdownException");
     daemon.now += kclxx::session::give_up_patience;
-    CHECK(daemon.records("200") == lines{"write status processRecords"});
+    CHECK(daemon.records("200") ==
+          lines{"log warning: records up to 200/0 are answered, but not processed: lease gone",
+                "write status processRecords"});
   }
 }
 
@@ -261,13 +301,20 @@ TEST_CASE("the end of a shard that was given up is not reported without a lost l
   }
   SECTION("given up before") {
     daemon.throws_lease_gone();
-    CHECK(daemon.shard_ended() == lines{"leave with 14"});
+    CHECK(daemon.shard_ended() ==
+          lines{"log error: the end of the shard is not checkpointed, and the daemon has not "
+                "reported that the lease is lost: leaving; lease gone",
+                "leave with 14"});
   }
   SECTION("given up in shard_ended") {
     daemon.returns();
     daemon.answer();
     daemon.shard_ended();
-    CHECK(daemon.throws_lease_gone() == lines{"request stop", "leave with 14"});
+    CHECK(daemon.throws_lease_gone() ==
+          lines{"log warning: lease gone", "request stop", "end calls",
+                "log error: the end of the shard is not checkpointed, and the daemon has not "
+                "reported that the lease is lost: leaving; lease gone",
+                "leave with 14"});
     CHECK(mentions(daemon.log, "the end of the shard is not checkpointed"));
   }
   SECTION("given up while the end of the shard is being checkpointed") {
@@ -275,8 +322,13 @@ TEST_CASE("the end of a shard that was given up is not reported without a lost l
     daemon.answer();
     daemon.shard_ended();
     daemon.returns();
-    CHECK(daemon.throws_lease_gone_elsewhere() == lines{"request stop"});
-    CHECK(daemon.answer("ThrottlingException") == lines{"leave with 14"});
+    CHECK(daemon.throws_lease_gone_elsewhere() ==
+          lines{"log warning: fenced", "request stop", "end calls"});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException",
+                "log error: the end of the shard is not checkpointed, and the daemon has not "
+                "reported that the lease is lost: leaving; fenced",
+                "leave with 14"});
   }
   SECTION("given up while it is being checkpointed, which succeeds") {
     daemon.returns();
@@ -292,7 +344,7 @@ TEST_CASE("an exception of a timer while no action is open ends the session", "[
   session_dialogue daemon;
   daemon.initialize();
   daemon.returns();
-  CHECK(daemon.throws() == lines{"request stop", "leave with 10"});
+  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
   CHECK(mentions(daemon.log, "oops"));
 }
 
@@ -318,13 +370,18 @@ TEST_CASE("a process that cannot continue fails what waits, and leaves", "[sessi
   daemon.async_checkpoint(1, at("50"));
   SECTION("when the running callback has returned") {
     daemon.checkpoint(2, at("100"));
-    CHECK(daemon.failure() == lines{"complete 2: " + gone, "complete 1: " + gone, "request stop"});
+    CHECK(daemon.failure() ==
+          lines{"log error: no memory",
+                "log warning: the daemon did not answer the checkpoint at 100/0",
+                "complete 2: " + gone, "complete 1: " + gone, "request stop",
+                "arm grace timer 10000 ms"});
     CHECK(mentions(daemon.log, "no memory"));
     CHECK(daemon.returns() == lines{"leave with 16"});
   }
   SECTION("at once while none runs") {
     daemon.returns();
-    CHECK(daemon.failure() == lines{"complete 1: " + gone, "request stop", "leave with 16"});
+    CHECK(daemon.failure() ==
+          lines{"log error: no memory", "complete 1: " + gone, "request stop", "leave with 16"});
   }
 }
 
@@ -340,26 +397,31 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
   }
   SECTION("while a callback runs, after it returned") {
     daemon.initialize();
-    CHECK(daemon.end_of_input() == lines{"request stop"});
-    CHECK(mentions(daemon.armed, "arm grace timer 10000 ms"));
+    CHECK(daemon.end_of_input() ==
+          lines{"log error: the daemon closed the input in the middle of initialize",
+                "request stop", "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
   SECTION("while a callback runs, after it threw") {
     daemon.initialize();
     daemon.end_of_input();
-    CHECK(daemon.throws() == lines{"leave with 12"});
+    CHECK(daemon.throws() == lines{"log error: oops", "leave with 12"});
     CHECK(mentions(daemon.log, "oops"));
   }
   SECTION("while a callback runs without end") {
     daemon.initialize();
     daemon.end_of_input();
-    CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 13"});
+    CHECK(daemon.fires(kclxx::session::timer::grace) ==
+          lines{"log error: a callback did not return within the grace time", "leave with 13"});
   }
   SECTION("while a checkpoint is awaited in a callback") {
     daemon.start_batch("100");
     daemon.checkpoint(1);
     CHECK(daemon.end_of_input() ==
-          lines{"complete 1: " + make_error_code(errc::daemon_gone).message(), "request stop"});
+          lines{"log error: the daemon closed the input in the middle of processRecords",
+                "log warning: the daemon did not answer the checkpoint at 100/0",
+                "complete 1: " + make_error_code(errc::daemon_gone).message(), "request stop",
+                "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
   SECTION("while the end of the shard is awaited") {
@@ -367,18 +429,25 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
     daemon.returns();
     daemon.shard_ended();
     daemon.returns();
-    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 12"});
+    CHECK(daemon.end_of_input() ==
+          lines{"log error: the daemon closed the input in the middle of shardEnded",
+                "request stop", "leave with 12"});
   }
   SECTION("while the answer to a checkpoint that went with the status is due") {
     daemon.start_batch("100");
     daemon.returns();
-    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
+    CHECK(daemon.end_of_input() ==
+          lines{"log warning: the daemon did not answer the checkpoint at 100/0",
+                "log warning: records up to 100/0 are complete but not checkpointed: they will be "
+                "delivered again",
+                "request stop", "leave with 0"});
     CHECK(mentions(daemon.log, "did not answer the checkpoint at 100/0"));
   }
   SECTION("in the middle of a line") {
     daemon.initialize();
     daemon.returns();
-    CHECK(daemon.end_of_input(true) == lines{"request stop", "leave with 12"});
+    CHECK(daemon.end_of_input(true) == lines{"log error: the input ended in the middle of a line",
+                                             "request stop", "leave with 12"});
   }
 }
 
@@ -387,83 +456,35 @@ TEST_CASE("a bad line or a broken output waits for a running callback, within th
   session_dialogue daemon;
   daemon.initialize();
   SECTION("bad line") {
-    CHECK(daemon.bad_line() == lines{"request stop"});
+    CHECK(daemon.bad_line() ==
+          lines{"log error: bad line", "request stop", "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 11"});
   }
   SECTION("broken output") {
-    CHECK(daemon.broken_output() == lines{"request stop"});
+    CHECK(daemon.broken_output() == lines{"log error: cannot write to the daemon: broken pipe",
+                                          "request stop", "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 12"});
   }
 }
 
-TEST_CASE("one action may be queued while another is open, and reading stops until it is closed",
-          "[session]") {
+TEST_CASE("an action before the status of another is a protocol error", "[session][P54]") {
   session_dialogue daemon(every_batch());
-  daemon.initialize();
-  CHECK(daemon.no_records() == lines{"pause reading"});
-  CHECK(daemon.returns() ==
-        lines{"write status initialize", "resume reading", "call process_records with 0"});
-  SECTION("the daemon's death is noticed all the same") {
-    CHECK(daemon.no_records() == lines{"pause reading"});
-    CHECK(daemon.end_of_input() == lines{"request stop"});
-    CHECK(daemon.returns() == lines{"leave with 12"});
+  daemon.start_batch("100");
+  SECTION("while a callback runs") {
+    CHECK(daemon.lease_lost() ==
+          lines{"log error: the daemon sent leaseLost before the status of processRecords",
+                "request stop", "arm grace timer 10000 ms"});
+    CHECK(daemon.returns() == lines{"leave with 11"});
   }
-}
-
-TEST_CASE("a plain file as input is worked off in order, and ends with 0", "[session][P58]") {
-  session_dialogue file(every_batch(), true);
-  file.initialize();
-  file.records("100");
-  file.returns();
-  CHECK(file.answer() == lines{"pause reading"});  // ahead of the question
-  CHECK(file.returns() ==
-        lines{"write checkpoint 100/0", "resume reading", "write status processRecords"});
-  file.shard_ended();
-  file.answer();
-  CHECK(file.returns() ==
-        lines{"write checkpoint SHARD_END/0", "resume reading", "write status shardEnded"});
-  CHECK(file.end_of_input() == lines{"request stop", "leave with 0"});
-}
-
-TEST_CASE("the end of a plain file waits for its turn", "[session][P58]") {
-  session_dialogue file({}, true);
-  file.initialize();
-  SECTION("after a callback") {
-    CHECK(file.end_of_input() == lines{});
-    CHECK(file.returns() == lines{"write status initialize", "request stop", "leave with 0"});
+  SECTION("while the status waits for an answer") {
+    daemon.returns();
+    daemon.answer();
+    daemon.shard_ended();
+    daemon.returns();
+    CHECK(daemon.no_records() ==
+          lines{"log error: the daemon sent processRecords before the status of shardEnded",
+                "request stop", "leave with 11"});
   }
-  SECTION("after a line that opens nothing") {
-    file.returns();
-    file.no_records();
-    file.unknown("tuneUp");
-    CHECK(file.end_of_input() == lines{});
-    CHECK(file.returns() == lines{"write status processRecords", "resume reading",
-                                  "write status tuneUp", "request stop", "leave with 0"});
-  }
-  SECTION("but fails what waits for an answer") {
-    file.returns();
-    file.records("100");
-    file.checkpoint(7);
-    CHECK(file.end_of_input() ==
-          lines{"complete 7: " + make_error_code(errc::daemon_gone).message()});
-  }
-  SECTION("and the end of a shard that nobody answers is a failure") {
-    file.returns();
-    file.shard_ended();
-    CHECK(file.returns() == lines{"write checkpoint SHARD_END/0"});
-    CHECK(file.end_of_input() == lines{"request stop", "leave with 14"});
-  }
-}
-
-TEST_CASE("a plain file may hold answers that were not asked for", "[session][P58]") {
-  session_dialogue file({}, true);
-  file.initialize();
-  file.returns();
-  CHECK(file.answer() == lines{});
-  CHECK(mentions(file.log, "skipped"));
-  file.no_records();
-  CHECK(file.answer() == lines{"pause reading"});
-  CHECK(file.returns() == lines{"write status processRecords", "resume reading"});
 }
 
 TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P6]") {

@@ -17,6 +17,7 @@ using kclxx::sequence_position;
 using kclxx::session::timer;
 using namespace kclxx::test;
 using lines = session_dialogue::lines;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -112,8 +113,7 @@ TEST_CASE("async_checkpoint keeps the interval", "[session][P52]") {
   daemon.answer();
   SECTION("in a callback that lasts: the next is sent when the interval has passed") {
     daemon.now += std::chrono::milliseconds(1000);
-    CHECK(daemon.async_checkpoint(at("20")) == lines{});
-    CHECK(daemon.armed.back() == "arm pace timer 4000 ms");
+    CHECK(daemon.async_checkpoint(at("20")) == lines{"arm pace timer 4000 ms"});
     CHECK(daemon.async_checkpoint(at("30")) == lines{});
     CHECK(daemon.fires(timer::pace) == lines{"write checkpoint 30/0"});
   }
@@ -146,7 +146,8 @@ TEST_CASE("async_checkpoint keeps the interval", "[session][P52]") {
   }
   SECTION("nor does a callback that fails") {
     daemon.async_checkpoint(at("20"));
-    CHECK(daemon.throws() == lines{"request stop", "write checkpoint 20/0"});
+    CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
+                                   "write checkpoint 20/0"});
   }
 }
 
@@ -176,8 +177,9 @@ TEST_CASE("a checkpoint after what was delivered, or at a sentinel, is refused a
     CHECK(daemon.log.empty());
   }
   SECTION("with a log line when it has no handler") {
-    CHECK(daemon.async_checkpoint(position) == lines{});
-    CHECK(mentions(daemon.log, to_string(position) + " is refused: " + message(why)));
+    CHECK(daemon.async_checkpoint(position) ==
+          lines{"log error: the checkpoint at " + to_string(position) +
+                " is refused: " + message(why)});
   }
   SECTION("with the error for a call that waits") {
     CHECK(daemon.checkpoint(1, position) == lines{"complete 1: " + message(why)});
@@ -216,7 +218,10 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
   }
   SECTION("not when it failed with a retryable error, however often") {
     for (int attempt = 1; attempt < 30; ++attempt) {
-      CHECK(daemon.answer("ThrottlingException") == lines{});
+      CHECK(daemon.answer("ThrottlingException") ==
+            lines{std::string("log warning: the checkpoint at ") + (attempt == 1 ? "50" : "60") +
+                      "/0 failed: ThrottlingException; retrying",
+                  "arm retry timer"});
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
     CHECK(daemon.answer() ==
@@ -225,15 +230,21 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
   SECTION("when it failed for good; a later request for the same position is sent again") {
     const std::string failed = message(kclxx::checkpoint_errc::invalid_state);
     CHECK(daemon.answer("InvalidStateException") ==
-          lines{"complete 1: " + failed, "complete 2: " + failed, "write checkpoint 60/0"});
-    CHECK(daemon.answer("InvalidStateException") == lines{"complete 3: " + failed});
+          lines{"log error: the checkpoint at 50/0 failed: InvalidStateException",
+                "complete 1: " + failed, "complete 2: " + failed, "write checkpoint 60/0"});
+    CHECK(daemon.answer("InvalidStateException") ==
+          lines{"log error: the checkpoint at 60/0 failed: InvalidStateException",
+                "complete 3: " + failed});
     CHECK(daemon.async_checkpoint(4, at("60")) == lines{"write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"complete 4: persisted"});
   }
   SECTION("when the lease is gone") {
     const std::string gone = message(kclxx::checkpoint_errc::shutdown);
-    CHECK(daemon.answer("ShutdownException") == lines{"complete 1: " + gone, "complete 2: " + gone,
-                                                      "complete 3: " + gone, "request stop"});
+    CHECK(daemon.answer("ShutdownException") ==
+          lines{"log warning: the checkpoint at 50/0 failed: ShutdownException; this worker no "
+                "longer holds the lease",
+                "complete 1: " + gone, "complete 2: " + gone, "complete 3: " + gone,
+                "request stop"});
     CHECK(daemon.async_checkpoint(4, at("60")) ==
           lines{"complete 4: " + message(errc::lease_lost)});
   }
@@ -241,7 +252,10 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
     daemon.returns();
     daemon.answer();
     CHECK(daemon.end_of_input() ==
-          lines{"complete 3: " + message(errc::daemon_gone), "request stop", "leave with 0"});
+          lines{"log warning: the daemon did not answer the checkpoint at 60/0",
+                "log warning: records up to 60/0 are complete but not checkpointed: they will be "
+                "delivered again",
+                "complete 3: " + message(errc::daemon_gone), "request stop", "leave with 0"});
     CHECK(daemon.async_checkpoint(4, at("60")) ==
           lines{"complete 4: " + message(errc::daemon_gone)});
   }
@@ -264,7 +278,8 @@ TEST_CASE(
   }
   SECTION("async, elsewhere") {
     daemon.async_checkpoint(std::nullopt, false);
-    CHECK(daemon.throws() == lines{"request stop", "write checkpoint 100/0"});
+    CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
+                                   "write checkpoint 100/0"});
   }
   SECTION("waiting, elsewhere") {
     CHECK(daemon.checkpoint(1, std::nullopt, false) == lines{"write checkpoint 100/0"});
@@ -295,9 +310,9 @@ TEST_CASE("an async_checkpoint that failed retryably is sent again, merged with 
   daemon.async_checkpoint(at("50"));
   daemon.callback_lasts();
   const auto* error = GENERATE("ThrottlingException", "KinesisClientLibDependencyException");
-  CHECK(daemon.answer(error) == lines{});
-  CHECK(mentions(daemon.armed, "arm retry timer"));
-  CHECK(mentions(daemon.log, error));
+  CHECK(daemon.answer(error) ==
+        lines{std::string("log warning: the checkpoint at 50/0 failed: ") + error + "; retrying",
+              "arm retry timer"});
   CHECK(daemon.async_checkpoint(at("60")) == lines{});  // not before the backoff is over
   SECTION("when the backoff is over") {
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
@@ -316,7 +331,8 @@ TEST_CASE("an async_checkpoint without a handler that failed for good is logged 
   daemon.start_batch("100");
   daemon.async_checkpoint(at("50"));
   daemon.callback_lasts();
-  CHECK(daemon.answer("InvalidStateException") == lines{});
+  CHECK(daemon.answer("InvalidStateException") ==
+        lines{"log error: the checkpoint at 50/0 failed: InvalidStateException"});
   CHECK(mentions(daemon.log, "the checkpoint at 50/0 failed: InvalidStateException"));
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
@@ -329,8 +345,12 @@ TEST_CASE("an answer to another position than the one that was sent is a protoco
     daemon.checkpoint(1, at("100"));
     const auto wrong = GENERATE(std::optional(at("99")), std::optional<sequence_position>());
     CHECK(daemon.answer_for(wrong) ==
-          lines{"complete 1: " + message(errc::daemon_gone), "request stop"});
-    CHECK(mentions(daemon.log, "which is not the one that was sent"));
+          lines{"log error: the daemon answered a checkpoint at " +
+                    (wrong ? to_string(*wrong) : "the end of the shard") +
+                    ", which is not the one that was sent",
+                "log warning: the daemon did not answer the checkpoint at 100/0",
+                "complete 1: " + message(errc::daemon_gone), "request stop",
+                "arm grace timer 10000 ms"});
     CHECK(daemon.returns() == lines{"leave with 11"});
   }
   SECTION("and a number is no answer to the end of the shard") {
@@ -339,13 +359,9 @@ TEST_CASE("an answer to another position than the one that was sent is a protoco
     daemon.returns();
     daemon.shard_ended();
     daemon.returns();
-    CHECK(daemon.answer_for(at("100")) == lines{"request stop", "leave with 11"});
-  }
-  SECTION("but a file has the answers to another run's checkpoints") {
-    session_dialogue file(manual(), true);
-    file.start_batch("100");
-    file.checkpoint(1, at("100"));
-    CHECK(file.answer_for(at("99")) == lines{"complete 1: persisted"});
+    CHECK(daemon.answer_for(at("100")) == lines{"log error: the daemon answered a checkpoint at "
+                                                "100/0, which is not the one that was sent",
+                                                "request stop", "leave with 11"});
   }
 }
 
@@ -360,18 +376,24 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   }
   SECTION("refused") {
     CHECK(daemon.answer("IllegalArgumentException") ==
-          lines{"complete 1: " + message(kclxx::checkpoint_errc::illegal_argument)});
+          lines{"log error: the checkpoint at 100/0 failed: IllegalArgumentException",
+                "complete 1: " + message(kclxx::checkpoint_errc::illegal_argument)});
   }
   SECTION("with a name that nobody knows") {
-    CHECK(daemon.answer("SomeNewException") == lines{"complete 1: " + message("SomeNewException")});
+    CHECK(daemon.answer("SomeNewException") ==
+          lines{"log error: the checkpoint at 100/0 failed: SomeNewException",
+                "complete 1: " + message("SomeNewException")});
   }
   SECTION("retried as often as the options allow") {
     for (int attempt = 1; attempt < 10; ++attempt) {
-      CHECK(daemon.answer("ThrottlingException") == lines{});
+      CHECK(daemon.answer("ThrottlingException") ==
+            lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException; retrying",
+                  "arm retry timer"});
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
     }
     CHECK(daemon.answer("ThrottlingException") ==
-          lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled)});
+          lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled),
+                "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
   }
 }
 
@@ -383,9 +405,31 @@ TEST_CASE("an error counts as an attempt only of the calls that it is for", "[se
   CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
   CHECK(daemon.checkpoint(2, at("100"), false) == lines{});
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled)});
+        lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled),
+              "log warning: the checkpoint at 40/0 failed: ThrottlingException; retrying",
+              "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
   CHECK(daemon.answer() == lines{"complete 2: persisted"});
+}
+
+TEST_CASE("each call that waits has its own attempts and its own backoff", "[session][P41]") {
+  auto options = manual();
+  options.retry = {100ms, 100s, 6};
+  session_dialogue daemon(options);
+  daemon.start_batch("100");
+  for (int call = 1; call <= 2; ++call) {
+    CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
+    const auto began = daemon.now;
+    for (int attempt = 1; attempt < 6; ++attempt) {
+      daemon.answer("ThrottlingException");
+      CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 40/0"});
+    }
+    CHECK(daemon.now - began >= 1550ms);  // the half of 100 + 200 + 400 + 800 + 1600 ms
+    CHECK(daemon.now - began <= 3100ms);
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"complete 1: " + message(kclxx::checkpoint_errc::throttled),
+                "log warning: the checkpoint at 40/0 failed: ThrottlingException"});
+  }
 }
 
 TEST_CASE("a checkpoint of user code beside the callback is one of its action", "[session][P38]") {
@@ -402,10 +446,13 @@ TEST_CASE("a checkpoint of user code beside the callback is one of its action", 
     CHECK(daemon.answer() == lines{"complete 1: persisted"});
   }
   SECTION("while a failed callback's checkpoint is unanswered") {
-    CHECK(daemon.throws() == lines{"request stop", "write checkpoint 40/0"});
-    CHECK(daemon.checkpoint(1, at("60")) == lines{});
-    CHECK(daemon.answer() == lines{"write checkpoint 60/0"});
-    CHECK(daemon.answer() == lines{"complete 1: persisted", "leave with 10"});
+    const std::string gone = message(errc::daemon_gone);
+    CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
+                                   "write checkpoint 40/0"});
+    CHECK(daemon.checkpoint(1, at("60")) == lines{"complete 1: " + gone});
+    CHECK(daemon.async_checkpoint(2, at("60")) == lines{"complete 2: " + gone});
+    CHECK(daemon.async_checkpoint(at("60"), false) == lines{});
+    CHECK(daemon.answer() == lines{"leave with 10"});
   }
 }
 
@@ -443,12 +490,14 @@ TEST_CASE("a waiting checkpoint without an open action is sent with the next", "
     CHECK(daemon.returns() == lines{"write checkpoint 100/0", "write status processRecords"});
   }
   SECTION("and fails before the callback when the lease is lost") {
-    CHECK(daemon.lease_lost() ==
-          lines{"complete 1: " + message(errc::lease_lost), "request stop", "call lease_lost"});
+    CHECK(daemon.lease_lost() == lines{"complete 1: " + message(errc::lease_lost), "request stop",
+                                       "end calls", "call lease_lost"});
   }
   SECTION("and fails at the end of the input") {
-    CHECK(daemon.end_of_input() ==
-          lines{"complete 1: " + message(errc::daemon_gone), "request stop", "leave with 0"});
+    CHECK(daemon.end_of_input() == lines{"log warning: records up to 100/0 are complete but not "
+                                         "checkpointed: they will be delivered again",
+                                         "complete 1: " + message(errc::daemon_gone),
+                                         "request stop", "leave with 0"});
     CHECK(mentions(daemon.log, "100/0 are complete but not checkpointed"));
   }
 }
@@ -458,7 +507,9 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
   daemon.start_batch("100");
   daemon.checkpoint(1);
   CHECK(daemon.answer("ShutdownException") ==
-        lines{"complete 1: " + message(kclxx::checkpoint_errc::shutdown), "request stop"});
+        lines{"log warning: the checkpoint at 100/0 failed: ShutdownException; this worker no "
+              "longer holds the lease",
+              "complete 1: " + message(kclxx::checkpoint_errc::shutdown), "request stop"});
   CHECK(daemon.checkpoint(2) == lines{"complete 2: " + message(errc::lease_lost)});
   CHECK(daemon.async_checkpoint(3, std::nullopt) ==
         lines{"complete 3: " + message(errc::lease_lost)});
@@ -471,12 +522,65 @@ TEST_CASE("after a ShutdownException every later checkpoint fails at once", "[se
 }
 
 TEST_CASE("an action instead of an answer fails what waited for it", "[session][P55]") {
-  session_dialogue daemon;
+  session_dialogue daemon(manual());
   daemon.start_batch("100");
-  daemon.checkpoint(1);
+  daemon.checkpoint(1, at("100"), false);
+  daemon.async_checkpoint(2, at("90"));
+  CHECK(daemon.returns() == lines{"write status processRecords"});
   CHECK(daemon.no_records() ==
-        lines{"pause reading", "complete 1: " + message(errc::not_answered)});
-  CHECK(mentions(daemon.log, "did not answer"));
+        lines{"log warning: the daemon did not answer the checkpoint at 100/0",
+              "complete 1: " + message(errc::not_answered), "call process_records with 0"});
+  CHECK(daemon.returns() == lines{"write checkpoint 90/0", "write status processRecords"});
+}
+
+TEST_CASE("without its answer a checkpoint has failed", "[session][P58]") {
+  session_dialogue file(manual());
+  file.start_batch("100");
+  SECTION("of a call, and the next one is sent") {
+    file.checkpoint(1, at("40"));
+    file.checkpoint(2, at("60"), false);
+    CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 40/0",
+                                    "complete 1: the daemon sent its next message without "
+                                    "answering the checkpoint: try again",
+                                    "write checkpoint 60/0"});
+    CHECK(file.no_answer() == lines{"log warning: the daemon did not answer the checkpoint at 60/0",
+                                    "complete 2: the daemon sent its next message without "
+                                    "answering the checkpoint: try again"});
+    CHECK(file.no_answer() == lines{});
+    CHECK(file.returns() == lines{"write status processRecords"});
+  }
+  SECTION("of a callback that threw") {
+    file.async_checkpoint(at("40"));
+    file.throws();
+    CHECK(file.no_answer() ==
+          lines{"log warning: the daemon did not answer the checkpoint at 40/0", "leave with 10"});
+  }
+  SECTION("of a shutdown request, and it is not tried again") {
+    file.async_checkpoint(at("100"));
+    file.returns();
+    file.answer("ThrottlingException");
+    file.shutdown_requested();
+    CHECK(file.returns() == lines{});
+    CHECK(file.fires(timer::retry) == lines{"write checkpoint 100/0"});
+    CHECK(file.no_answer() ==
+          lines{"log warning: the daemon did not answer the checkpoint at 100/0",
+                "log error: shutdown: records up to 100/0 are complete but not checkpointed: they "
+                "will be delivered again",
+                "write status shutdownRequested"});
+  }
+  SECTION("of the end of the shard") {
+    file.async_checkpoint(at("100"));
+    file.returns();
+    file.answer();
+    file.shard_ended();
+    file.returns();
+    CHECK(
+        file.no_answer() ==
+        lines{
+            "log warning: the daemon did not answer the checkpoint at the end of the shard",
+            "log error: the end of the shard could not be checkpointed after 1 attempt(s): leaving",
+            "request stop", "leave with 14"});
+  }
 }
 
 // What ends the process when kclxx itself is wrong, before anything wrong is persisted.
@@ -489,6 +593,8 @@ struct sender : kclxx::session::checkpoints {
   /// A checkpoint of this number fails. Returns the backoff.
   std::chrono::nanoseconds fail(const std::string& number) {
     deliver(sequence_position(number));
+    complete_delivered();
+    make_complete_pending();
     send(sequence_position(number));
     kclxx::session::actions out;
     answered("ThrottlingException", {}, std::nullopt, out);
@@ -551,10 +657,14 @@ TEST_CASE("an attempt counts for the calls that it was made for", "[session][P45
   daemon.records("200");
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
   CHECK(daemon.checkpoint(2, at("200"), false) == lines{});
-  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException; retrying",
+              "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + message("ThrottlingException")});
+        lines{"complete 1: " + message("ThrottlingException"),
+              "log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
+              "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
 }
 
@@ -581,7 +691,9 @@ TEST_CASE("after a shutdown's status a checkpoint is retried without its limit",
   daemon.now += std::chrono::hours(1);
   daemon.records("100");
   daemon.checkpoint(1, at("100"));
-  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException; retrying",
+              "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
 }
 
@@ -597,8 +709,9 @@ TEST_CASE("the last retry of a shutdown may come at its limit", "[session][P46]"
     daemon.returns();
     daemon.now += options.shutdown_retry_limit;
     daemon.log.clear();
-    CHECK(daemon.answer("ThrottlingException") == lines{"write checkpoint 100/0"});
-    CHECK(mentions(daemon.log, "retrying after 0 ms"));
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException; retrying",
+                "arm retry timer", "write checkpoint 100/0"});
   }
   SECTION("the end of a backoff") {
     // The same seed brings the same backoff.
@@ -632,7 +745,10 @@ TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[sessi
   daemon.shard_ended();
   daemon.returns();
   daemon.fires(timer::retry);
-  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException; "
+              "retrying",
+              "arm retry timer"});
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
 }
 
@@ -645,10 +761,8 @@ TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
   daemon.returns();
   daemon.records("300");
   daemon.callback_lasts();
-  daemon.armed.clear();
-  daemon.async_checkpoint(at("200"));
-  daemon.async_checkpoint(at("300"));
-  CHECK(daemon.armed == lines{"arm pace timer 3600000 ms"});
+  CHECK(daemon.async_checkpoint(at("200")) == lines{"arm pace timer 3600000 ms"});
+  CHECK(daemon.async_checkpoint(at("300")) == lines{});
 }
 
 TEST_CASE("no pace is armed for a callback that has returned", "[session][P52]") {
@@ -657,9 +771,7 @@ TEST_CASE("no pace is armed for a callback that has returned", "[session][P52]")
   daemon.returns();
   daemon.answer();
   daemon.records("200");
-  daemon.armed.clear();
   CHECK(daemon.returns() == lines{"write status processRecords"});
-  CHECK(daemon.armed == lines{});
 }
 
 TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P51]") {
@@ -668,7 +780,8 @@ TEST_CASE("what was refused is asked for once more before the process leaves", "
   daemon.returns();
   daemon.answer("InvalidStateException");
   daemon.records("200");
-  CHECK(daemon.throws() == lines{"request stop", "write checkpoint 100/0"});
+  CHECK(daemon.throws() == lines{"log error: oops", "request stop", "arm grace timer 10000 ms",
+                                 "write checkpoint 100/0"});
 }
 
 TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P35]") {
@@ -684,6 +797,13 @@ TEST_CASE("no position is sent that was not delivered", "[session]") {
   to_daemon.deliver(sequence_position("100"));
   CHECK_THROWS_AS(to_daemon.send(sequence_position("100", 1)), std::logic_error);
   CHECK_NOTHROW(to_daemon.send(sequence_position("100")));
+}
+
+TEST_CASE("the end of the shard is not sent before the daemon has reported it", "[session]") {
+  sender to_daemon;
+  CHECK_THROWS_AS(to_daemon.send(sequence_position("SHARD_END")), std::logic_error);
+  to_daemon.reach_end();
+  CHECK_NOTHROW(to_daemon.send(sequence_position("SHARD_END")));
 }
 
 TEST_CASE("no checkpoint is sent without the lease", "[session]") {

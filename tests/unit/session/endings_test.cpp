@@ -20,7 +20,10 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
     CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
   }
   SECTION("it is retried") {
-    CHECK(daemon.answer("ThrottlingException") == lines{});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException; "
+                "retrying",
+                "arm retry timer"});
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
@@ -29,20 +32,36 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
       daemon.answer("ThrottlingException");
       daemon.fires(timer::retry);
     }
-    CHECK(daemon.answer("ThrottlingException") == lines{"request stop", "leave with 14"});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException",
+                "arm retry timer",
+                "log error: the end of the shard could not be checkpointed after 10 attempt(s): "
+                "leaving",
+                "request stop", "leave with 14"});
   }
   SECTION("a ShutdownException in the last retry is followed by a status") {
     for (int attempt = 1; attempt < 10; ++attempt) {
       daemon.answer("ThrottlingException");
       daemon.fires(timer::retry);
     }
-    CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+    CHECK(daemon.answer("ShutdownException") ==
+          lines{"log warning: the checkpoint at the end of the shard failed: ShutdownException; "
+                "this worker no longer holds the lease",
+                "request stop", "write status shardEnded"});
   }
   SECTION("no status follows when it was refused for good") {
-    CHECK(daemon.answer("InvalidStateException") == lines{"request stop", "leave with 14"});
+    CHECK(
+        daemon.answer("InvalidStateException") ==
+        lines{
+            "log error: the checkpoint at the end of the shard failed: InvalidStateException",
+            "log error: the end of the shard could not be checkpointed after 1 attempt(s): leaving",
+            "request stop", "leave with 14"});
   }
   SECTION("a status follows a ShutdownException: another worker owns the lease") {
-    CHECK(daemon.answer("ShutdownException") == lines{"request stop", "write status shardEnded"});
+    CHECK(daemon.answer("ShutdownException") ==
+          lines{"log warning: the checkpoint at the end of the shard failed: ShutdownException; "
+                "this worker no longer holds the lease",
+                "request stop", "write status shardEnded"});
   }
 }
 
@@ -53,16 +72,24 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
   daemon.returns();
   daemon.answer();
   daemon.shard_ended();
-  CHECK(daemon.returns() == lines{});
+  CHECK(
+      daemon.returns() ==
+      lines{
+          "log warning: the end of the shard waits: records up to 100/0 were delivered, but "
+          "checkpoints were requested only up to 40/0; call async_checkpoint when the rest is done",
+          "arm report timer 60000 ms"});
   SECTION("which is logged at once, and then every minute") {
     const std::string waits =
         "the end of the shard waits: records up to 100/0 were delivered, but checkpoints were "
         "requested only up to 40/0; call async_checkpoint when the rest is done";
     CHECK(mentions(daemon.log, waits));
-    CHECK(daemon.armed.back() == "arm report timer 60000 ms");
     for (int minute = 1; minute < 4; ++minute) {
       daemon.log.clear();
-      CHECK(daemon.fires(timer::report) == lines{});
+      CHECK(daemon.fires(timer::report) ==
+            lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, "
+                  "but checkpoints were requested only up to 40/0; call async_checkpoint when the "
+                  "rest is done",
+                  "arm report timer 60000 ms"});
       CHECK(mentions(daemon.log, waits));
     }
   }
@@ -93,10 +120,15 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
   SECTION("and the errors of that part do not count as errors of the end") {
     daemon.async_checkpoint(1, at("60"), false);
     for (int attempt = 1; attempt < 30; ++attempt) {
-      CHECK(daemon.answer("ThrottlingException") == lines{});
+      CHECK(daemon.answer("ThrottlingException") ==
+            lines{"log warning: the checkpoint at 60/0 failed: ThrottlingException; retrying",
+                  "arm retry timer"});
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
-    CHECK(daemon.answer("InvalidStateException").size() == 1);  // for the handler
+    CHECK(daemon.answer("InvalidStateException") ==
+          lines{"log error: the checkpoint at 60/0 failed: InvalidStateException",
+                "complete 1: InvalidStateException: the lease table is broken, or no checkpoint is "
+                "permitted now; see the daemon's log"});
     CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
@@ -105,8 +137,10 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     other.start_batch("100");
     other.returns();
     other.shard_ended();
-    CHECK(other.returns() == lines{});
-    CHECK(mentions(other.log, "checkpoints were requested for none"));
+    CHECK(other.returns() ==
+          lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, but "
+                "checkpoints were requested for none; call async_checkpoint when the rest is done",
+                "arm report timer 60000 ms"});
   }
   SECTION("and reports where the shard had been continued") {
     const auto [start, reported] = GENERATE(table<kclxx::sequence_position, std::string>({
@@ -119,11 +153,15 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     other.records("100");
     other.returns();
     other.shard_ended();
-    CHECK(other.returns() == lines{});
-    CHECK(mentions(other.log, "checkpoints were requested " + reported + ";"));
+    CHECK(other.returns() == lines{"log warning: the end of the shard waits: records up to 100/0 "
+                                   "were delivered, but checkpoints were requested " +
+                                       reported + "; call async_checkpoint when the rest is done",
+                                   "arm report timer 60000 ms"});
   }
   SECTION("within the life of the daemon") {
-    CHECK(daemon.end_of_input() == lines{"request stop", "leave with 12"});
+    CHECK(daemon.end_of_input() ==
+          lines{"log error: the daemon closed the input in the middle of shardEnded",
+                "request stop", "leave with 12"});
   }
 }
 
@@ -152,12 +190,35 @@ TEST_CASE("a call in shard_ended that gave up does not finish a shard with recor
   daemon.returns();
   daemon.shard_ended();
   CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
-  CHECK(daemon.answer("ThrottlingException") == lines{});
+  CHECK(daemon.answer("ThrottlingException") ==
+        lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException; "
+              "retrying",
+              "arm retry timer"});
   CHECK(daemon.deadline_passes(1) == lines{});
   CHECK(daemon.was_waiting);
-  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.returns() ==
+        lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, but "
+              "checkpoints were requested for none; call async_checkpoint when the rest is done",
+              "arm report timer 60000 ms"});
   CHECK(daemon.fires(timer::retry) == lines{});
   CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
+}
+
+TEST_CASE("a handler is answered while shard_ended runs, but not that of the last record",
+          "[session][P49]") {
+  session_dialogue daemon(manual());
+  daemon.start_batch("100");
+  daemon.returns();
+  daemon.shard_ended();
+  CHECK(daemon.async_checkpoint(1, at("40")) == lines{});
+  CHECK(daemon.async_checkpoint(2, at("60"), false) == lines{});
+  CHECK(daemon.async_checkpoint(3, at("100")) == lines{});
+  CHECK(daemon.callback_lasts() == lines{"write checkpoint 60/0"});
+  CHECK(daemon.answer() == lines{"complete 1: persisted", "complete 2: persisted"});
+  CHECK(daemon.async_checkpoint(4, at("70"), false) == lines{"write checkpoint 70/0"});
+  CHECK(daemon.answer() == lines{"complete 4: persisted"});
+  CHECK(daemon.returns() == lines{"write checkpoint SHARD_END/0"});
+  CHECK(daemon.answer() == lines{"complete 3: persisted", "write status shardEnded"});
 }
 
 TEST_CASE("what is pending is not sent while shard_ended runs, however long", "[session][P49]") {
@@ -184,23 +245,39 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
     CHECK(daemon.answer() == lines{"write status shutdownRequested"});
   }
   SECTION("with retries") {
-    CHECK(daemon.answer("ThrottlingException") == lines{});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
+                "arm retry timer"});
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
     CHECK(daemon.answer() == lines{"write status shutdownRequested"});
   }
   SECTION("which end in time, with the status all the same") {
     daemon.now += std::chrono::seconds(10);
-    CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException",
+                "arm retry timer",
+                "log error: shutdown: records up to 200/0 are complete but not checkpointed: they "
+                "will be delivered again",
+                "write status shutdownRequested"});
     CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
   }
   SECTION("and not when the time for them has passed before the timer fires") {
-    CHECK(daemon.answer("ThrottlingException") == lines{});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
+                "arm retry timer"});
     daemon.now += std::chrono::hours(1);
-    CHECK(daemon.fires(timer::retry) == lines{"write status shutdownRequested"});
+    CHECK(daemon.fires(timer::retry) ==
+          lines{"log error: shutdown: records up to 200/0 are complete but not checkpointed: they "
+                "will be delivered again",
+                "write status shutdownRequested"});
     CHECK(mentions(daemon.log, "200/0 are complete but not checkpointed"));
   }
-  SECTION("and a refusal costs duplicates only") {
-    CHECK(daemon.answer("InvalidStateException") == lines{"write status shutdownRequested"});
+  SECTION("and a refusal costs duplicates only, which is logged") {
+    CHECK(daemon.answer("InvalidStateException") ==
+          lines{"log error: the checkpoint at 200/0 failed: InvalidStateException",
+                "log error: shutdown: records up to 200/0 are complete but not checkpointed: they "
+                "will be delivered again",
+                "write status shutdownRequested"});
   }
 }
 
@@ -226,7 +303,8 @@ TEST_CASE("a call in shutdown_requested fails when no time is left for another t
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
   daemon.now += std::chrono::hours(1);
   CHECK(daemon.answer("ThrottlingException") ==
-        lines{"complete 1: " + make_error_code(kclxx::checkpoint_errc::throttled).message()});
+        lines{"complete 1: " + make_error_code(kclxx::checkpoint_errc::throttled).message(),
+              "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
 }
 
 TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "[session][P46]") {
@@ -240,7 +318,12 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
     daemon.shutdown_requested();
     daemon.now += std::chrono::hours(1);
     CHECK(daemon.returns() == lines{"write checkpoint 102/0"});
-    CHECK(daemon.answer("ThrottlingException") == lines{"write status shutdownRequested"});
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 102/0 failed: ThrottlingException",
+                "arm retry timer",
+                "log error: shutdown: records up to 102/0 are complete but not checkpointed: they "
+                "will be delivered again",
+                "write status shutdownRequested"});
   }
   SECTION("when a backoff would outlast that time") {
     kclxx::run_options impatient;
@@ -263,7 +346,7 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
     daemon.async_checkpoint(at("100"));
     daemon.callback_lasts();
     daemon.answer("ThrottlingException");
-    CHECK(mentions(daemon.log, "retrying after"));
+    CHECK(mentions(daemon.log, "retrying"));
   }
   SECTION("it does not: the call that waited has used up its tries") {
     daemon.checkpoint(1, at("100"));
@@ -271,11 +354,14 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
       daemon.answer("ThrottlingException");
       daemon.fires(timer::retry);
     }
-    CHECK(mentions(daemon.log, "retrying after"));
+    CHECK(mentions(daemon.log, "retrying"));
     daemon.log.clear();
-    CHECK(daemon.answer("ThrottlingException").size() == 1);
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"complete 1: ThrottlingException: the lease table is throttled; checkpoint less "
+                "often, or raise its capacity",
+                "log warning: the checkpoint at 100/0 failed: ThrottlingException"});
     CHECK(mentions(daemon.log, "ThrottlingException"));
-    CHECK_FALSE(mentions(daemon.log, "retrying after"));
+    CHECK_FALSE(mentions(daemon.log, "retrying"));
   }
   SECTION("it does not: the end of the shard has used up its tries") {
     daemon.returns();
@@ -287,13 +373,15 @@ TEST_CASE("another try of a checkpoint is announced only when it will come", "[s
     }
     daemon.log.clear();
     daemon.answer("ThrottlingException");
-    CHECK_FALSE(mentions(daemon.log, "retrying after"));
+    CHECK_FALSE(mentions(daemon.log, "retrying"));
   }
   SECTION("it does not: the process leaves") {
     daemon.async_checkpoint(at("100"));
     daemon.throws();
-    CHECK(daemon.answer("ThrottlingException") == lines{"leave with 10"});
-    CHECK_FALSE(mentions(daemon.log, "retrying after"));
+    CHECK(daemon.answer("ThrottlingException") ==
+          lines{"log warning: the checkpoint at 100/0 failed: ThrottlingException",
+                "arm retry timer", "leave with 10"});
+    CHECK_FALSE(mentions(daemon.log, "retrying"));
   }
 }
 
@@ -309,16 +397,6 @@ TEST_CASE("a line that the end of the input cuts off is logged", "[session]") {
   daemon.start_batch("100");
   daemon.end_of_input(true);
   CHECK(mentions(daemon.log, "the input ended in the middle of a line"));
-}
-
-TEST_CASE("a leaseLost during shard_ended ends the wait for the shard's end", "[session]") {
-  session_dialogue daemon(manual());
-  daemon.start_batch("100");
-  daemon.returns();
-  daemon.shard_ended();
-  daemon.lease_lost();
-  CHECK(daemon.returns() ==
-        lines{"write status shardEnded", "resume reading", "request stop", "leave with 11"});
 }
 
 TEST_CASE("a callback that ends with a lost lease after the session has left changes nothing",

@@ -24,13 +24,20 @@ namespace {
 class error_pipe {
  public:
   error_pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) == -1) throw std::runtime_error("pipe2");
+    if (::pipe2(ends_.data(), O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
+    ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);  // the other end waits for a reader, as a shard's does
   }
   [[nodiscard]] int write_end() const { return ends_[1]; }
   std::string text() {
     std::array<char, 256> bytes{};
     const ssize_t n = ::read(ends_[0], bytes.data(), bytes.size());
     return {bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  }
+  void fill() {
+    const int flags = ::fcntl(ends_[1], F_GETFL);
+    ::fcntl(ends_[1], F_SETFL, flags | O_NONBLOCK);
+    while (::write(ends_[1], "x", 1) == 1) continue;
+    ::fcntl(ends_[1], F_SETFL, flags);
   }
   /// Whether nobody has the write end any more.
   bool has_ended() {
@@ -95,14 +102,17 @@ TEST_CASE("the shard that is not the oldest may end first", "[sharing]") {
         }).status == 0);
 }
 
-TEST_CASE("the rest of a line goes where its beginning went", "[sharing]") {
+TEST_CASE("a shard ends though its stderr is full, and half a line is not printed yet",
+          "[sharing]") {
   CHECK(test::in_forked_copy([] {
+          ::alarm(10);  // ends it when it waits
           process_output output;
           error_pipe first;
           output.add(first.write_end());
           std::fputs("no newline", stdout);
+          first.fill();
           output.remove(first.write_end());
-          return first.text() == "no newline" ? 0 : 1;
+          return file_at(STDOUT_FILENO) == "/dev/null" ? 0 : 1;
         }).status == 0);
 }
 
@@ -118,15 +128,36 @@ TEST_CASE("without a shard the descriptors lead to /dev/null, which costs no mor
         }).status == 0);
 }
 
-TEST_CASE("without a descriptor for /dev/null a shard is not held open either", "[sharing]") {
+TEST_CASE(
+    "without a free descriptor a shard is not held open, and no file gets the numbers 1 and 2",
+    "[sharing]") {
   CHECK(test::in_forked_copy([] {
           process_output output;
-          error_pipe shard;
-          output.add(shard.write_end());
-          const rlimit none{3, 3};  // 0, 1 and 2 are open
+          error_pipe first;
+          error_pipe second;
+          output.add(first.write_end());
+          rlimit before{};
+          ::getrlimit(RLIMIT_NOFILE, &before);
+          const rlimit none{3, before.rlim_max};  // 0, 1 and 2 are open
           ::setrlimit(RLIMIT_NOFILE, &none);
-          output.remove(shard.write_end());
-          return shard.has_ended() ? 0 : 1;
+          output.remove(first.write_end());
+          ::setrlimit(RLIMIT_NOFILE, &before);
+          if (!first.has_ended()) return 1;
+          if (file_at(STDOUT_FILENO) != "/dev/null" || file_at(STDERR_FILENO) != "/dev/null")
+            return 2;
+          if (::dup(STDIN_FILENO) <= STDERR_FILENO) return 3;
+          output.add(second.write_end());
+          print("seen\n");
+          return second.text() == "seen\n" ? 0 : 4;
+        }).status == 0);
+}
+
+TEST_CASE("of the three standard descriptors none is free, though main has closed them",
+          "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          for (const int standard : {0, 1, 2}) ::close(standard);
+          const process_output output;
+          return ::open("/", O_RDONLY) > STDERR_FILENO ? 0 : 1;
         }).status == 0);
 }
 

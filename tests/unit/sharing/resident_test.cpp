@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <pthread.h>
 #include <stdexcept>
@@ -21,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -32,6 +37,40 @@
 #include "support/sent_packet.hpp"
 #include "support/temporary_folder.hpp"
 
+#ifndef KCLXX_IS_SANITIZED
+namespace failing_allocation {
+
+// Of this thread the one with this number from now on.
+std::atomic<std::thread::id> thread;
+std::atomic<int> left = 0;
+
+}  // namespace failing_allocation
+
+namespace {
+
+bool is_next_to_fail() {
+  using namespace failing_allocation;
+  return left > 0 && thread.load() == std::this_thread::get_id() && --left == 0;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(misc-new-delete-overloads): the library's frees
+void* operator new(std::size_t size) {
+  void* const memory = is_next_to_fail() ? nullptr : std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+/// Asio's.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  void* memory = nullptr;
+  if (is_next_to_fail() || ::posix_memalign(&memory, alignment, size) != 0) return nullptr;
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
+
 namespace kclxx::sharing {
 
 namespace {
@@ -39,6 +78,7 @@ namespace {
 using io::descriptor;
 using test::bytes_of;
 using test::send_packet;
+using test::try_to_send_packet;
 
 /// A process that lives until end().
 class played_daemon {
@@ -79,7 +119,8 @@ class launcher {
  public:
   explicit launcher(descriptor socket) : socket_(std::move(socket)) {
     std::array<int, 2> ends{};
-    REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // the other end waits for a reader, as a shard's does
     read_end_ = descriptor(ends[0]);
     write_end_ = descriptor(ends[1]);
   }
@@ -88,6 +129,13 @@ class launcher {
     shard_message message;
     message.daemon = daemon;
     send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
+    write_end_.close();
+  }
+  /// The resident may have closed the connection.
+  void try_to_offer(const process_identity& daemon) {
+    shard_message message;
+    message.daemon = daemon;
+    try_to_send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
     write_end_.close();
   }
   void send(const std::string& bytes) { send_packet(socket_.get(), bytes, {}); }
@@ -143,13 +191,17 @@ class played_host {
   }
 
   /// Of the process that the launcher has started; call each once.
-  resident_start start() { return std::move(start_); }
+  inheritance start() { return std::move(start_); }
   launcher starter() { return launcher(std::move(starter_)); }
   static launcher unconnected() {
     return launcher(descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   }
   void connect(const launcher& one) {
     REQUIRE(::connect(one.socket(), address(), sizeof address_) == 0);
+  }
+  bool can_connect() {
+    const launcher one = unconnected();
+    return ::connect(one.socket(), address(), sizeof address_) == 0;
   }
   launcher connect() {
     launcher one = unconnected();
@@ -172,7 +224,7 @@ class played_host {
 
   test::temporary_folder folder_;
   sockaddr_un address_{};
-  resident_start start_;
+  inheritance start_;
   descriptor starter_;
 };
 
@@ -225,17 +277,22 @@ bool holds_in_copy(const std::function<bool()>& condition) {
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 
 /// `launchers` are played on a thread of their own, next to the resident.
-exit_status serve(resident_start start, const session_maker& make_session,
+exit_status serve(inheritance start, const session_maker& make_session,
                   const std::function<void()>& launchers) {
   std::thread others(launchers);
-  const exit_status status = serve_shards(std::move(start), make_session);
+  const exit_status status =
+      serve_shards(std::move(start), make_session, std::chrono::milliseconds(500));
   others.join();
   return status;
 }
 
-int in_copy(const std::function<bool()>& holds) {
-  return test::in_forked_copy([&] { return holds() ? 0 : 1; }).status;
+/// Which condition does not hold, from 1 on; 0: all do.
+int first_false(std::initializer_list<bool> conditions) {
+  const auto* const found = std::find(conditions.begin(), conditions.end(), false);
+  return found == conditions.end() ? 0 : static_cast<int>(found - conditions.begin()) + 1;
 }
+
+int in_copy(const std::function<int()>& body) { return test::in_forked_copy(body).status; }
 
 }  // namespace
 
@@ -245,7 +302,8 @@ TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing",
           launcher starter = host.starter();
           const auto numbers = host.descriptors();
           host.daemon.end();
-          const exit_status status = serve_shards(host.start(), each({}));
+          const exit_status status =
+              serve_shards(host.start(), each({}), std::chrono::milliseconds(500));
           const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
           // Files that are opened later get the numbers of what it had.
           std::vector<int> later;
@@ -253,8 +311,23 @@ TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing",
             later.push_back(::dup(STDIN_FILENO));
           const bool are_kept =
               holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-          return status == exit_status::ok && !starter.reply() && !host.has_socket() && is_closed &&
-                 are_kept;
+          return first_false({status == exit_status::ok, !starter.reply(), !host.has_socket(),
+                              is_closed, are_kept});
+        }) == 0);
+}
+
+TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          inheritance start = host.start();
+          ++start.daemon.start;
+          bool is_refused = false;
+          try {
+            serve_shards(std::move(start), each({}), std::chrono::milliseconds(500));
+          } catch (const std::system_error&) {
+            is_refused = true;
+          }
+          return first_false({is_refused, !host.has_socket()});
         }) == 0);
 }
 
@@ -282,7 +355,7 @@ TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a s
             has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok);
             host.daemon.end();
           });
-          return is_closed && has_ended;
+          return first_false({is_closed, has_ended});
         }) == 0);
 }
 
@@ -305,7 +378,7 @@ TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has e
                 holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
             host.daemon.end();
           });
-          return are_kept;
+          return first_false({are_kept});
         }) == 0);
 }
 
@@ -339,7 +412,7 @@ TEST_CASE("the daemon's end ends the input of each session, and the resident lea
                        first.has_ended_with(exit_status::daemon_gone) &&
                        second.has_ended_with(exit_status::daemon_gone);
           });
-          return status == exit_status::ok && are_told && ended == 2 && left == 2;
+          return first_false({status == exit_status::ok, are_told, ended == 2, left == 2});
         }) == 0);
 }
 
@@ -385,7 +458,7 @@ TEST_CASE("once the daemon is gone no launcher is accepted, and the last session
             have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
             alone.come();
           });
-          return have_left && ended == 3 && left == 2 && !late->reply();
+          return first_false({have_left, ended == 3, left == 2, !late->reply()});
         }) == 0);
 }
 
@@ -416,7 +489,7 @@ TEST_CASE("a launcher that is gone ends its session's input, and has no prints a
             holds = holds && other.has_ended_with(exit_status::ok);
             host.daemon.end();
           });
-          return holds && !starter.printed() && other.printed() == "x";
+          return first_false({holds, !starter.printed(), other.printed() == "x"});
         }) == 0);
 }
 
@@ -436,7 +509,7 @@ TEST_CASE("a session that has left the loop is not told of an end any more", "[s
             starter.go();
             host.daemon.end();
           });
-          return has_ended && left.has_come() && !is_told;
+          return first_false({has_ended, left.has_come(), !is_told});
         }) == 0);
 }
 
@@ -467,7 +540,7 @@ TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck
                       !one->printed() && !one->reply();
             }
           });
-          return holds && status == exit_status::callback_stuck;
+          return first_false({holds, status == exit_status::callback_stuck});
         }) == 0);
 }
 
@@ -491,7 +564,7 @@ TEST_CASE("once the starter is gone without its shard, prints are lost", "[shari
             see_after(starter, after);
             host.daemon.end();
           });
-          return before != "/dev/null" && after == "/dev/null";
+          return first_false({before != "/dev/null", after == "/dev/null"});
         }) == 0);
 }
 
@@ -521,7 +594,7 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
             ::setrlimit(RLIMIT_NOFILE, &before);
             host.daemon.end();
           });
-          return are_refused;
+          return first_false({are_refused});
         }) == 0);
 }
 
@@ -556,7 +629,7 @@ TEST_CASE("a session that returns just before it is stuck is not stuck", "[shari
             host.daemon.end();
             holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
           });
-          return holds && status == exit_status::ok;
+          return first_false({holds, status == exit_status::ok});
         }) == 0);
 }
 
@@ -578,7 +651,7 @@ TEST_CASE("a shard without a session is refused with the reason, and nothing of 
                     !starter.reply();
             host.daemon.end();
           });
-          return holds;
+          return first_false({holds});
         }) == 0);
 }
 
@@ -617,7 +690,7 @@ TEST_CASE("a session that gets no thread leaves the loop, and its shard is refus
             holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
             host.daemon.end();
           });
-          return holds && has_left;
+          return first_false({holds, has_left});
         }) == 0);
 }
 #endif
@@ -635,8 +708,151 @@ TEST_CASE("launchers that come at once are accepted without a pause between them
             }
             host.daemon.end();
           });
-          return have_ended;
+          return first_false({have_ended});
         }) == 0);
 }
+
+namespace {
+
+/// The destructor of a thread_local object that waits, as a client that flushes or closes does.
+struct waits_at_end {
+  ~waits_at_end() {
+    if (until != nullptr) until->wait();
+  }
+  moment* until = nullptr;
+};
+thread_local waits_at_end at_thread_end;
+
+}  // namespace
+
+TEST_CASE("a thread_local object that takes long to destroy holds up no shard", "[sharing]") {
+  const bool comes_back = GENERATE(true, false);
+  CHECK(in_copy([&] {
+          played_host host;
+          launcher first = host.starter();
+          moment destroyed;
+          const played_session slow{.serve = [&] {
+            at_thread_end.until = &destroyed;
+            return exit_status::ok;
+          }};
+          bool has_ended = false;
+          bool is_next_served = false;
+          const exit_status status = serve(host.start(), each(slow), [&] {
+            first.offer(host.daemon.identity());
+            has_ended = first.is_accepted() && first.has_ended_with(exit_status::ok) &&
+                        !first.printed() && !first.reply();
+            launcher next = host.connect();
+            next.offer(host.daemon.identity());
+            is_next_served = next.is_accepted() && next.has_ended_with(exit_status::ok);
+            if (comes_back) destroyed.come();
+            host.daemon.end();
+          });
+          return first_false(
+              {has_ended, is_next_served,
+               status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
+        }) == 0);
+}
+
+TEST_CASE("where descriptors do not come back a launcher is let go, and the shards stay",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher first = host.starter();
+          launcher late = host.unconnected();
+          moment let_go;
+          const played_session until_then{.serve = [&] {
+            let_go.wait();
+            return exit_status::ok;
+          }};
+          bool is_let_go = false;
+          bool finds_nobody = false;
+          bool has_ended = false;
+          serve(host.start(), each(until_then), [&] {
+            first.offer(host.daemon.identity());
+            const bool is_accepted = first.is_accepted();
+            rlimit before{};
+            ::getrlimit(RLIMIT_NOFILE, &before);
+            const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
+            ::setrlimit(RLIMIT_NOFILE, &none);
+            host.connect(late);
+            is_let_go = !late.reply();
+            ::setrlimit(RLIMIT_NOFILE, &before);
+            finds_nobody = !host.can_connect();
+            let_go.come();
+            has_ended = is_accepted && first.has_ended_with(exit_status::ok);
+            host.daemon.end();
+          });
+          return first_false({is_let_go, finds_nobody, has_ended});
+        }) == 0);
+}
+
+TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
+          "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          std::vector<launcher> all;
+          all.push_back(host.starter());
+          for (int i = 0; i < 5; ++i) all.push_back(host.connect());
+          all.front().offer(host.daemon.identity());
+          std::thread resident(
+              [start = host.start()] { refuse_shards(start, "it does not share"); });
+          int refused = 0;
+          for (launcher& one : all) {
+            const auto reply = one.reply();
+            if (reply && reply->header.kind == message_kind::refused &&
+                reply->reason == std::string("it does not share")) {
+              ++refused;
+            }
+          }
+          resident.join();
+          return first_false({refused == 6, !host.has_socket()});
+        }) == 0);
+}
+
+#ifndef KCLXX_IS_SANITIZED  // a sanitizer allocates, too
+TEST_CASE("an allocation that fails in the resident costs one shard at most, and not the others",
+          "[sharing]") {
+  const int number = GENERATE(range(1, 61));  // more than there are
+  CAPTURE(number);
+  CHECK(in_copy([&] {
+          played_host host;
+          launcher first = host.starter();
+          launcher third = host.unconnected();
+          moment all_tried;
+          const played_session until_then{.serve = [&] {
+            all_tried.wait();
+            return exit_status::ok;
+          }};
+          bool is_accepted = false;
+          bool have_answers = false;
+          bool is_third_accepted = false;
+          bool has_ended = false;
+          failing_allocation::thread = std::this_thread::get_id();  // the loop's
+          const exit_status status = serve(host.start(), each(until_then), [&] {
+            first.offer(host.daemon.identity());
+            is_accepted = first.is_accepted();
+            failing_allocation::left = number;
+            {
+              std::vector<launcher> others;  // more than Asio has memory for from before
+              for (int i = 0; i < 4; ++i) others.push_back(host.connect());
+              for (launcher& one : others) one.try_to_offer(host.daemon.identity());
+              others.front().reply();  // of any kind, or the end of the connection
+              others.back().reply();
+              have_answers = true;
+            }
+            failing_allocation::left = 0;
+            host.connect(third);
+            third.offer(host.daemon.identity());
+            is_third_accepted = third.is_accepted();
+            all_tried.come();
+            has_ended =
+                first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
+            host.daemon.end();
+          });
+          return first_false(
+              {is_accepted, have_answers, is_third_accepted, has_ended, status == exit_status::ok});
+        }) == 0);
+}
+#endif
 
 }  // namespace kclxx::sharing

@@ -129,8 +129,8 @@ TEST_CASE("each does not take a crash for a failure of its record", "[testing][c
   };
   const auto parking = std::make_shared<lot>();
   failure_policy policy;
-  policy.attempts = 1;
-  policy.exhausted = exhausted::park;
+  policy.max_attempts = 1;
+  policy.bad_record = bad_record::park;
   policy.lot = parking;
   strings handled;
   std::optional<testing::daemon> daemon;

@@ -241,3 +241,41 @@ TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "
     CHECK(text.str().find(line) != std::string::npos);
   }
 }
+
+TEST_CASE("a fault that no checkpoint has met is the last line of the printed dialogue",
+          "[testing]") {
+  const auto printed = [](const kclxx::testing::daemon& from) {
+    std::ostringstream text;
+    text << from;
+    return text.str();
+  };
+  auto daemon = recording();
+  daemon.initialize().fail_next_checkpoint("ThrottlingException", 2);
+  CHECK(printed(daemon) == daemon.dialogue() +
+                               "           faults that no checkpoint has met: 2, the next is "
+                               "ThrottlingException\n");
+  daemon.deliver({"a"}).request_shutdown();
+  CHECK(daemon.attempts().size() == 3);
+  CHECK(printed(daemon) == daemon.dialogue());
+}
+
+TEST_CASE("a fault's name is a class name, and a known one is written as the daemon does",
+          "[testing]") {
+  auto daemon = recording();
+  CHECK_THROWS_WITH(daemon.fail_next_checkpoint("throttlingException"),
+                    "fail_next_checkpoint: 'throttlingException' is written ThrottlingException");
+  for (const char* name : {"", "no name", "com.amazonaws.ThrottlingException", "1stException"}) {
+    CHECK_THROWS_AS(daemon.fail_next_checkpoint(name), std::invalid_argument);
+  }
+}
+
+TEST_CASE("a processor of another type is refused with both types", "[testing]") {
+  struct other final : kclxx::record_processor {
+    void process_records(kclxx::record_batch, const kclxx::checkpointer&) override {}
+  };
+  auto daemon = recording();
+  daemon.initialize();
+  CHECK_THROWS_WITH(daemon.processor<other>(),
+                    kclxx::test::Contains("made a kclxx::test::recording_processor, not a ") &&
+                        kclxx::test::Contains("::other"));
+}

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <kclxx/detail/shard_service_wrapper.hpp>
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>
 
@@ -22,9 +23,9 @@ using kclxx::sequence_position;
 using namespace std::chrono_literals;
 
 /// "Everything" is what the inner processor was given.
-class slice_service final : public kclxx::shard_service_wrapper {
+class slice_service final : public kclxx::detail::shard_service_wrapper {
  public:
-  slice_service(std::shared_ptr<kclxx::shard_service> inner, sequence_position last)
+  slice_service(std::shared_ptr<kclxx::detail::shard_service> inner, sequence_position last)
       : shard_service_wrapper(std::move(inner)), last_(std::move(last)) {}
 
   void async_checkpoint(const std::optional<sequence_position>& position,

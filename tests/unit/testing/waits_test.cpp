@@ -433,8 +433,8 @@ TEST_CASE("a pool's functions run while a callback waits to be notified, in virt
     std::vector<std::chrono::steady_clock::duration> waits;
 
    private:
-    std::shared_ptr<kclxx::shard_service> service_;
-    std::unique_ptr<kclxx::thread_pool> pool_ = service_->make_thread_pool(2);
+    std::shared_ptr<kclxx::detail::shard_service> service_;
+    std::unique_ptr<kclxx::detail::thread_pool> pool_ = service_->make_thread_pool(2);
   };
   kclxx::testing::daemon daemon(kclxx::factory_of<waiting>());
   daemon.initialize().deliver({"a"});
@@ -456,6 +456,58 @@ TEST_CASE("the end of the input ends a wait for a notification", "[testing][seam
   });
   daemon.initialize().end_input_in_next_callback().deliver({"a"});
   CHECK(waited == 0s);
+}
+
+TEST_CASE("a failure reported elsewhere ends a callback that waits, and the first one counts",
+          "[testing][seam][P53]") {
+  const bool sleeps = GENERATE(true, false);
+  std::optional<std::chrono::steady_clock::duration> waited;
+  std::unique_ptr<kclxx::detail::thread_pool> pool;
+  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
+    return std::make_unique<recording_processor>(
+        [&](const std::string& callback, const checkpointer*) {
+          if (callback != "process_records") return;
+          const auto began = shard.now();
+          pool = shard.service()->make_thread_pool(1);
+          pool->post([&] {
+            shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
+            shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
+          });
+          if (sleeps) {
+            shard.sleep_for(1h);
+          } else {
+            shard.service()->wait_until_notified(began + 1h);
+          }
+          waited = shard.now() - began;
+          throw std::runtime_error("told to stop");
+        });
+  });
+  daemon.initialize().deliver({"a"});
+  INFO(daemon);
+  REQUIRE(waited);
+  CHECK(*waited < 1s);
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
+  CHECK(daemon.log().front().text == "the shard's processing failed: no space left");
+  CHECK(daemon.checkpoints().empty());
+}
+
+TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testing][seam][P65]") {
+  const kclxx::shard_context* context = nullptr;
+  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
+    context = &shard;
+    return std::make_unique<recording_processor>();
+  });
+  daemon.initialize();
+  context->fail(std::make_exception_ptr(kclxx::fenced_error("epoch 7")));
+  daemon.deliver({"a"}).lose_lease();
+  CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "lease_lost"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.thrown() == nullptr);
+}
+
+TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
+  CHECK_THROWS_AS(kclxx::shard_context({}).fail(nullptr), std::invalid_argument);
 }
 
 TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {

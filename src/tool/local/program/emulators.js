@@ -138,7 +138,7 @@ async function start(options) {
   const alive = namesAlive(before);
   if (alive.length > 0) {
     const state = runningState(options);
-    console.error(`kclxx local start: already running in ${directory}`);
+    console.error(`kclxx local start: already running in ${directory}; kclxx local stop ends it`);
     printExports(state, directory);
     return 1;
   }

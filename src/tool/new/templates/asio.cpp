@@ -11,7 +11,9 @@ boost::asio::awaitable<void> process_record(kclxx::record record) {
 
 kclxx::processor_factory make_processor() {
   // A record is complete once process_record returns. Records with the same partition key are
-  // processed one after another, others at the same time. When it throws, it is called again, up to
-  // five times; after that the worker stops.
-  return kclxx::asio::parallel(&process_record, {.attempts = 5}, {.lanes = 16});
+  // processed one after another, others at the same time. When it throws, it is called again until
+  // it succeeds. For a record that can never succeed, throw kclxx::permanent_error: it is then
+  // stored in a file in KCLXX_PARKING_DIR.
+  return kclxx::asio::parallel(&process_record, {.bad_record = kclxx::bad_record::park},
+                               {.lanes = 16});
 }

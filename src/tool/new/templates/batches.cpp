@@ -6,11 +6,12 @@
 
 kclxx::processor_factory make_processor() {
   // The batch is complete once this returns. When it throws, it is called again with parts of the
-  // batch, until the record that fails is alone; that one is tried five times. After that the
-  // worker stops. See failure_policy for skipping or parking the record instead.
+  // batch, until the record that fails is alone, and with that one until it succeeds. For a record
+  // that can never succeed, throw kclxx::permanent_error: it is then stored in a file in
+  // KCLXX_PARKING_DIR.
   return kclxx::batches(
       [](kclxx::record_batch batch) {
         for (const kclxx::record& record : batch) std::cout << "got " << record.data() << "\n";
       },
-      {.attempts = 5});
+      {.bad_record = kclxx::bad_record::park});
 }

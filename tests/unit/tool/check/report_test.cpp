@@ -10,10 +10,7 @@
 #include <string_view>
 
 #include "support/catch.hpp"
-#include "support/markup.hpp"
 #include "support/text.hpp"
-#include "tool/check/badge.hpp"
-#include "tool/check/report_page.hpp"
 
 using namespace kclxx::check;
 using namespace std::chrono_literals;
@@ -23,9 +20,9 @@ namespace {
 const rule sample{"some-rule", "the child keeps #1 of the rules", "P2, P3", "It \"hangs\".",
                   nullptr};
 
-std::string tap(const result& came) {
+std::string tap(const result& judged) {
   std::ostringstream out;
-  write_tap(out, 7, sample, came);
+  write_tap(out, 7, sample, judged);
   return out.str();
 }
 
@@ -114,62 +111,6 @@ TEST_CASE("JUnit XML counts the verdicts, and what XML cannot hold does not reac
         "</testsuite>\n");
 }
 
-TEST_CASE("the page has each rule, in detail those that failed or have a hint, as text",
-          "[check]") {
-  std::ostringstream out;
-  write_page(out, "child <1>",
-             {{sample, {result::verdict::passed, "3 of 4 messages"}},
-              {sample, {result::verdict::failed, "a & b", "say <no>", 1234ms}},
-              {sample, {result::verdict::skipped, "it never <asks>"}},
-              {sample, {}}});
-  const std::string page = out.str();
-  CHECK(kclxx::test::unbalanced(page) == "");
-  for (const char* outside : {"https:", "src=", "href=", "url(", "@import", "<script"}) {
-    CAPTURE(outside);
-    CHECK(page.find(outside) == std::string::npos);
-  }
-  const auto has = [&](std::string_view text) { return page.find(text) != std::string::npos; };
-  CHECK(has("<code>child &lt;1&gt;</code>, 1.23 s."));
-  CHECK(has("<text x=\"101\" y=\"15\""));
-  const std::string failed =
-      "<h2 class=\"bad\">some-rule</h2>\n<dl>\n"
-      "<dt>expected</dt><dd>the child keeps #1 of the rules</dd>\n<dt>seen</dt><dd>a &amp; b</dd>\n"
-      "<dt>why</dt><dd>It &quot;hangs&quot;.</dd>\n"
-      "<dt>see</dt><dd>docs/protocol.md, P2, P3</dd>\n</dl>\n<pre>say &lt;no&gt;</pre>\n";
-  CHECK(has(failed));
-  CHECK(page.find("<dt>hint</dt><dd>3 of 4 messages</dd>") > page.find(failed));
-  CHECK(has("<td class=\"bad\">fail</td>"));
-  CHECK(has("<td class=\"ok\">pass, hint</td>"));
-  CHECK(has("<td class=\"ok\">pass</td>"));
-  CHECK(
-      has("<td class=\"skipped\">skip</td><td>the child keeps #1 of the rules<br/>"
-          "<span class=\"skipped\">it never &lt;asks&gt;</span></td>"));
-}
-
-TEST_CASE("the badge has how many rules were kept, in green, red or grey", "[check]") {
-  const auto badge = [](const std::vector<finished_rule>& all) {
-    std::ostringstream out;
-    write_badge(out, all);
-    CHECK(kclxx::test::unbalanced(out.str()) == "");
-    return out.str();
-  };
-  const finished_rule passed{sample, {}};
-  const finished_rule failed{sample, {result::verdict::failed, "it hangs"}};
-  const finished_rule skipped{sample, {result::verdict::skipped, "never"}};
-  const auto has = [](const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-  };
-  const std::string green = badge({passed, passed, skipped});
-  CHECK(has(green, ">2 of 3 rules, 1 skipped</text>"));
-  CHECK(has(green, "fill=\"#0b7a4b\""));
-  const std::string red = badge({passed, failed});
-  CHECK(has(red, ">1 of 2 rules, 1 failed</text>"));
-  CHECK(has(red, "fill=\"#b42318\""));
-  const std::string grey = badge({skipped});
-  CHECK(has(grey, ">0 of 1 rules, 1 skipped</text>"));
-  CHECK(has(grey, "fill=\"#52606d\""));
-}
-
 TEST_CASE("every rule has a name of its own, what is expected, why, and the rules that it judges",
           "[check]") {
   std::set<std::string_view> names;
@@ -184,15 +125,4 @@ TEST_CASE("every rule has a name of its own, what is expected, why, and the rule
     CHECK(numbers_cited(any.cites) >= 1);
     CHECK(any.script != nullptr);
   }
-}
-
-TEST_CASE("the pages that give the number of rules give the right one", "[check]") {
-  const std::string count = std::to_string(all_rules().size());
-  const auto has = [](const std::string& page, const std::string& text) {
-    return kclxx::test::contains(kclxx::test::read_file(KCLXX_SOURCE_DIR "/" + page), text);
-  };
-  CHECK(has("README.md", " " + count + " rules"));
-  CHECK(has("docs/check.md", " " + count + " rules"));
-  CHECK(has("CHANGELOG.md", " " + count + " rules"));
-  CHECK(has("docs/results/comparison.md", "| **all " + count + "** |"));
 }

@@ -32,6 +32,8 @@ class fake_child : public checked_child {
     }
     return true;
   }
+  bool answer(std::string_view bytes) override { return send(bytes); }
+  bool wait_until_read() override { return true; }
   read_result next_line(std::chrono::milliseconds) override {
     if (!said_.empty()) {
       read_result first{read_result::kind::line, said_.front()};
@@ -90,20 +92,20 @@ using verdict = result::verdict;
 
 TEST_CASE("a result has what was seen and what the child wrote to stderr", "[check]") {
   CHECK(run_rule("lease-lost", obliging).is == verdict::passed);
-  const result came = run_rule("lease-lost", [](const std::string& line) {
+  const auto judged = run_rule("lease-lost", [](const std::string& line) {
     return action_of(line) == "leaseLost" ? lines{} : obliging(line);
   });
-  CHECK(came.is == verdict::failed);
-  CHECK(came.seen == "no status for leaseLost: none within 10 s");
-  CHECK(came.error_text == "its last words");
+  CHECK(judged.is == verdict::failed);
+  CHECK(judged.seen == "no status for leaseLost: none within 10 s (--timeout)");
+  CHECK(judged.error_text == "its last words");
 }
 
 TEST_CASE("a rule is skipped when the child fails before the step that it judges", "[check]") {
   const auto mute = [](const std::string&) { return lines{}; };
   CHECK(run_rule("initialize", mute).is == verdict::failed);
-  const result came = run_rule("lease-lost", mute);
-  CHECK(came.is == verdict::skipped);
-  CHECK(contains(came.seen, "no status for initialize"));
+  const auto judged = run_rule("lease-lost", mute);
+  CHECK(judged.is == verdict::skipped);
+  CHECK(contains(judged.seen, "no status for initialize"));
   CHECK(run_rule("shard-end", [](const std::string& line) {
           return action_of(line) == "shardEnded" ? lines{} : obliging(line);
         }).is == verdict::skipped);
@@ -143,7 +145,7 @@ TEST_CASE("each child has a shard of its own, in each run another one", "[check]
 }
 
 TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one", "[check]") {
-  const result came = run_rule("throttled-checkpoint", [](const std::string& line) {
+  const auto judged = run_rule("throttled-checkpoint", [](const std::string& line) {
     lines said = obliging(line);
     if (action_of(line) == "processRecords") {
       said.insert(said.begin(),
@@ -151,8 +153,8 @@ TEST_CASE("a checkpoint that the daemon refused is not taken for a throttled one
     }
     return said;
   });
-  CHECK(came.is == verdict::skipped);
-  CHECK(came.seen == "none of its checkpoints failed with ThrottlingException");
+  CHECK(judged.is == verdict::skipped);
+  CHECK(judged.seen == "none of its checkpoints failed with ThrottlingException");
 }
 
 TEST_CASE("a rule with a fault judges what met it, not what the daemon refused", "[check]") {
@@ -170,13 +172,13 @@ TEST_CASE("a rule with a fault judges what met it, not what the daemon refused",
   CHECK(run_rule("throttled-at-shutdown", says_in("shutdownRequested", null_checkpoint)).is ==
         verdict::failed);
   // Refused in the batches, throttled at the shutdown: that one has to come again.
-  const result came = run_rule("throttled-checkpoint", [&](const std::string& line) {
+  const auto judged = run_rule("throttled-checkpoint", [&](const std::string& line) {
     return says_in("processRecords", beyond)(line).size() > 1
                ? says_in("processRecords", beyond)(line)
                : says_in("shutdownRequested", null_checkpoint)(line);
   });
-  CHECK(came.is == verdict::failed);
-  CHECK(contains(came.seen, "failed with ThrottlingException and did not come again"));
+  CHECK(judged.is == verdict::failed);
+  CHECK(contains(judged.seen, "failed with ThrottlingException and did not come again"));
   CHECK(run_rule("shard-end-lease-gone", [&](const std::string& line) {
           return action_of(line) == "processRecords" ? says_in("processRecords", beyond)(line)
                  : action_of(line) == "checkpoint"   ? lines{}
@@ -218,10 +220,24 @@ TEST_CASE("legal pipelining is no fault: checkpoints right before the status, un
 
 TEST_CASE("success at the shard's end after a failed checkpoint is a violation", "[check]") {
   CHECK(run_rule("shard-end", obliging).is == verdict::passed);
-  const result came = run_rule("shard-end-failed", obliging);
-  CHECK(came.is == verdict::failed);
-  CHECK(contains(came.seen, "which failed with InvalidStateException"));
+  const auto judged = run_rule("shard-end-failed", obliging);
+  CHECK(judged.is == verdict::failed);
+  CHECK(contains(judged.seen, "which failed with InvalidStateException"));
   CHECK(run_rule("shard-end-throttled", obliging).is == verdict::failed);
+}
+
+TEST_CASE("from a checkpoint that the child may repeat on it has --retry-limit for the step",
+          "[check]") {
+  const auto seen_after = [](const std::string& rule) {
+    return run_rule(rule,
+                    [](const std::string& line) {
+                      return action_of(line) == "shardEnded" ? lines{null_checkpoint}
+                                                             : obliging(line);
+                    })
+        .seen;
+  };
+  CHECK(contains(seen_after("shard-end-throttled"), "none within 30 s (--retry-limit)"));
+  CHECK(contains(seen_after("shard-end-lease-gone"), "none within 10 s (--timeout)"));
 }
 
 TEST_CASE("a throttled position may come again later, but not never", "[check]") {
@@ -237,10 +253,10 @@ TEST_CASE("a throttled position may come again later, but not never", "[check]")
   };
   CHECK(run_rule("throttled-checkpoint", once("106")).is == verdict::passed);
   CHECK(run_rule("throttled-checkpoint", once("103")).is == verdict::passed);
-  const result came = run_rule("throttled-checkpoint", once(""));
-  CHECK(came.is == verdict::failed);
-  CHECK(contains(came.seen, "\"103\""));
-  CHECK(contains(came.seen, "failed with ThrottlingException and did not come again"));
+  const auto judged = run_rule("throttled-checkpoint", once(""));
+  CHECK(judged.is == verdict::failed);
+  CHECK(contains(judged.seen, "\"103\""));
+  CHECK(contains(judged.seen, "failed with ThrottlingException and did not come again"));
 }
 
 TEST_CASE("a child that skips a damaged line hangs the shard, and one that answers loses records",
@@ -250,7 +266,7 @@ TEST_CASE("a child that skips a damaged line hangs the shard, and one that answe
       run_rule("malformed-line",
                [&](const std::string& line) { return is_damaged(line) ? lines{} : obliging(line); })
           .seen,
-      "none within 10 s"));
+      "none within 10 s (--timeout)"));
   CHECK(run_rule("malformed-line", obliging).seen == "half a batch was answered with success");
 }
 

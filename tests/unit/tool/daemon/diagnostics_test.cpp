@@ -189,6 +189,60 @@ TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
   CHECK(contains(what("/absent/kclxx-share /bin/child"), "\"/absent/kclxx-share\", which is not"));
 }
 
+TEST_CASE("after kclxx capture the program is looked for, behind kclxx-share, too",
+          "[diagnostics]") {
+  const auto what = [](const std::string& command) {
+    const auto with_tool = [](const std::string& program) {
+      return program == "kclxx" || program == "kclxx-share" ? executable_state::ok : look(program);
+    };
+    std::vector<diagnostic> found;
+    check_executable(parse_properties("executableName=" + command), with_tool, found);
+    return found.empty() ? std::string() : found.front().what;
+  };
+  CHECK(what("kclxx capture --output captured -- /bin/child 1").empty());
+  CHECK(what("kclxx-share kclxx capture --output captured -- /bin/child 1").empty());
+  CHECK(contains(what("kclxx capture --output captured -- ./nope"), "\"./nope\", which is not"));
+  CHECK(contains(what("kclxx capture --output captured --"), "names kclxx and no program"));
+}
+
+TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
+  for (const char* rest : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
+    CAPTURE(rest);
+    std::vector<diagnostic> found;
+    check_executable(parse_properties(std::string("executableName=/bin/child ") + rest), look,
+                     found);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().level == severity::warning);
+    CHECK(contains(found.front().why, "There is no shell"));
+  }
+  std::vector<diagnostic> found;
+  check_executable(parse_properties("executableName=/bin/child --a=b -- x_1 /c:d,e"), look, found);
+  CHECK(found.empty());
+}
+
+TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostics]") {
+  CHECK(contains(with("fanoutConfig.consumerName=me"), "fanoutConfig.consumerName has no effect"));
+  CHECK(contains(with("retrievalMode=FANOUT\nidleTimeBetweenReadsInMillis=500"),
+                 "idleTimeBetweenReadsInMillis has no effect"));
+  CHECK(with("idleTimeBetweenReadsInMillis=500").empty());
+}
+
+TEST_CASE("regionName is held against streamArn", "[diagnostics]") {
+  const std::string arn = "streamArn=arn:aws:kinesis:REGION:123456789012:stream/stream";
+  const auto in = [&](const std::string& region) {
+    std::string text = arn;
+    return with(text.replace(text.find("REGION"), 6, region));
+  };
+  CHECK(contains(in("eu-west-1"), "warning: regionName is not the region of streamArn"));
+  CHECK(in("eu-central-1").empty());
+}
+
+TEST_CASE("a byte order mark is named, and not taken for a key", "[diagnostics]") {
+  const auto found = checked("\xef\xbb\xbf" + sound.at(kcl_version::kcl3));
+  REQUIRE(found.size() == 2);  // the key behind it is missing
+  CHECK(found.front().what == "the file begins with a byte order mark");
+}
+
 TEST_CASE("a key that is there twice is mentioned where it does not count", "[diagnostics]") {
   const auto found = checked("maxRecords=1\n" + sound.at(kcl_version::kcl3) + "maxRecords=2\n");
   REQUIRE(found.size() == 1);

@@ -79,7 +79,7 @@ TEST_CASE("values with a form are held to it", "[diagnostics]") {
   const auto good = {"kinesisEndpoint=http://127.0.0.1:4568",
                      "staleWorkerMetricsEntryCleanupDuration=PT36H",
                      "staleWorkerMetricsEntryCleanupDuration=p1dt2m", "workerMetricsTags=a=1,b=2",
-                     "streamArn=arn:aws-cn:kinesis:cn-north-1:123456789012:stream/stream"};
+                     "streamArn=arn:aws-cn:kinesis:eu-central-1:123456789012:stream/stream"};
   for (const char* line : good) {
     CAPTURE(line);
     CHECK(with(line).empty());
@@ -138,4 +138,43 @@ TEST_CASE("letters beyond ASCII that were written in UTF-8 are an error", "[diag
   CHECK(contains(with("processingLanguage=caf\xc3\xa9"), "in UTF-8"));
   CHECK(with("processingLanguage=caf\xe9").empty());
   CHECK(with("processingLanguage=caf\\u00e9").empty());
+}
+
+TEST_CASE("a limit on the daemon's threads is a warning, which names the number that is needed",
+          "[diagnostics]") {
+  CHECK(contains(with("maxActiveThreads=4"),
+                 "warning: maxActiveThreads limits the threads to 4\n"
+                 "A worker with N shards needs 2N + 1."));
+  CHECK(with("maxActiveThreads=0").empty());
+}
+
+TEST_CASE("what cannot name a stream is an error, and so are quotes around a text",
+          "[diagnostics]") {
+  for (const char* name : {"two # the stream", "my stream", "a/b"}) {
+    CAPTURE(name);
+    CHECK(contains(with(std::string("streamName=") + name), "which cannot name a stream"));
+  }
+  CHECK(contains(with("streamName=\"my-stream\""), "streamName is in quotes"));
+  CHECK(contains(with("workerId='me'"), "workerId is in quotes"));
+  CHECK_FALSE(contains(with("streamName=my_Stream-1.b"), "error"));
+}
+
+TEST_CASE("a time in milliseconds that was meant in seconds is a warning", "[diagnostics]") {
+  CHECK(contains(with("failoverTimeMillis=10"), "warning: failoverTimeMillis is 10, less than a"));
+  CHECK(
+      contains(with("shutdownGraceMillis=25"), "warning: shutdownGraceMillis is 25, less than a"));
+  CHECK(with("failoverTimeMillis=1000").empty());
+}
+
+TEST_CASE("a region that AWS cannot have is a warning, a port that nobody can have an error",
+          "[diagnostics]") {
+  CHECK(contains(with("regionName=eu-centrl-1"), "warning: regionName is \"eu-centrl-1\""));
+  for (const char* region : {"us-gov-west-1", "cn-northwest-1", "ap-southeast-4", "us-iso-east-1",
+                             "mx-central-1", "eusc-de-east-1"}) {
+    CAPTURE(region);
+    CHECK_FALSE(contains(with(std::string("regionName=") + region), "no region"));
+  }
+  CHECK(contains(with("dynamoDBEndpoint=http://127.0.0.1:99999"),
+                 "error: dynamoDBEndpoint has the port 99999"));
+  CHECK(with("dynamoDBEndpoint=http://127.0.0.1:8000/path").empty());
 }

@@ -237,7 +237,7 @@ TEST_CASE("the ending is what was asked for", "[tool][generate]") {
 
 TEST_CASE("resharding closes parents and opens their child shards with their keys",
           "[tool][generate]") {
-  kclxx::replay::random_numbers random(GENERATE(as<std::uint64_t>(), 1, 2, 3, 4, 5));
+  kclxx::tool::random_numbers random(GENERATE(as<std::uint64_t>(), 1, 2, 3, 4, 5));
   const stream_shape shape{3, 10, 5000, 100'003};
   const auto shards = generate_shards(shape, random);
   std::uint64_t records = 0;

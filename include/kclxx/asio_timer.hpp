@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/compose.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/system/error_code.hpp>
+
+#include <kclxx/detail/asio_virtual_time.hpp>
+
+namespace kclxx::asio {
+
+/// A boost::asio::steady_timer that takes no real time in the test kit: there it ends by the
+/// shard's virtual clock, if it is made with the executor of a coroutine of `asio::parallel`.
+///
+///     kclxx::asio::timer pause(co_await boost::asio::this_coro::executor, 100ms);
+///     co_await pause.async_wait(boost::asio::use_awaitable);
+///
+/// Thread safety: none, as of Asio's timers.
+class timer {
+ public:
+  using duration = std::chrono::steady_clock::duration;
+
+  timer(const boost::asio::any_io_executor& executor, duration time)
+      : timer_(std::make_shared<boost::asio::steady_timer>(executor)), time_(time_of(executor)) {
+    expires_after(time);
+  }
+  timer(timer&&) = default;
+  timer& operator=(timer&&) = default;
+  /// What waits ends with boost::asio::error::operation_aborted.
+  ~timer() = default;
+
+  /// From now. What waits ends with boost::asio::error::operation_aborted.
+  void expires_after(duration time) {
+    if (time_ == nullptr) {
+      timer_->expires_after(time);
+      return;
+    }
+    begin_anew();
+    virtual_expiry_ = time_->now() + time;
+    timer_->expires_at(std::chrono::steady_clock::time_point::max());
+  }
+  /// What waits ends with boost::asio::error::operation_aborted.
+  void cancel() {
+    if (time_ != nullptr) begin_anew();
+    timer_->cancel();
+  }
+
+  /// The signature of the handler is `void(boost::system::error_code)`.
+  template <class CompletionToken>
+  auto async_wait(CompletionToken&& token) {
+    if (virtual_wait_ && *virtual_wait_ == outcome::ended) begin_anew();
+    return boost::asio::async_compose<CompletionToken, void(boost::system::error_code)>(
+        [timer = std::weak_ptr(timer_), time = time_, due = virtual_expiry_, wait = virtual_wait_,
+         has_begun = false](auto& self, boost::system::error_code ec = {}) mutable {
+          if (std::exchange(has_begun, true)) {
+            if (wait && *wait == outcome::ended) ec = {};
+            return self.complete(ec);
+          }
+          const auto waited = timer.lock();
+          if (time != nullptr) time->add(due, timer, wait);
+          waited->async_wait(std::move(self));
+        },
+        token, *timer_);
+  }
+
+ private:
+  using outcome = detail::virtual_time::outcome;
+
+  void begin_anew() {
+    if (virtual_wait_ && *virtual_wait_ == outcome::pending) *virtual_wait_ = outcome::cancelled;
+    virtual_wait_ = std::make_shared<outcome>(outcome::pending);
+  }
+  static detail::virtual_time* time_of(const boost::asio::any_io_executor& executor) {
+    auto& context = boost::asio::query(executor, boost::asio::execution::context);
+    if (!boost::asio::has_service<detail::virtual_time>(context)) return nullptr;
+    return &boost::asio::use_service<detail::virtual_time>(context);
+  }
+
+  std::shared_ptr<boost::asio::steady_timer> timer_;
+  detail::virtual_time* time_;  // null in production, and then the rest is unused
+  std::shared_ptr<outcome> virtual_wait_;
+  std::chrono::steady_clock::time_point virtual_expiry_;
+};
+
+}  // namespace kclxx::asio

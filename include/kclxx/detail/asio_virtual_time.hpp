@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <kclxx/shard_context.hpp>
+
+namespace kclxx::asio::detail {
+
+/// The timers of an execution context that the test kit runs: they end by the shard's clock.
+/// Thread safety: none; the test's thread runs the context.
+class virtual_time final : public boost::asio::execution_context::service {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  static inline boost::asio::execution_context::id id;
+  explicit virtual_time(boost::asio::execution_context& owner) : service(owner) {}
+
+  /// Comes first. Lifetime: the shard must outlive the context.
+  void follow(const shard_context& shard) { shard_ = &shard; }
+  [[nodiscard]] time_point now() const { return shard_->now(); }
+
+  enum class outcome { pending, ended, cancelled };
+  /// At that time a pending wait has ended, and what waits for the timer is called.
+  void add(time_point due, const std::weak_ptr<boost::asio::steady_timer>& timer,
+           const std::shared_ptr<outcome>& how) {
+    waits_.emplace(due, wait{timer, how});
+  }
+  /// Of the waits that are not over yet.
+  [[nodiscard]] std::optional<time_point> next() {
+    while (!waits_.empty() && waits_.begin()->second.is_over()) waits_.erase(waits_.begin());
+    return waits_.empty() ? std::nullopt : std::optional(waits_.begin()->first);
+  }
+  /// Ends those that are due at `time`.
+  void end_waits(time_point time) {
+    for (auto due = next(); due && *due <= time; due = next()) {
+      const wait one = waits_.begin()->second;
+      waits_.erase(waits_.begin());
+      *one.how.lock() = outcome::ended;
+      one.timer.lock()->cancel();
+    }
+  }
+
+ private:
+  struct wait {
+    std::weak_ptr<boost::asio::steady_timer> timer;
+    std::weak_ptr<outcome> how;
+    [[nodiscard]] bool is_over() const {
+      const auto present = how.lock();
+      return timer.expired() || !present || *present != outcome::pending;
+    }
+  };
+
+  void shutdown() noexcept override { waits_.clear(); }
+
+  const shard_context* shard_ = nullptr;
+  std::multimap<time_point, wait> waits_;
+};
+
+}  // namespace kclxx::asio::detail

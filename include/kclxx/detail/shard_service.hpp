@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <kclxx/checkpoint_handler.hpp>
+#include <kclxx/export.hpp>
+#include <kclxx/log.hpp>
+#include <kclxx/sequence_position.hpp>
+#include <kclxx/shard_event.hpp>
+
+namespace kclxx::detail {
+
+/// Thrown into the user code of a simulated process that has ended, as in the test kit after
+/// crash(): by each further checkpoint, wait, timer start and log call of the service. Not a
+/// std::exception. A `catch (...)` block must rethrow it.
+struct process_ended {};
+
+/// Threads that run functions. Destroying it drops the functions that have not begun, and waits
+/// for those that run.
+/// Thread safety: `post` may be called from any thread.
+class KCLXX_EXPORT thread_pool {
+ public:
+  thread_pool() = default;
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+  /// Blocking: until the functions that run have returned.
+  virtual ~thread_pool();
+
+  /// Runs `function` later, on one of the threads. A pool of one thread runs functions in order.
+  /// Precondition: `function` does not throw.
+  /// Errors: std::bad_alloc.
+  /// Blocking: no.
+  virtual void post(std::function<void()> function) = 0;
+};
+
+/// An executor of a processor, where the test kit runs everything.
+/// Thread safety: none.
+class KCLXX_EXPORT virtual_executor {
+ public:
+  virtual_executor() = default;
+  virtual_executor(const virtual_executor&) = delete;
+  virtual_executor& operator=(const virtual_executor&) = delete;
+  virtual ~virtual_executor();
+
+  /// Runs a function that is ready, if there is one.
+  virtual bool run_one() = 0;
+  /// When a timer makes a function ready.
+  [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> next_timer() = 0;
+};
+
+/// The interface behind `checkpointer` and `shard_context`: checkpoints, the clock, waiting,
+/// timers, threads, failures, the log and the events of one shard. `run` and the test kit implement
+/// it.
+///
+/// The library waits and sleeps only through this interface. So waiting takes no real time in the
+/// test kit.
+///
+/// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, and
+/// std::logic_error for a use that it cannot play (see testing::daemon).
+/// Thread safety: all functions may be called from any thread; in the test kit from the test's
+/// thread only.
+class KCLXX_EXPORT shard_service {
+ public:
+  using clock = std::chrono::steady_clock;
+  using timer_id = std::uint64_t;
+
+  shard_service() = default;
+  shard_service(const shard_service&) = delete;
+  shard_service& operator=(const shard_service&) = delete;
+  virtual ~shard_service();
+
+  /// See checkpointer::async_checkpoint. std::nullopt covers everything, as checkpoint_target's
+  /// default does. TRIM_HORIZON covers nothing and succeeds. An implementation calls the handler
+  /// exactly once, without holding a lock. Another thread may call it before this function returns.
+  /// Blocking: no.
+  virtual void async_checkpoint(const std::optional<sequence_position>& position,
+                                checkpoint_handler handler) = 0;
+  /// See checkpointer::checkpoint. Returns the error, or an empty code once it is persisted.
+  /// Blocking: until the daemon answers, or the deadline passes.
+  virtual std::error_code checkpoint(const std::optional<sequence_position>& position,
+                                     const std::optional<clock::time_point>& deadline) = 0;
+
+  /// See shard_context::now.
+  [[nodiscard]] virtual clock::time_point now() const = 0;
+  /// See shard_context::date. By default the machine's date.
+  [[nodiscard]] virtual std::chrono::system_clock::time_point date() const;
+  /// See shard_context::sleep_until.
+  /// Blocking: until the deadline, or until a stop is requested.
+  virtual bool sleep_until(clock::time_point deadline) = 0;
+
+  /// See shard_context::after and every, which have checked both durations. A `period` of zero
+  /// means one call.
+  /// Errors: std::logic_error when there are no timers.
+  virtual timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                               std::function<void()> function) = 0;
+  /// See shard_context::cancel.
+  virtual void cancel_timer(timer_id timer) = 0;
+
+  /// Waits until notify() is called, the deadline passes or a stop is requested. It may
+  /// return early: check the condition again. If notify() was called since the last wait, it
+  /// returns at once; several such calls count as one.
+  /// Thread safety: one thread waits at a time, that of the callbacks.
+  /// Blocking: yes.
+  virtual void wait_until_notified(clock::time_point deadline) = 0;
+  /// Ends that wait, or the next one.
+  virtual void notify() = 0;
+
+  /// Starts threads. In the test kit, which has one thread, the functions run on it: while a
+  /// callback waits, and between callbacks.
+  /// Errors: std::system_error when a thread cannot be started; those already started are ended
+  /// first.
+  [[nodiscard]] virtual std::unique_ptr<thread_pool> make_thread_pool(std::size_t threads) = 0;
+
+  /// Whether the shard's time is virtual. Then an executor has no thread: the service runs it, from
+  /// adopt_executor() until release_executor().
+  [[nodiscard]] virtual bool is_virtual() const noexcept { return false; }
+  virtual void adopt_executor(virtual_executor&) {}
+  virtual void release_executor(virtual_executor&) noexcept {}
+
+  /// See shard_context::fail, which has checked the argument.
+  virtual void fail(std::exception_ptr thrown) = 0;
+
+  /// See shard_context::log.
+  virtual void log(log_level level, const std::string& text,
+                   const std::optional<sequence_position>& position = std::nullopt) = 0;
+
+  /// Sends an event of this shard to run_options::observers. By default to none.
+  /// Blocking: no.
+  virtual void observe(shard_event event) noexcept;
+  /// False when nobody receives events, so that none need be made.
+  [[nodiscard]] virtual bool is_observed() const noexcept;
+};
+
+}  // namespace kclxx::detail

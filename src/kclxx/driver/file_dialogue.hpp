@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "driver/line_decoder.hpp"
+#include "driver/session_driver.hpp"
+
+namespace kclxx::driver {
+
+/// A dialogue that a plain file has (P58). All its lines are there at once, and its answers are
+/// those to the checkpoints of another run. So its next line is handed over only while no action is
+/// open, and an answer only when it was asked for, whatever its position.
+///
+/// Thread safety: none; its functions are events of the driver.
+class file_dialogue {
+ public:
+  using line = std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank>;
+
+  explicit file_dialogue(session_driver& driver) : driver_(driver) {}
+
+  void on_line(line next);
+  void on_end() { hand_over(end{}); }
+  /// The child has written: what waits may be due.
+  void resume();
+  /// No more lines now.
+  [[nodiscard]] bool is_full() const noexcept;
+
+ private:
+  struct end {};
+  using next_part = std::variant<line_decoder::decoded, end>;
+
+  void hand_over(next_part next);
+
+  session_driver& driver_;
+  std::optional<next_part> held_;
+};
+
+}  // namespace kclxx::driver

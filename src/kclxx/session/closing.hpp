@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies between the return of a callback and the status of its action.
+#pragma once
+
+#include <chrono>
+#include <variant>
+
+#include "session/action.hpp"
+#include "session/checkpoints.hpp"
+
+namespace kclxx::session {
+
+/// What follows, once what can be sent is sent.
+enum class step {
+  wait,    ///< for an answer, a timer or a request
+  status,  ///< the action is closed
+  leave,   ///< a status would report a success that there is none of
+};
+
+/// initialize and leaseLost: there is nothing to persist.
+class close_at_once {
+ public:
+  step next(checkpoints&, time_point, actions&) { return step::status; }
+};
+
+/// processRecords: what may be sent goes out with the status, and is answered later (P39).
+class close_records {
+ public:
+  step next(checkpoints& progress, time_point now, actions& out);
+};
+
+/// shutdownRequested: the last chance. It is awaited, and retried for as long as the daemon has
+/// patience (P46). One try is made in any case, even if the callback used that time up or a backoff
+/// would outlast it.
+class close_shutdown {
+ public:
+  explicit close_shutdown(time_point last_retry) : last_retry_(last_retry) {}
+  [[nodiscard]] time_point last_retry() const noexcept { return last_retry_; }
+  step next(checkpoints& progress, time_point now, actions& out);
+
+ private:
+  time_point last_retry_;
+  bool has_tried_ = false;
+};
+
+/// shardEnded: the end of the shard is persisted once all records are complete (P50, P64).
+class close_shard_end {
+ public:
+  explicit close_shard_end(int most_attempts) : most_attempts_(most_attempts) {}
+  step next(checkpoints& progress, time_point now, actions& out);
+  /// The end was answered with an error. False when it was the last attempt.
+  bool may_try_again() noexcept { return ++attempts_ < most_attempts_; }
+  void report_failure(actions& out) const;
+  /// Records are not complete, in checkpoint_mode::manual.
+  [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
+  void report_incomplete(const checkpoints& progress, actions& out) const;
+
+ private:
+  int most_attempts_;
+  int attempts_ = 0;
+  bool awaits_completion_ = false;
+};
+
+using closing_rule = std::variant<close_at_once, close_records, close_shutdown, close_shard_end>;
+
+}  // namespace kclxx::session

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "io/descriptor.hpp"
+
+namespace kclxx::sharing {
+
+/// The lock of the folder where launchers and residents meet, as long as it lives. Without the C++
+/// runtime.
+class folder_lock {
+ public:
+  static constexpr int seconds = 3;
+
+  /// Waits that long at most: whoever holds it may be stopped. Errors: errno, when it is not held.
+  explicit folder_lock(int folder)
+      // A description of its own: no program that inherits the folder's has the lock.
+      : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr timespec pause{0, 2'000'000};
+    for (int left = seconds * 500; folder_.is_open() && left > 0; --left) {
+      is_held_ = ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
+      if (is_held_ || (errno != EWOULDBLOCK && errno != EINTR)) return;
+      ::nanosleep(&pause, nullptr);
+      errno = EWOULDBLOCK;
+    }
+  }
+
+  [[nodiscard]] bool is_held() const { return is_held_; }
+
+ private:
+  io::descriptor folder_;
+  bool is_held_ = false;
+};
+
+}  // namespace kclxx::sharing

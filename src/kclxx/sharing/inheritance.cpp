@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/inheritance.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "sharing/folder_lock.hpp"
+#include "sharing/messages.hpp"
+
+namespace kclxx::sharing {
+
+namespace {
+
+/// The variable's value; nullptr where it is missing, or another process' own: a resident's
+/// children inherit it.
+const char* own_variable() {
+  const char* value =
+      std::getenv(resident_variable);  // NOLINT(concurrency-mt-unsafe): not set here
+  if (value == nullptr || std::strtol(value, nullptr, 10) != ::getpid()) return nullptr;
+  return value;
+}
+
+/// Before main, which may start programs: none of them gets these.
+[[gnu::constructor]] void keep_from_programs() {
+  if (own_variable() == nullptr) return;
+  for (const int fd : {listening_descriptor, connection_descriptor, folder_descriptor}) {
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+}  // namespace
+
+std::optional<inheritance> inherited() {
+  const char* value = own_variable();
+  if (value == nullptr) return std::nullopt;
+  std::istringstream fields(value);
+  pid_t own{};
+  inheritance start;
+  fields >> own >> start.socket_inode >> start.daemon.id >> start.daemon.start >> start.socket_name;
+  if (!fields) return std::nullopt;
+  start.listening = io::descriptor(listening_descriptor);
+  start.connection = io::descriptor(connection_descriptor);
+  start.folder = io::descriptor(folder_descriptor);
+  return start;
+}
+
+void remove_socket(const inheritance& of) noexcept {
+  const folder_lock lock(of.folder.get());
+  struct stat file {};
+  if (lock.is_held() &&
+      ::fstatat(of.folder.get(), of.socket_name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+      file.st_ino == of.socket_inode) {
+    ::unlinkat(of.folder.get(), of.socket_name.c_str(), 0);
+  }
+}
+
+io::descriptor watch(const process_identity& process) {
+  io::descriptor watched = open_process(process.id);
+  if (!watched.is_open()) throw std::system_error(errno, std::generic_category(), "pidfd_open");
+  if (start_of(process.id) != process.start) {
+    throw std::system_error(ESRCH, std::generic_category(), "the daemon");
+  }
+  return watched;
+}
+
+}  // namespace kclxx::sharing

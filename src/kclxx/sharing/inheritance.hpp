@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io/descriptor.hpp"
+#include "sharing/process_identity.hpp"
+
+namespace kclxx::sharing {
+
+/// What the launcher that started this process left to it: see messages.hpp.
+struct inheritance {
+  io::descriptor listening;
+  io::descriptor connection;
+  io::descriptor folder;
+  std::string socket_name;
+  std::uint64_t socket_inode = 0;
+  process_identity daemon;
+};
+
+/// std::nullopt: the process was not started as a resident. Call it once.
+std::optional<inheritance> inherited();
+
+/// Removes the socket's file, unless it is another's by now.
+void remove_socket(const inheritance& of) noexcept;
+
+/// A descriptor that becomes readable when the daemon ends. Errors: std::system_error.
+io::descriptor watch(const process_identity& process);
+
+}  // namespace kclxx::sharing

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// kclxx-share PROGRAM ARGUMENTS...: one launcher per shard, one process of the program for all.
+// docs/sharing.md describes it.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kclxx/exit_status.hpp>
+#include <kclxx/version.hpp>
+
+#include "sharing/folder_lock.hpp"
+#include "sharing/launcher/hand_over.hpp"
+#include "sharing/launcher/meeting_place.hpp"
+#include "sharing/launcher/program.hpp"
+#include "sharing/launcher/start_resident.hpp"
+
+namespace {
+
+using namespace kclxx::sharing;
+using kclxx::exit_status;
+
+constexpr int usage_error = 2;
+constexpr int cannot_start = 127;  // as a shell's
+
+constexpr char usage[] =
+    "usage: kclxx-share PROGRAM [ARGUMENT...]\n"
+    "In the daemon's properties: executableName = kclxx-share PROGRAM ARGUMENT...\n"
+    "One process of PROGRAM, which calls kclxx::run, serves all shards of the daemon. Where that "
+    "is\n"
+    "not possible PROGRAM is executed for this shard alone, and a warning gives the reason.\n";
+
+extern "C" void do_nothing(int) {}
+
+/// As a child of kclxx: the daemon decides when it ends. Handlers, since the program that may be
+/// executed here would inherit that signals are ignored.
+void outlive_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == -1 || action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = do_nothing;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+bool is_pipe_or_socket(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+/// The daemon is the process that started this one. False: there is no telling who that is.
+bool find_daemon(process_identity& daemon) {
+  daemon.id = static_cast<std::uint64_t>(::getppid());
+  daemon.start = daemon.id == 0 ? 0 : start_of(daemon.id);
+  return daemon.start != 0 && static_cast<std::uint64_t>(::getppid()) == daemon.id;
+}
+
+/// As a child whose input has ended: with 0 when nothing was asked.
+[[noreturn]] void leave_without_daemon() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const bool is_asked = ::poll(&input, 1, 0) == 1 && (input.revents & POLLIN) != 0;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no threads
+  std::exit(static_cast<int>(is_asked ? exit_status::daemon_gone : exit_status::ok));
+}
+
+/// Nobody wants a program to be started then.
+void leave_if_gone(const process_identity& daemon) {
+  pollfd input{STDIN_FILENO, 0, 0};
+  if (static_cast<std::uint64_t>(::getppid()) != daemon.id || ::poll(&input, 1, 0) == 1) {
+    leave_without_daemon();
+  }
+}
+
+/// The shard is the resident's: whatever was open here would keep the daemon waiting.
+void let_go() {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::dup2(null, standard) == -1) ::close(standard);
+  }
+  if (null > STDERR_FILENO) ::close(null);
+}
+
+/// A connection to the resident, which is started where there is none: by one launcher, while the
+/// others wait for the lock.
+meeting_place::found find_resident(const program& what, const process_identity& daemon,
+                                   const meeting_place& place, hand_over& to, failure& why) {
+  const auto found = place.connect(to, why);
+  if (found != meeting_place::found::nobody || why.is_set()) return found;
+  const folder_lock lock(place.folder());
+  if (!lock.is_held()) why.set("the folder cannot be locked: %s", std::strerror(errno));
+  const auto again = why.is_set() ? found : place.connect(to, why);
+  if (again != meeting_place::found::nobody || why.is_set()) return again;
+  to = start_resident(what, daemon, place, environ, why);
+  return meeting_place::found::resident;
+}
+
+/// Serves the shard to its end. Returns with the reason when it cannot be shared.
+void share(const program& what, const process_identity& daemon, failure& why) {
+  if (!is_pipe_or_socket(STDIN_FILENO)) why.set("stdin is neither a pipe nor a socket");
+  if (why.is_set()) return;
+  const meeting_place place(daemon, hash_of(what, environ), why);
+  // A resident may be killed between two steps; then there is another one, or room for one.
+  while (!why.is_set()) {
+    leave_if_gone(daemon);
+    hand_over to;
+    const auto found = find_resident(what, daemon, place, to, why);
+    if (why.is_set() || found == meeting_place::found::busy) continue;
+    int status = -1;
+    switch (to.offer_shard(daemon, environ, why)) {
+      case hand_over::answer::accepted:
+        let_go();
+        status = to.wait_for_end();
+        break;
+      case hand_over::answer::input_ended:
+        leave_without_daemon();
+      case hand_over::answer::crashed:
+        status = static_cast<int>(exit_status::resident_gone);
+        break;
+      case hand_over::answer::exited:
+        place.remove_if_dead();
+        if (to.is_own_child()) {
+          why.set("the program ended before it took the shard over; it has to call kclxx::run");
+        }
+        break;
+      case hand_over::answer::refused:
+        break;
+    }
+    if (status == -1) continue;
+    if (status == static_cast<int>(exit_status::resident_gone)) place.remove_if_dead();
+    std::exit(status);  // NOLINT(concurrency-mt-unsafe): no threads
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count > 1 && std::strcmp(arguments[1], "--help") == 0) {
+    ::dprintf(STDOUT_FILENO, "%s", usage);
+    return 0;
+  }
+  if (count > 1 && std::strcmp(arguments[1], "--version") == 0) {
+    ::dprintf(STDOUT_FILENO, "kclxx-share %s\n", kclxx::version);
+    return 0;
+  }
+  outlive_signals();
+  char** command = arguments + (count > 1 && std::strcmp(arguments[1], "--") == 0 ? 2 : 1);
+  if (command - arguments >= count || **command == '-') {
+    ::dprintf(STDERR_FILENO, "%s", usage);
+    return usage_error;
+  }
+  program what{};
+  if (!find_program(command, what)) {
+    ::dprintf(STDERR_FILENO, "kclxx-share: there is no program %s\n", *command);
+    return cannot_start;
+  }
+  failure why;
+  process_identity daemon;
+  if (find_daemon(daemon)) {
+    share(what, daemon, why);
+    leave_if_gone(daemon);
+  } else {
+    why.set("the process that started it cannot be seen in /proc");
+  }
+  ::dprintf(STDERR_FILENO, "kclxx-share warning: %s; %s serves this shard alone\n", why.text,
+            *command);
+  become(what, environ);
+  ::dprintf(STDERR_FILENO, "kclxx-share: %s cannot be started: %s\n", what.path,
+            std::strerror(errno));
+  return cannot_start;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/launcher/program.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fnv.hpp"
+#include "sharing/messages.hpp"
+
+namespace kclxx::sharing {
+
+namespace {
+
+bool is_program(const char* path) {
+  struct stat status {};
+  return ::stat(path, &status) == 0 && S_ISREG(status.st_mode) && ::access(path, X_OK) == 0;
+}
+
+/// It makes names differ; it protects nothing.
+using hash = detail::fnv_hash;
+
+/// With its end, so that "a", "b" is another thing than "ab".
+void add_text(hash& to, const char* text) { to.add({text, std::strlen(text) + 1}); }
+
+void add_file(hash& to, const char* path) {
+  struct stat status {};
+  if (::stat(path, &status) == -1) return;
+  to.add(status.st_dev);
+  to.add(status.st_ino);
+}
+
+}  // namespace
+
+bool find_program(char** arguments, program& found) {
+  found.arguments = arguments;
+  const std::string_view name = arguments[0];
+  if (name.empty()) return false;
+  if (name.find('/') != std::string_view::npos) {
+    found.path = arguments[0];
+    return is_program(found.path);
+  }
+  static char candidate[PATH_MAX];
+  found.path = candidate;
+  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads
+  std::string_view folders = path == nullptr ? "/usr/local/bin:/bin:/usr/bin" : path;
+  for (;;) {
+    // Not substr, which can throw: this program has no C++ runtime.
+    const std::string_view folder(folders.data(), std::min(folders.find(':'), folders.size()));
+    const int size = std::snprintf(candidate, sizeof candidate, "%.*s/%s",
+                                   folder.empty() ? 1 : static_cast<int>(folder.size()),
+                                   folder.empty() ? "." : folder.data(), name.data());
+    if (size > 0 && static_cast<std::size_t>(size) < sizeof candidate && is_program(candidate)) {
+      return true;
+    }
+    if (folder.size() == folders.size()) return false;
+    folders.remove_prefix(folder.size() + 1);
+  }
+}
+
+void become(const program& what, char** environment) {
+  ::execve(what.path, what.arguments, environment);
+  if (errno != ENOEXEC) return;
+  std::size_t count = 0;
+  while (what.arguments[count] != nullptr) ++count;
+  auto** with_shell = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
+  if (with_shell == nullptr) return;
+  static char shell[] = "/bin/sh";
+  with_shell[0] = shell;
+  with_shell[1] = const_cast<char*>(what.path);  // execve changes nothing
+  for (std::size_t i = 1; i < count; ++i) with_shell[i + 1] = what.arguments[i];
+  ::execve(shell, with_shell, environment);
+}
+
+std::uint64_t hash_of(const program& what, char** environment) {
+  hash all;
+  add_text(all, what.path);
+  struct stat file {};
+  if (::stat(what.path, &file) == 0) {
+    all.add(file.st_dev);
+    all.add(file.st_ino);
+    all.add(static_cast<std::uint64_t>(file.st_size));
+    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
+    all.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
+  }
+  for (char** one = what.arguments; *one != nullptr; ++one) add_text(all, *one);
+  add_file(all, ".");
+  // Containers may share a folder, and each has a process 1.
+  add_file(all, "/proc/self/ns/pid");
+  // In any order.
+  std::uint64_t variables = 0;
+  for (char** one = environment; *one != nullptr; ++one) {
+    if (is_shard_variable(*one)) continue;
+    hash variable;
+    add_text(variable, *one);
+    variables += variable.value();
+  }
+  all.add(variables);
+  return all.value();
+}
+
+bool is_shard_variable(const char* variable) {
+  return std::strncmp(variable, shard_variables, sizeof shard_variables - 1) == 0;
+}
+
+}  // namespace kclxx::sharing

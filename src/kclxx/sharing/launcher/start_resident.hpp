@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sharing/launcher/failure.hpp"
+#include "sharing/launcher/hand_over.hpp"
+#include "sharing/launcher/meeting_place.hpp"
+#include "sharing/launcher/program.hpp"
+
+namespace kclxx::sharing {
+
+/// Starts the program, to serve shards there. Under the folder's lock: it listens when this
+/// returns. Errors: `why`.
+hand_over start_resident(const program& what, const process_identity& daemon,
+                         const meeting_place& place, char** environment, failure& why);
+
+}  // namespace kclxx::sharing

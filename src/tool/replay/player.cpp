@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/player.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "base/overloaded.hpp"
+#include "tool/text.hpp"
+
+namespace kclxx::replay {
+
+using daemon_model::child_checkpoint;
+using daemon_model::child_message;
+using daemon_model::child_status;
+using daemon_model::daemon_events;
+using protocol::action_kind;
+using tool::dialogue;
+using transcript::line_kind;
+using event_kind = dialogue::event_kind;
+
+namespace {
+
+bool is_message(const child_message& line) {
+  return !std::holds_alternative<daemon_model::blank>(line) &&
+         !std::holds_alternative<daemon_model::ignored_line>(line);
+}
+
+}  // namespace
+
+player::player(const options& options, shard_state& shard, transcript::reader& transcript,
+               dialogue& child)
+    : options_(options),
+      shard_(shard),
+      child_(child),
+      script_(options, shard.faults, transcript, shard.successor_begins),
+      verdict_(shard.result) {
+  if (!std::exchange(shard_.successor_begins, std::nullopt)) return;
+  shard_.faults.begin_successor();
+  ++shard_.result.counts.successors;
+}
+
+bool player::play_next() {
+  look_ahead();
+  await_recorded_time();
+  auto next = script_.next();
+  if (next && can_begin(*next)) {
+    begin(std::move(*next));
+    while (phase_ == phase::playing && (is_sending_ || is_open())) take_event();
+  } else {
+    end_dialogue();
+  }
+  return phase_ == phase::playing;
+}
+
+// The time that the source takes is not the child's.
+void player::look_ahead() {
+  const time before = child_.now();
+  script_.look_ahead();
+  deadline_ += child_.now() - before;
+  if (const auto& damage = script_.damage()) verdict_.damage(damage->transcript_line, damage->what);
+}
+
+void player::await_recorded_time() {
+  if (!options_.recorded_pace || !script_.ahead() || !shard_.measured.began()) return;
+  const time due = *shard_.measured.began() + (*script_.ahead()->at - first_at_);
+  while (child_.next(due, dialogue::output::stays_unread).what != event_kind::timed_out) {
+  }
+}
+
+bool player::can_begin(const script::action& next) {
+  if (!consumer_ && next.what != action_kind::initialize) {
+    verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
+    return false;
+  }
+  if (!consumer_) begin_shard(next);
+  if (consumer_->can_call(next.what)) return true;
+  verdict_.damage(next.line_number, "a daemon sends no " + next.name + " here");
+  return false;
+}
+
+void player::begin_shard(const script::action& first) {
+  shard_.result.shard = first.content.shard_id.value_or("");
+  first_at_ = first.at.value_or(std::chrono::microseconds(0));
+  lease_.emplace(first.content.position.value_or(sequence_position("TRIM_HORIZON")));
+  lease_->set_fault([this](const sequence_position&) {
+    auto failure = shard_.faults.checkpoint_failure();
+    return failure ? failure : recorded_failure_;
+  });
+  consumer_.emplace(daemon_model::daemon_version::v3, *lease_);
+  shard_.faults.begin_shard(shard_.result.shard);
+}
+
+void player::begin(script::action next) {
+  current_ = std::move(next);
+  const bool is_batch = current_.content.kind == line_kind::process_records;
+  if (is_batch) {
+    shard_.faults.begin_batch(current_.content.records);
+    if (shard_.faults.is_lease_lost()) lease_->lose();
+  }
+  verdict_.begin_action(current_.line_number);
+  began_ = child_.now();
+  deadline_ = began_ + options_.timeout;
+  shard_.measured.begin(current_, shard_.faults.records(), began_);
+  is_sending_ = true;
+  child_.send(current_.line());
+  daemon_events happened;
+  consumer_->call(current_.what, current_.name, is_batch ? current_.content.position : std::nullopt,
+                  happened);
+  handle(happened, {}, began_);
+}
+
+void player::take_event() {
+  const auto event = child_.next(
+      deadline_, is_open() ? dialogue::output::is_read : dialogue::output::stays_unread);
+  switch (event.what) {
+    case event_kind::line:
+      // A child that keeps printing has not answered either.
+      if (event.at >= deadline_) return fail(no_status({}));
+      return on_line(std::string(event.line), event.at);
+    case event_kind::sent:
+      return on_sent(event.at);
+    case event_kind::input_broken:
+      input_broke_ = true;
+      return on_sent(event.at);
+    case event_kind::end_of_output:
+      return on_end_of_output();
+    case event_kind::timed_out:
+      return fail(is_open() ? no_status(event.line) : not_read());
+  }
+}
+
+void player::on_sent(time now) {
+  is_sending_ = false;
+  shard_.measured.on_sent(now);
+  switch (shard_.faults.take_what_follows_line()) {
+    case fault_schedule::after_line::nothing:
+      break;
+    case fault_schedule::after_line::kill:
+      return kill_by_fault();
+    case fault_schedule::after_line::end_of_input:
+      verdict_.on_deliberate_end();
+      return end_dialogue();
+  }
+}
+
+void player::on_line(const std::string& line, time at) {
+  const child_message message = daemon_model::parse_child_message(line);
+  if (is_message(message) && !can_take(message, line, at)) return;
+  daemon_events happened;
+  consumer_->on_line(line, happened);
+  handle(happened, line, at);
+}
+
+// False: the dialogue is over.
+bool player::can_take(const child_message& message, const std::string& line, time at) {
+  const auto* const asked = std::get_if<child_checkpoint>(&message);
+  // What the daemon writes next comes after the line that it is writing.
+  if (is_sending_) {
+    if (await_sent()) {
+      on_sent(child_.now());
+    } else {
+      fail(asked != nullptr ? std::string(daemon_model::unread_answer) : not_read());
+    }
+    if (phase_ != phase::playing) return false;
+  }
+  look_ahead();
+  if (at < began_ && std::holds_alternative<child_status>(message)) {
+    verdict_.breach("the daemon takes this status, which was there before " + current_.name +
+                        " was sent, for the answer to it",
+                    line);
+  }
+  recorded_failure_.reset();
+  if (asked != nullptr) {
+    shard_.measured.on_asked();
+    if (shard_.faults.kills_before_checkpoint()) {
+      kill_by_fault();
+      return false;
+    }
+    if (options_.answers == answers_from::recorded && !current_.is_injected) {
+      recorded_failure_ = script_.recorded().take_failure(*asked);
+    }
+  }
+  if (!current_.is_injected) {
+    script_.recorded().compare(message, line, shard_.result.differences);
+  }
+  return true;
+}
+
+// Takes no line of the child meanwhile. False: the child has not read it in time.
+bool player::await_sent() {
+  for (;;) {
+    switch (child_.next(deadline_, dialogue::output::stays_unread).what) {
+      case event_kind::sent:
+        return true;
+      case event_kind::input_broken:
+        input_broke_ = true;
+        return true;
+      case event_kind::timed_out:
+        return false;
+      case event_kind::line:
+      case event_kind::end_of_output:
+        break;
+    }
+  }
+}
+
+void player::handle(const daemon_events& all, const std::string& line, time at) {
+  for (const daemon_model::daemon_event& one : all) {
+    std::visit(
+        overloaded{
+            [&](const daemon_model::answered& a) { on_answered(a, line); },
+            [&](const daemon_model::skipped& a) {
+              verdict_.breach("the daemon skips this line: " + a.why, a.line);
+            },
+            [&](const daemon_model::returned&) { on_returned(line, at); },
+            [&](const daemon_model::failed& a) {
+              if (verdict_.has_output_ended()) {
+                verdict_.fail(a.why);
+              } else {
+                verdict_.breach(a.why, line);
+              }
+            },
+            [&](const daemon_model::shard_end_not_checkpointed&) {
+              verdict_.breach(
+                  "the end of the shard is not checkpointed: its child shards are never read",
+                  line);
+            },
+            [&](const daemon_model::close_input&) { close(); },
+            [&](const daemon_model::lost_line& a) { on_lost_line(a.line); },
+            [&](const daemon_model::worker_ended& a) { verdict_.on_worker_ended(a.why, line); },
+        },
+        one);
+  }
+  // What a fault or a breach cut off is not the transcript's mistake.
+  if (phase_ != phase::closing || verdict_.is_end_explained() || current_.is_last) return;
+  look_ahead();
+  if (const auto& ahead = script_.ahead()) {
+    verdict_.damage(ahead->line_number,
+                    "a daemon sends no " + ahead->name + " after " + current_.name);
+  }
+}
+
+void player::on_answered(const daemon_model::answered& answer, const std::string& line) {
+  shard_.measured.on_answered(answer.error.has_value(), lease_->checkpoint());
+  if (answer.error && !answer.attempted) {
+    verdict_.breach("the daemon refuses this checkpoint in " + current_.name + ": " + *answer.error,
+                    line);
+  }
+  if (input_broke_) return;
+  child_.send(answer.line);
+  if (!await_sent()) fail(std::string(daemon_model::unread_answer));
+}
+
+void player::on_returned(const std::string& line, time at) {
+  shard_.measured.on_returned(current_, at);
+  if (options_.answers == answers_from::recorded && !current_.is_injected &&
+      script_.recorded().has_lost_lease()) {
+    lease_->lose();
+  }
+  if (!input_broke_) return;
+  verdict_.on_worker_ended(current_.name + ": the child answered, but had stopped to read", line);
+  end_dialogue();
+}
+
+void player::on_lost_line(const std::string& line) {
+  const child_message message = daemon_model::parse_child_message(line);
+  if (std::holds_alternative<child_checkpoint>(message)) shard_.measured.on_asked();
+  if (is_message(message)) verdict_.on_lost_line(line);
+}
+
+void player::on_end_of_output() {
+  verdict_.on_end_of_output();
+  daemon_events happened;
+  consumer_->on_end_of_output(happened);
+  handle(happened, {}, child_.now());
+}
+
+void player::end_dialogue() {
+  if (!consumer_) return close();
+  daemon_events happened;
+  consumer_->close(happened);
+  handle(happened, {}, child_.now());
+}
+
+void player::close() {
+  phase_ = phase::closing;
+  child_.close_input();
+}
+
+void player::fail(std::string why) {
+  verdict_.fail(std::move(why));
+  kill();
+}
+
+void player::kill_by_fault() {
+  was_killed_by_fault_ = true;
+  verdict_.on_deliberate_end();
+  kill();
+}
+
+void player::kill() {
+  verdict_.on_kill();
+  phase_ = phase::killed;
+  child_.kill();
+}
+
+std::string player::no_status(std::string_view unfinished) const {
+  const std::string text = "no status for " + current_.name + within_limit();
+  if (unfinished.empty()) return text;
+  return text + "; without a newline at its end: " + std::string(unfinished.substr(0, 200));
+}
+
+std::string player::not_read() const {
+  return current_.name + " was answered, but not read" + within_limit();
+}
+
+std::string player::within_limit() const { return " within " + tool::to_text(options_.timeout); }
+
+void player::finish() {
+  if (phase_ == phase::closing) drain();
+  for (;;) {
+    const auto exit = child_.wait_exit(child_.now() + options_.timeout);
+    if (exit) return conclude(*exit);
+    fail("the child did not leave" + within_limit() + " of the end of its output");
+  }
+}
+
+// Reads to the end of the child's output, as the daemon does.
+void player::drain() {
+  const time deadline = child_.now() + options_.timeout;
+  for (;;) {
+    const auto event = child_.next(deadline, dialogue::output::is_read);
+    if (event.what == event_kind::end_of_output) return;
+    if (event.what == event_kind::timed_out || event.at >= deadline) {
+      return fail("the child did not close its output" + within_limit() +
+                  " of the end of its input");
+    }
+    if (event.what == event_kind::line) on_lost_line(std::string(event.line));
+  }
+}
+
+void player::conclude(const tool::child_exit& exit) {
+  verdict_.on_exit(exit.status, exit.signal);
+  if (was_killed_by_fault_ && lease_->checkpoint() != sequence_position("SHARD_END")) {
+    shard_.successor_begins = lease_->checkpoint();
+    return;
+  }
+  summary& result = shard_.result;
+  for (std::string& note : shard_.faults.unmet()) result.notes.push_back(std::move(note));
+  if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
+  result.resume = lease_->checkpoint();
+  script_.recorded().compare_final(*result.resume, current_.line_number, result.differences);
+  if (options_.expected == expectation::answers && script_.recorded_exit()) {
+    verdict_.compare_exit(exit.status, exit.signal, *script_.recorded_exit());
+  }
+}
+
+}  // namespace kclxx::replay

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <kclxx/sequence_position.hpp>
+
+#include "daemon_model/child_message.hpp"
+#include "daemon_model/lease.hpp"
+#include "daemon_model/shard_consumer.hpp"
+#include "tool/process/dialogue.hpp"
+#include "tool/replay/fault_schedule.hpp"
+#include "tool/replay/measurement.hpp"
+#include "tool/replay/options.hpp"
+#include "tool/replay/script.hpp"
+#include "tool/replay/summary.hpp"
+#include "tool/replay/verdict.hpp"
+#include "tool/transcript/reader.hpp"
+
+namespace kclxx::replay {
+
+/// What lasts while the children of a shard succeed each other.
+struct shard_state {
+  explicit shard_state(const options& options)
+      : faults(options.inject), measured(result, options.keeps_timeline) {}
+  shard_state(const shard_state&) = delete;
+  shard_state& operator=(const shard_state&) = delete;
+
+  summary result;
+  fault_schedule faults;
+  measurement measured;
+  /// Where the successor of a child that a fault has killed begins, after this one.
+  std::optional<sequence_position> successor_begins{};
+};
+
+/// Plays one shard's transcript against one child, as the daemon would.
+///
+/// Each action's line goes out when the one before has its status. While it is written, the
+/// child's lines are read. While an answer is written, they are not: the daemon does the same.
+/// Thread safety: none. Lifetime: what it is made of outlives it.
+class player {
+ public:
+  using time = tool::dialogue::clock::time_point;
+
+  /// Begins a successor when the shard's state has one.
+  player(const options& options, shard_state& shard, transcript::reader& transcript,
+         tool::dialogue& child);
+  player(const player&) = delete;
+  player& operator=(const player&) = delete;
+
+  /// Plays the next action. False: the dialogue is over, and finish() is to be called.
+  /// Blocking: for the transcript's source, then at most until the time limit.
+  /// Errors: what the source and the dialogue throw.
+  bool play_next();
+  /// Waits for the child's end, and concludes.
+  void finish();
+
+ private:
+  enum class phase { playing, closing, killed };
+
+  void begin_shard(const script::action& first);
+  [[nodiscard]] bool can_begin(const script::action& next);
+  void begin(script::action next);
+  void look_ahead();
+  void await_recorded_time();
+  void take_event();
+  void on_sent(time now);
+  void on_line(const std::string& line, time at);
+  [[nodiscard]] bool can_take(const daemon_model::child_message& message, const std::string& line,
+                              time at);
+  void on_end_of_output();
+  [[nodiscard]] bool await_sent();
+  void handle(const daemon_model::daemon_events& all, const std::string& line, time at);
+  void on_answered(const daemon_model::answered& answer, const std::string& line);
+  void on_returned(const std::string& line, time at);
+  void on_lost_line(const std::string& line);
+  void end_dialogue();
+  void close();
+  void fail(std::string why);
+  void kill_by_fault();
+  void kill();
+  void drain();
+  void conclude(const tool::child_exit& exit);
+  [[nodiscard]] bool is_open() const noexcept { return consumer_ && consumer_->is_waiting(); }
+  [[nodiscard]] std::string no_status(std::string_view unfinished) const;
+  [[nodiscard]] std::string not_read() const;
+  [[nodiscard]] std::string within_limit() const;
+
+  const options& options_;
+  shard_state& shard_;
+  tool::dialogue& child_;
+  script script_;
+  verdict verdict_;
+  std::optional<daemon_model::lease> lease_;
+  std::optional<daemon_model::shard_consumer> consumer_;
+  std::optional<std::string> recorded_failure_;  // of the checkpoint that is being answered
+
+  phase phase_ = phase::playing;
+  script::action current_{protocol::action_kind::initialize, {}};
+  bool is_sending_ = false;  // its line
+  bool input_broke_ = false;
+  bool was_killed_by_fault_ = false;
+  time began_{};                          // the current action
+  time deadline_{};                       // of its status
+  std::chrono::microseconds first_at_{};  // of the shard's first action
+};
+
+}  // namespace kclxx::replay

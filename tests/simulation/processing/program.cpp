@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulation/processing/program.hpp"
+
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <utility>
+
+#include <kclxx/error.hpp>
+#include <kclxx/observer.hpp>
+
+namespace kclxx::simulation {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::uint64_t most_calls = 100'000;
+constexpr int patience = 20;  // how often a record fails in each child, when nothing else ends that
+
+}  // namespace
+
+/// A disk that is slow, or full, or another worker's now.
+class program::lot final : public parking_lot {
+ public:
+  lot(program& owner, unsigned full) : owner_(owner), full_(full) {}
+
+  void park(const shard_context& shard, const failed_record& failed) override {
+    random_source& random = owner_.random_;
+    owner_.log_.note([&] { return "  lot: record " + std::string(failed.record.data()); });
+    owner_.guarded([&] {
+      if (shard.stop_token().stop_requested()) {
+        throw violation("stop: record " + std::string(failed.record.data()) +
+                        " is parked after the stop token");
+      }
+    });
+    if (!owner_.child_.is_calm) {
+      if (random.chance(full_ / 2)) shard.sleep_for(milliseconds(random.below(3000)));
+      if (random.chance(3)) {
+        owner_.note(fault::parking_fenced);
+        owner_.child_.is_fenced = true;
+        throw fenced_error("another worker");
+      }
+      if (random.chance(full_)) {
+        owner_.note(fault::parking_failed);
+        ++owner_.stream_.of(failed.record).failed_parkings;
+        throw std::runtime_error("no space left on the device");
+      }
+    }
+    owner_.guarded([&] { owner_.stream_.end(failed.record, planned_record::end::parked); });
+  }
+
+ private:
+  program& owner_;
+  unsigned full_;
+};
+
+class program::watcher final : public observer {
+ public:
+  explicit watcher(program& owner) : owner_(owner) {}
+
+  void on_event(const event_source& source, const shard_event& event) override {
+    observer::on_event(source, event);
+    if (owner_.child_.is_calm || !owner_.random_.chance(1)) return;
+    owner_.note(fault::observer_threw);
+    throw std::runtime_error("a metric cannot be pushed");
+  }
+  void on_record_attempted(const event_source&, const record_attempted& event) override {
+    owner_.guarded([&] { owner_.stream_.read_attempt(event.position, event.attempt); });
+  }
+
+ private:
+  program& owner_;
+};
+
+/// The handler of one shard for the form with completions.
+struct program::starter {
+  program* owner;
+  const shard_context* shard;
+  std::shared_ptr<detail::thread_pool> pool;
+  void operator()(completion one) const { owner->start(std::move(one), *shard, *pool); }
+};
+
+program::program(random_source& random, trace& log)
+    : log_(log),
+      random_(random),
+      form_(static_cast<form>(random_.below(5))),
+      meddles_(random_.chance(50)),
+      is_crowded_(form_ == form::completions && random_.chance(30)),
+      policy_(random_policy()),
+      options_(random_options()),
+      stream_(random_, 1 + random_.below(80),
+              options_.order == order::key || form_ < form::parallel, is_crowded_) {
+  log_.note([&] {
+    return "form " + std::to_string(static_cast<int>(form_)) + ", attempts " +
+           std::to_string(policy_.max_attempts.value_or(0)) + ", bad record " +
+           std::to_string(static_cast<int>(policy_.bad_record)) + ", breaker " +
+           std::to_string(policy_.breaker ? policy_.breaker->failures : 0) + ", lanes " +
+           std::to_string(options_.lanes) + ", window " + std::to_string(options_.window_records) +
+           " records, " + std::to_string(options_.window_bytes) + " bytes, stuck after " +
+           std::to_string(options_.stuck_after.count()) + " ms";
+  });
+}
+
+program::~program() = default;
+
+failure_policy program::random_policy() {
+  failure_policy policy;
+  if (!is_crowded_ && random_.chance(80)) {
+    policy.max_attempts = 1 + static_cast<int>(random_.below(5));
+  }
+  policy.initial_backoff = milliseconds(random_.below(1000));
+  policy.max_backoff = milliseconds(random_.below(8000));
+  policy.bad_record = static_cast<bad_record>(random_.below(3));
+  if (random_.chance(50)) policy.breaker.reset();
+  if (policy.breaker && random_.chance(50))
+    policy.breaker->failures = 1 + static_cast<int>(random_.below(20));
+  policy.lot = std::make_shared<lot>(*this, random_.chance(50) ? 0 : 40);
+  return policy;
+}
+
+parallel_options program::random_options() {
+  parallel_options options;
+  options.lanes = 1 + random_.below(is_crowded_ || random_.chance(30) ? 4 : 64);
+  options.order = random_.chance(70) ? order::key : order::none;
+  options.window_records = 1 + random_.below(!is_crowded_ && random_.chance(50) ? 8 : 200);
+  if (!is_crowded_ && random_.chance(20)) options.window_bytes = 1 + random_.below(20);
+  options.drain_timeout = milliseconds(random_.below(20000));
+  options.stuck_after = milliseconds(random_.below(4000));
+  return options;
+}
+
+run_options program::make_options() {
+  run_options options;
+  options.checkpoint_interval = milliseconds(random_.chance(50) ? 0 : random_.below(5000));
+  if (random_.chance(30)) options.observers.push_back(std::make_shared<watcher>(*this));
+  return options;
+}
+
+processor_factory program::make_form() {
+  const auto one_by_one = [this](const record& one, const shard_context& shard) {
+    process(one, shard);
+  };
+  switch (form_) {
+    case form::each:
+      return each(one_by_one, policy_);
+    case form::batches:
+    case form::batches_with_position:
+      return batches(
+          [this](record_batch batch, const shard_context& shard) { process_batch(batch, shard); },
+          policy_);
+    case form::parallel:
+      return parallel(record_handler(one_by_one), policy_, options_);
+    case form::completions:
+      return parallel(async_record_handler([this](const shard_context& shard) {
+                        return starter{this, &shard, shard.service()->make_thread_pool(1)};
+                      }),
+                      policy_, options_);
+  }
+  std::abort();
+}
+
+meetings& program::met() {
+  static meetings all({"a handler fails",
+                       "a handler fails for good",
+                       "a handler is fenced",
+                       "a record cannot be parked",
+                       "the lot is fenced",
+                       "a completion is dropped",
+                       "a handler returns after a stop",
+                       "a handler throws after a stop",
+                       "a handler asks for a checkpoint",
+                       "a timer asks for a checkpoint",
+                       "a checkpoint handler throws",
+                       "a timer throws",
+                       "an observer throws",
+                       "a handler reports a failure",
+                       "an outage begins",
+                       "the child is killed",
+                       "the lease is lost",
+                       "the lease is lost silently",
+                       "a shutdown is requested",
+                       "the input ends in a callback",
+                       "a checkpoint will be refused",
+                       "a dead child's completion is reported"},
+                      {"each", "batches", "batches that tell the position", "parallel",
+                       "completions", "a handler runs", "a record waits for its next attempt",
+                       "a record waits to be parked", "a record is parked", "a record is skipped",
+                       "the window is full", "the lease was lost silently"});
+  return all;
+}
+
+void program::note(fault what) const {
+  const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
+  const auto has = [&](auto predicate) { return stream_.has(predicate); };
+  using end = planned_record::end;
+  using plan = const planned_record&;
+  const auto is_left = [](plan one) { return one.how == end::none && !one.is_in_progress; };
+  count(static_cast<std::size_t>(form_));
+  if (has([](plan one) { return one.is_in_progress; })) count(5);
+  if (has([&](plan one) { return is_left(one) && one.failed > 0; })) count(6);
+  if (has([&](plan one) { return is_left(one) && one.failed_parkings > 0; })) count(7);
+  if (has([](plan one) { return one.how == end::parked; })) count(8);
+  if (has([](plan one) { return one.how == end::skipped; })) count(9);
+  if (form_ >= form::parallel && stream_.held(daemon_->persisted()) >= options_.window_records) {
+    count(10);
+  }
+  if (child_.is_lease_lost) count(11);
+}
+
+template <class Body>
+void program::guarded(Body body) noexcept {
+  try {
+    body();
+  } catch (const violation& what) {
+    if (violated_.empty()) violated_ = what.what();
+  }
+}
+
+void program::begin(const record& one, const shard_context& shard, bool is_first) {
+  if (++calls_ > most_calls) {  // in a callback that never returns, nothing else ends it
+    std::cout << "seed 0: stuck: handlers are called without end\n" << std::flush;
+    std::_Exit(EXIT_FAILURE);
+  }
+  log_.note([&] { return "  handler: record " + std::string(one.data()); });
+  guarded([&] {
+    const std::string name = "record " + std::string(one.data());
+    if (shard.stop_token().stop_requested()) {
+      throw violation("stop: " + name + " comes after the stop token");
+    }
+    if (child_.is_fenced) throw violation("fence: " + name + " comes after a fenced_error");
+    absorb_log();
+    stream_.begin(one, is_first);
+  });
+}
+
+/// Before the stop token, nothing has happened to the record.
+void program::leave(const record& one, bool is_in_batch) {
+  guarded([&] { absorb_log(); });
+  const std::uint64_t how = random_.below(is_in_batch ? 5 : 4);
+  note(how == 0 ? fault::returned_after_stop : fault::threw_after_stop);
+  stream_.leave(one);
+  log_.note([&] {
+    return "  handler: record " + std::string(one.data()) + " is left after the stop token, " +
+           (how == 0 ? "without an exception" : "with one");
+  });
+  if (how == 1) throw permanent_error("permanent");
+  if (how == 2 && random_.chance(20)) throw fenced_error("another worker");
+  if (how == 2 || how == 3) throw std::runtime_error("cancelled");
+  if (how == 4) throw batch_failure(one.position());
+}
+
+bool program::spend_time(const record& one, const shard_context& shard) {
+  milliseconds time = stream_.of(one).time;
+  if (shard.now() < outage_end_) time += milliseconds(50 + random_.below(1000));  // a timeout
+  if (time.count() > 0) shard.sleep_for(time);
+  return !shard.stop_token().stop_requested();
+}
+
+void program::throw_if_it_fails(const record& one, const shard_context& shard) {
+  planned_record& plan = stream_.of(one);
+  if (child_.is_calm) return;
+  if (shard.now() < outage_end_) {
+    if (policy_.max_attempts && policy_.bad_record == bad_record::stop) child_.may_fail = true;
+    stream_.interrupt(one);
+    throw std::runtime_error("the store is away");
+  }
+  if (plan.failures == 0) return;
+  if (random_.chance(1)) {
+    note(fault::fenced);
+    child_.is_fenced = true;
+    stream_.interrupt(one);
+    throw fenced_error("another worker");
+  }
+  if (has_no_end() && plan.failed >= patience) return;
+  note(plan.is_permanent ? fault::failed_permanently : fault::failed);
+  if (policy_.bad_record == bad_record::stop) child_.may_fail = true;
+  if (plan.failures > 0) --plan.failures;
+  guarded([&] { stream_.fail(one, has_no_end() ? 0 : *policy_.max_attempts); });
+  if (plan.is_permanent) throw permanent_error("permanent");
+  if (random_.chance(30)) throw 1;  // NOLINT: the kind of exception changes between attempts
+  throw std::runtime_error("failed");
+}
+
+void program::process(const record& one, const shard_context& shard) {
+  begin(one, shard, true);
+  meddle(one, shard);
+  if (!spend_time(one, shard)) return leave(one, false);
+  throw_if_it_fails(one, shard);
+  meddle(one, shard);
+  if (shard.stop_token().stop_requested()) return leave(one, false);
+  guarded([&] { stream_.end(one, planned_record::end::succeeded); });
+}
+
+/// Effects come at the end: what precedes a failure has its effect only if the position is
+/// reported.
+void program::process_batch(const record_batch& batch, const shard_context& shard) {
+  guarded([&] { absorb_log(); });
+  const bool tells = form_ == form::batches_with_position && random_.chance(80);
+  const auto succeed = [&](std::size_t count) {
+    for (const record& one : batch.slice(0, count)) {
+      guarded([&] { stream_.end(one, planned_record::end::succeeded); });
+    }
+  };
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    begin(batch[i], shard, i == 0);
+    stream_.interrupt(batch[i]);
+    if (i == 0) meddle(batch[i], shard);
+    if (!spend_time(batch[i], shard)) {
+      guarded([&] { absorb_log(); });
+      for (const record& one : batch) stream_.leave(one);
+      return leave(batch[i], true);
+    }
+    const planned_record& plan = stream_.of(batch[i]);
+    const bool is_blamed = tells || batch.size() == 1;
+    if (!is_blamed && !child_.is_calm && plan.failures != 0) throw std::runtime_error("somewhere");
+    try {
+      throw_if_it_fails(batch[i], shard);
+    } catch (...) {
+      succeed(tells ? i : 0);
+      if (!tells) throw;
+      throw batch_failure(batch[i].position(), std::current_exception());
+    }
+  }
+  succeed(batch.size());
+}
+
+void program::start(completion one, const shard_context& shard, detail::thread_pool& pool) {
+  begin(one.record(), shard, true);
+  meddle(one.record(), shard);
+  const std::string number(one.record().data());
+  taken_.push_back(std::move(one));
+  shard_ = &shard;
+  // Some are reported while the daemon does something else.
+  if (!child_.is_calm && child_.can_wait && random_.chance(50)) return;
+  pool.post([this, &shard] {
+    if (taken_.empty()) return;
+    spend_time(taken_.back().record(), shard);
+    if (!taken_.empty()) settle_one();
+  });
+}
+
+/// Completions are reported in any order.
+void program::settle_one() {
+  if (taken_.empty()) return;
+  const auto at = taken_.begin() + static_cast<std::ptrdiff_t>(random_.below(taken_.size()));
+  completion one = std::move(*at);
+  taken_.erase(at);
+  settle(std::move(one), *shard_);
+}
+
+void program::settle(completion one, const shard_context& shard) {
+  if (random_.chance(20)) one.touch();
+  try {
+    if (shard.stop_token().stop_requested()) {
+      leave(one.record(), false);
+      if (random_.chance(50)) one.complete();
+      return;
+    }
+    throw_if_it_fails(one.record(), shard);
+  } catch (const fenced_error&) {
+    return one.fail();
+  } catch (...) {
+    if (!random_.chance(20)) return one.fail();
+    if (shard.stop_token().stop_requested()) return;
+    if (stream_.of(one.record()).is_permanent) return one.fail();
+    note(fault::dropped);
+    return;
+  }
+  guarded([&] { stream_.end(one.record(), planned_record::end::succeeded); });
+  one.complete();
+}
+
+void program::settle_all() {
+  while (!taken_.empty()) settle_one();
+}
+
+void program::end_waiting() {
+  child_.can_wait = false;
+  settle_all();
+}
+
+void program::settle_late() {
+  if (of_dead_children_.empty()) return;
+  completion late = std::move(of_dead_children_.back());
+  of_dead_children_.pop_back();
+  note(fault::late_report);
+  if (random_.chance(50)) late.complete();
+}
+
+void program::meddle(const record& one, const shard_context& shard) {
+  if (!meddles_) return;
+  const std::uint64_t what = random_.below(100);
+  if (what < 10) {
+    note(fault::asked_for_checkpoint);
+    if (random_.chance(20)) return wait_for_checkpoint(shard, random_target(&one));
+    ask_for_checkpoint(shard.get_checkpointer(), &one);
+  } else if (what < 15) {
+    shard.after(milliseconds(random_.below(3000)),
+                [this, with = shard.get_checkpointer()] { on_timer(with); });
+  } else if (what < 16 && !child_.is_calm) {
+    log_.note([&] { return "  handler: record " + std::string(one.data()) + " fails the shard"; });
+    note(fault::reported_failure);
+    child_.may_fail = true;
+    shard.fail(std::make_exception_ptr(std::runtime_error("a connection broke")));
+  } else if (what < 17 && !child_.is_calm && form_ < form::parallel &&
+             !shard.stop_token().stop_requested()) {
+    log_.note([] { return std::string("  the daemon dies"); });
+    note(fault::input_ends);
+    daemon_->end_input();
+  }
+}
+
+void program::on_timer(const checkpointer& with) {
+  if (child_.is_calm || !random_.chance(10)) {
+    note(fault::asked_in_timer);
+    return ask_for_checkpoint(with, nullptr);
+  }
+  log_.note([] { return std::string("  timer: it throws"); });
+  note(fault::timer_threw);
+  child_.may_fail = true;
+  throw std::runtime_error("a timer");
+}
+
+std::optional<sequence_position> program::random_target(const record* own) {
+  switch (random_.below(3)) {
+    case 0:
+      return own == nullptr ? std::nullopt : std::optional(own->position());
+    case 1:
+      return stream_.any_position(random_);
+    default:
+      return std::nullopt;  // everything
+  }
+}
+
+void program::wait_for_checkpoint(const shard_context& shard,
+                                  const std::optional<sequence_position>& target) {
+  std::error_code result;
+  shard.get_checkpointer().checkpoint_until(
+      target ? checkpoint_target(*target) : checkpoint_target(),
+      shard.now() + milliseconds(random_.below(3000)), result);
+  log_.note([&] {
+    return "  waited for a checkpoint of " + (target ? to_string(*target) : "everything") + ": " +
+           (result ? result.message() : "success");
+  });
+  guarded([&] { requests_.check(target, result, daemon_->persisted()); });
+}
+
+void program::ask_for_checkpoint(const checkpointer& with, const record* own) {
+  const auto target = random_target(own);
+  const auto of = target ? checkpoint_target(*target) : checkpoint_target();
+  const bool waits = random_.chance(70);
+  const std::size_t number = waits ? requests_.add(target) : 0;
+  log_.note([&] {
+    return "  asks for a checkpoint of " + (target ? to_string(*target) : "everything") +
+           (waits ? ", request " + std::to_string(number) : "");
+  });
+  if (!waits) return with.async_checkpoint(of);
+  with.async_checkpoint(of, [this, number](std::error_code result) { on_answer(number, result); });
+}
+
+void program::on_answer(std::size_t request, std::error_code result) {
+  log_.note([&] {
+    return "  request " + std::to_string(request) + ": " + (result ? result.message() : "success");
+  });
+  guarded([&] { requests_.answer(request, result, daemon_->persisted()); });
+  if (child_.is_calm || !random_.chance(10)) return;
+  log_.note([] { return std::string("  checkpoint handler: it throws"); });
+  note(fault::checkpoint_handler_threw);
+  child_.may_fail = true;
+  throw std::runtime_error("a checkpoint handler");
+}
+
+void program::begin_outage(milliseconds time) {
+  if (policy_.max_attempts && !policy_.breaker) return;  // good records are to be given up
+  log_.note([&] { return "an outage of " + std::to_string(time.count()) + " ms begins"; });
+  note(fault::outage);
+  outage_end_ = daemon_->now() + time;
+  expect_outage();
+}
+
+/// Each child can give up one record, and as many as the failures suffice for that open the
+/// circuit.
+void program::expect_outage() {
+  if (!policy_.max_attempts || daemon_->now() >= outage_end_) return;
+  stream_.allow_given_up(1 + policy_.breaker->failures / *policy_.max_attempts);
+}
+
+/// On one thread a callback that waits for a completion would wait indefinitely.
+void program::expect(std::size_t records) {
+  if (!has_room_for(records)) return end_waiting();
+  child_.can_wait = true;
+}
+
+bool program::has_room_for(std::size_t records) const {
+  return options_.window_bytes > 1000 &&
+         stream_.held(daemon_->persisted()) + records < options_.window_records;
+}
+
+void program::absorb_log() {
+  const auto& lines = daemon_->log();
+  while (log_read_ < lines.size()) {
+    const std::string& line = lines[log_read_++].text;
+    log_.note([&] { return "  log: " + line; });
+    stream_.read_log(line);
+  }
+}
+
+void program::check() {
+  guarded([&] {
+    absorb_log();
+    stream_.check(daemon_->persisted());
+  });
+  if (!violated_.empty()) throw violation(violated_);
+}
+
+void program::end_child(bool is_calm) {
+  stream_.end_child();
+  for (completion& one : taken_) of_dead_children_.push_back(std::move(one));
+  taken_.clear();
+  child_ = {.is_calm = is_calm};
+  if (is_calm) outage_end_ = {};
+  expect_outage();
+  requests_.end_child();
+}
+
+void program::check_ended(bool was_killed) {
+  guarded([&] { requests_.check_ended(was_killed); });
+  if (!violated_.empty()) throw violation(violated_);
+}
+
+}  // namespace kclxx::simulation

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kclxx/processing.hpp>
+#include <kclxx/run_options.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "simulation/meetings.hpp"
+#include "simulation/processing/requests.hpp"
+#include "simulation/processing/stream.hpp"
+#include "simulation/random.hpp"
+#include "simulation/trace.hpp"
+
+namespace kclxx::simulation {
+
+/// program::met() has their names.
+enum class fault {
+  failed,
+  failed_permanently,
+  fenced,
+  parking_failed,
+  parking_fenced,
+  dropped,
+  returned_after_stop,
+  threw_after_stop,
+  asked_for_checkpoint,
+  asked_in_timer,
+  checkpoint_handler_threw,
+  timer_threw,
+  observer_threw,
+  reported_failure,
+  outage,
+  killed,
+  lease_lost,
+  lease_lost_silently,
+  shutdown_requested,
+  input_ends,
+  checkpoint_refused,
+  late_report
+};
+
+/// What a user writes: a random form of processing, with a policy, a handler, a parking lot, timers
+/// and an observer, all of which fail as the seed says.
+class program {
+ public:
+  program(random_source& random, trace& log);
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+  ~program();
+
+  [[nodiscard]] processor_factory make_form();
+  [[nodiscard]] run_options make_options();
+  /// Under which it runs. Precondition: it outlives the last child.
+  void set_daemon(testing::daemon& daemon) { daemon_ = &daemon; }
+
+  [[nodiscard]] stream& records() { return stream_; }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+
+  // The daemon's side.
+  void begin_outage(std::chrono::milliseconds time);
+  /// So many records will be delivered.
+  void expect(std::size_t records);
+  /// A completion that a handler took is reported, if there is one.
+  void settle_one();
+  void settle_all();
+  /// A callback waits from here on for all completions.
+  void end_waiting();
+  /// One that a dead child's handler took, too.
+  void settle_late();
+  void lose_lease() { child_.is_lease_lost = true; }
+  /// Counts it, with what else is true at this moment.
+  void note(fault what) const;
+
+  /// The child has left or was killed. The next one meets no faults if it is calm.
+  void end_child(bool is_calm);
+  /// The child that has ended is destroyed, and the next one, if there is one, has begun.
+  /// Errors: violation.
+  void check_ended(bool was_killed);
+  /// Errors: violation.
+  void check();
+  /// Whether user code gave the child a reason to leave with exit_status::callback_failed.
+  [[nodiscard]] bool may_fail() const { return child_.may_fail; }
+
+  /// Of all runs.
+  static meetings& met();
+
+ private:
+  enum class form { each, batches, batches_with_position, parallel, completions };
+  class lot;
+  class watcher;
+  struct starter;
+  /// What is true of the present child.
+  struct child_state {
+    bool is_calm = false;  // the last one
+    bool is_lease_lost = false;
+    bool is_fenced = false;
+    bool may_fail = false;
+    bool can_wait = false;  // completions, for another step
+  };
+
+  [[nodiscard]] failure_policy random_policy();
+  /// Whether a record can be tried again without end: while its circuit is open, too.
+  [[nodiscard]] bool has_no_end() const { return !policy_.max_attempts || policy_.breaker; }
+  [[nodiscard]] parallel_options random_options();
+  void expect_outage();
+  [[nodiscard]] bool has_room_for(std::size_t records) const;
+
+  /// What is violated is kept, since exceptions are the policy's.
+  template <class Body>
+  void guarded(Body body) noexcept;
+  void absorb_log();
+
+  // Handlers.
+  void process(const record& one, const shard_context& shard);
+  void process_batch(const record_batch& batch, const shard_context& shard);
+  void start(completion one, const shard_context& shard, detail::thread_pool& pool);
+  void settle(completion one, const shard_context& shard);
+  /// `is_first`: of those that the handler is called with.
+  void begin(const record& one, const shard_context& shard, bool is_first);
+  /// False when the stop token has stopped.
+  bool spend_time(const record& one, const shard_context& shard);
+  void throw_if_it_fails(const record& one, const shard_context& shard);
+  /// The handler has what it wants of the record, and then returns or throws: the stop token has
+  /// stopped.
+  void leave(const record& one, bool is_in_batch);
+
+  // What handlers and timers do besides.
+  void meddle(const record& one, const shard_context& shard);
+  void ask_for_checkpoint(const checkpointer& with, const record* own);
+  void wait_for_checkpoint(const shard_context& shard,
+                           const std::optional<sequence_position>& target);
+  [[nodiscard]] std::optional<sequence_position> random_target(const record* own);
+  void on_answer(std::size_t request, std::error_code result);
+  void on_timer(const checkpointer& with);
+
+  trace& log_;
+  random_source& random_;
+  form form_;
+  bool meddles_;
+  bool is_crowded_;  // many keys fail, for longer than there are lanes for them
+  failure_policy policy_;
+  parallel_options options_;
+  stream stream_;
+  requests requests_;
+  testing::daemon* daemon_ = nullptr;
+  child_state child_;
+  std::vector<completion> taken_;
+  const shard_context* shard_ = nullptr;  // of taken_
+  std::vector<completion> of_dead_children_;
+  std::chrono::steady_clock::time_point outage_end_{};
+  std::string violated_;
+  std::size_t log_read_ = 0;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace kclxx::simulation

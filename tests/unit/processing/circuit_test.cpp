@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// An outage is not a bad record: the circuit of a shard, with every form of processing.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class form { each, batches, batches_with_position, parallel, completions };
+
+#define ALL_FORMS                                                                  \
+  GENERATE(form::each, form::batches, form::batches_with_position, form::parallel, \
+           form::completions)
+
+/// The form, of a function that processes one record.
+processor_factory make(form which, std::function<void(const record&)> process,
+                       const failure_policy& policy, const parallel_options& options = {}) {
+  switch (which) {
+    case form::each:
+      return each(process, policy);
+    case form::batches:
+      return batches(
+          [process](const record_batch& batch) {
+            for (const record& one : batch) process(one);
+          },
+          policy);
+    case form::batches_with_position:
+      return batches(
+          [process](const record_batch& batch) {
+            for (const record& one : batch) {
+              try {
+                process(one);
+              } catch (...) {
+                throw batch_failure(one.position(), std::current_exception());
+              }
+            }
+          },
+          policy);
+    case form::parallel:
+      return parallel(process, policy, options);
+    case form::completions:
+      return parallel(
+          [process](completion one) {
+            process(one.record());
+            one.complete();
+          },
+          policy, options);
+  }
+  throw std::logic_error("no such form");
+}
+
+/// A store that is away, and comes back after so many calls, or at a time. What it is called with,
+/// and when.
+struct store {
+  std::optional<testing::daemon>& with;
+  int calls = 0;
+  std::function<bool(const record&)> is_away = [](const record&) { return true; };
+  std::function<void(int)> on_call = [](int) {};
+  std::vector<shard_context::clock::time_point> times{};
+  strings stored{};
+
+  std::function<void(const record&)> handler() {
+    return [this](const record& one) {
+      ++calls;
+      times.push_back(with->now());
+      on_call(calls);
+      if (is_away(one)) throw std::runtime_error("the store is away");
+      stored.emplace_back(one.data());
+    };
+  }
+};
+
+failure_policy parking(const std::shared_ptr<memory_lot>& lot, int max_attempts,
+                       circuit_breaker breaker = {}) {
+  return {
+      .max_attempts = max_attempts, .bad_record = bad_record::park, .lot = lot, .breaker = breaker};
+}
+
+strings numbered(int count) {
+  strings all;
+  for (int i = 0; i < count; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
+strings sorted(strings all) {
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("restarts during an outage give up at most one record each", "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  CAPTURE(static_cast<int>(which));
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store away{with};
+  int crashes = 0;
+  away.on_call = [&](int call) {
+    if (call % 100 == 0 && crashes < 20) {
+      ++crashes;
+      with->crash();
+    }
+    if (crashes == 20) away.is_away = [](const record&) { return false; };
+  };
+  with.emplace(make(which, away.handler(), parking(lot, 1)), prompt());
+  with->initialize().deliver(numbered(3000));
+  for (int i = 0; i < 20; ++i) {
+    if (crashes == i) with->advance(24h);  // handlers run between callbacks, too
+    REQUIRE(crashes == i + 1);
+    with->resume();
+  }
+  with->deliver({}).end_shard();
+  CHECK(crashes == 20);
+  CHECK(lot->all.size() <= 20);
+  CHECK(with->persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("an outage gives up no record that is retried without end", "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store away{with};
+  away.is_away = [&](const record&) { return away.calls < 200; };
+  with.emplace(make(which, away.handler(), {.bad_record = bad_record::park, .lot = lot}), prompt());
+  with->initialize().deliver(numbered(50)).end_shard();
+  CHECK(lot->all.empty());
+  CHECK(sorted(away.stored) == sorted(numbered(50)));
+}
+
+TEST_CASE("the log has a line when the circuit opens, and one when it closes",
+          "[processing][circuit]") {
+  struct seen_events final : observer {
+    void on_circuit_changed(const event_source&, const circuit_changed& event) override {
+      all.push_back(event);
+    }
+    std::vector<circuit_changed> all{};
+  };
+  const auto which = ALL_FORMS;
+  const auto events = std::make_shared<seen_events>();
+  auto options = prompt();
+  options.observers = {events};
+  std::optional<testing::daemon> with;
+  store away{with};
+  away.is_away = [&](const record&) { return away.calls <= 10; };
+  with.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 4}}), options);
+  with->initialize().deliver({"a"}).end_shard();
+  INFO(*with);
+  CHECK(away.stored == strings{"a"});
+  CHECK(count_logged(*with,
+                     "the circuit is open: the last 4 attempts failed, so the fault is probably in "
+                     "no record. Until one succeeds, none is counted, and one record at a time is "
+                     "tried. The last one, at record 1/0 (partition key 'key'): the store is "
+                     "away") == 1);
+  CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after 10 that failed") ==
+        1);
+  CHECK(events->all ==
+        std::vector<circuit_changed>{{true, 4, "the store is away"}, {false, 10, {}}});
+}
+
+TEST_CASE("while the circuit is open the waits between attempts grow up to max_wait",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::each, form::batches_with_position);
+  std::optional<testing::daemon> with;
+  store away{with};
+  away.is_away = [&](const record&) { return away.calls < 30; };
+  with.emplace(make(which, away.handler(),
+                    {.initial_backoff = 1s,
+                     .max_backoff = 1s,
+                     .breaker = circuit_breaker{.failures = 10, .max_wait = 20s}}));
+  with->initialize().deliver({"a", "b"});
+  REQUIRE(away.times.size() == 31);
+  auto most = 1s;
+  for (std::size_t i = 1; i < 30; ++i) {
+    CAPTURE(i);
+    const auto wait = away.times[i] - away.times[i - 1];
+    if (i > 10) most = std::min(2 * most, 20s);
+    CHECK(wait <= most);
+    CHECK(wait >= most / 2);
+  }
+}
+
+TEST_CASE("while the circuit is open one record at a time is tried, however many wait",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  std::optional<testing::daemon> with;
+  store away{with};
+  const failure_policy policy{
+      .initial_backoff = 10ms, .max_backoff = 100ms, .breaker = circuit_breaker{.max_wait = 10s}};
+  with.emplace(make(which, away.handler(), policy, {.lanes = 8, .order = order::none}), prompt());
+  with->initialize().deliver(numbered(100)).advance(1h);
+  INFO(away.calls);
+  CHECK(away.calls > 300);  // one in 10 s
+  CHECK(away.calls < 1000);
+  away.is_away = [](const record&) { return false; };
+  with->advance(10s);  // the next probe, and then all
+  CHECK(away.stored.size() == 100);
+  with->end_shard();
+  CHECK(with->persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("an attempt that fails while the circuit is open is not counted",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store away{with};
+  away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 100; };
+  with.emplace(make(which, away.handler(), parking(lot, 3, {.failures = 5}), {.lanes = 4}),
+               prompt());
+  with->initialize().deliver({"a"}).deliver(numbered(20)).end_shard();
+  INFO(*with);
+  CHECK(lot->all.size() <= 1);
+  CHECK(away.stored.size() + lot->all.size() == 21);
+}
+
+TEST_CASE("a record that fails alone can use up its attempts, however many",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store bad{with};
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  with.emplace(make(which, bad.handler(), parking(lot, 50)), prompt());
+  with->initialize().deliver({"bad", "a"}).end_shard();
+  INFO(*with);
+  REQUIRE(lot->all.size() == 1);
+  CHECK(lot->all[0].attempts == 50);
+  CHECK(bad.stored == strings{"a"});
+  CHECK_FALSE(logged(*with, "circuit"));
+}
+
+TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store bad{with};
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  with.emplace(each(bad.handler(), {.max_age = 24h, .bad_record = bad_record::park, .lot = lot}));
+  with->initialize().deliver({"bad", "a"});
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(bad.stored == strings{"a"});
+}
+
+TEST_CASE("bad records are parked as long as others succeed between them",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store bad{with};
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  with.emplace(make(which, bad.handler(), parking(lot, 1, {.failures = 3}), {.lanes = 1}),
+               prompt());
+  with->initialize();
+  for (int i = 0; i < 20; ++i) with->deliver({"1", "bad", "bad", "2", "bad"});
+  with->end_shard();
+  CHECK(lot->all.size() == 60);
+  if (which != form::batches) CHECK(bad.stored.size() == 40);  // that one repeats good records
+  CHECK_FALSE(logged(*with, "circuit"));
+}
+
+TEST_CASE("a permanent error is the handler's judgement: it neither opens nor closes the circuit",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  int calls = 0;
+  const auto handler = [&](const record& one) {
+    if (one.data() == "bad") throw permanent_error("malformed");
+    if (++calls <= 10) throw std::runtime_error("the store is away");
+  };
+  with.emplace(
+      make(which, handler,
+           {.bad_record = bad_record::park, .lot = lot, .breaker = circuit_breaker{.failures = 3}},
+           {.lanes = 1}),
+      prompt());
+  with->initialize().deliver(strings(50, "bad"));
+  CHECK(lot->all.size() == 50);
+  CHECK_FALSE(logged(*with, "circuit"));
+  with->deliver({"a", "bad", "bad"}).end_shard();
+  CHECK(lot->all.size() == 52);
+  CHECK(count_logged(*with, "the circuit is open") == 1);
+  CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after ") == 1);
+}
+
+TEST_CASE("a requested stop ends the pause of an open circuit", "[processing][circuit]") {
+  const auto which = GENERATE(form::each, form::batches_with_position);
+  std::optional<testing::daemon> with;
+  store away{with};
+  with.emplace(make(which, away.handler(),
+                    {.initial_backoff = 10min,
+                     .max_backoff = 10min,
+                     .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}}),
+               prompt());
+  away.is_away = [](const record& one) { return one.data() != "a"; };
+  with->initialize();
+  const auto begin = with->now();
+  with->lose_lease_silently();  // the checkpoint of "a" tells, during the pause
+  with->deliver({"a", "b", "c"});
+  CHECK(logged(*with, "the circuit is open"));
+  CHECK(with->stop_requested());
+  CHECK(with->now() - begin <= 100ms);
+  CHECK(away.calls == 2);
+}
+
+TEST_CASE("a policy that stops ends the session at the first bad record, circuit or not",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::each, form::batches_with_position);
+  std::optional<testing::daemon> with;
+  store away{with};
+  with.emplace(make(which, away.handler(), {.max_attempts = 30}), prompt());
+  with->initialize().deliver({"a", "b"});
+  CHECK(away.calls == 30);
+  CHECK(with->exit_status() == exit_status::callback_failed);
+}
+
+TEST_CASE("without a breaker attempts are counted in an outage, too", "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store away{with};
+  auto policy = parking(lot, 2);
+  policy.breaker.reset();
+  with.emplace(make(which, away.handler(), policy), prompt());
+  with->initialize().deliver(numbered(100)).end_shard();
+  CHECK(lot->all.size() == 100);
+}
+
+TEST_CASE("a line in the log tells that a record which was retried has succeeded at last",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  std::optional<testing::daemon> with;
+  store away{with};
+  away.is_away = [&](const record&) { return away.calls < 3; };
+  with.emplace(make(which, away.handler(), {}), prompt());
+  with->initialize().deliver({"a"}).deliver({"b"}).end_shard();
+  INFO(*with);
+  CHECK(count_logged(*with,
+                     "attempt 1 at record 1/0 (partition key 'key') failed: the store is "
+                     "away; the next one is in ") == 1);
+  CHECK(count_logged(*with, "succeeded") == 1);
+  CHECK(logged(*with, "record 1/0 succeeded in attempt 3"));
+}
+
+}  // namespace kclxx::test

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that handlers request by themselves: they never pass a record that is not complete.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace {
+
+using kclxx::record;
+using kclxx::sequence_position;
+using kclxx::shard_context;
+using namespace kclxx::test;
+using test_daemon = kclxx::testing::daemon;
+using namespace std::chrono_literals;
+
+record::fields keyed(const char* key, const char* data) {
+  record::fields fields;
+  fields.partition_key = key;
+  fields.data = data;
+  return fields;
+}
+
+enum class asked { record, everything, in_timer };
+
+void ask(asked how, const record& one, const shard_context& shard) {
+  const auto with = shard.get_checkpointer();
+  switch (how) {
+    case asked::record:
+      return with.async_checkpoint(one);
+    case asked::everything:
+      return with.async_checkpoint();
+    case asked::in_timer:
+      shard.after(0ms, [with] { with.async_checkpoint(); });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("in parallel no handler can checkpoint over a record that is not complete",
+          "[processing][clamped]") {
+  const auto how = GENERATE(asked::record, asked::everything, asked::in_timer);
+  CAPTURE(how);
+  bool is_mended = false;
+  test_daemon daemon(kclxx::parallel(
+                         [&](const record& one, const shard_context& shard) {
+                           if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
+                           ask(how, one, shard);
+                         },
+                         {}),
+                     prompt());
+  daemon.initialize().deliver_records({keyed("a", "bad"), keyed("b", "fine")});
+  daemon.advance(1s).deliver({}).advance(1s).deliver({});
+  CHECK(daemon.checkpoints().empty());
+  is_mended = true;
+  daemon.advance(1min).deliver({});
+  CHECK(daemon.persisted() == sequence_position("2"));
+}
+
+TEST_CASE("in each and batches no handler can checkpoint over the rest of its batch",
+          "[processing][clamped]") {
+  const auto how = GENERATE(asked::record, asked::everything);
+  const bool is_batch = GENERATE(false, true);
+  CAPTURE(how, is_batch);
+  std::optional<test_daemon> daemon;
+  const auto handle = [&](const record& one, const shard_context& shard) {
+    if (one.data() == "crash") {
+      shard.sleep_for(1min);  // what was requested is sent meanwhile
+      daemon->crash();
+    }
+    ask(how, one, shard);
+  };
+  daemon.emplace(is_batch
+                     ? kclxx::batches([&](kclxx::record_batch batch, const shard_context& shard) {
+                         for (const record& one : batch) handle(one, shard);
+                       })
+                     : kclxx::each(handle),
+                 prompt());
+  daemon->initialize().deliver({"1", "2", "crash", "4"});
+  CHECK(daemon->persisted() == sequence_position(is_batch ? "TRIM_HORIZON" : "2"));
+}
+
+TEST_CASE("the handler of a clamped checkpoint is called when its target is persisted",
+          "[processing][clamped]") {
+  bool is_mended = false;
+  std::vector<std::string> order;
+  std::optional<test_daemon> daemon;
+  daemon.emplace(kclxx::parallel(
+                     [&](const record& one, const shard_context& shard) {
+                       if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
+                       shard.get_checkpointer().async_checkpoint(
+                           one, [&order, name = std::string(one.data())](std::error_code ec) {
+                             order.push_back(name + (ec ? " failed" : " is persisted"));
+                           });
+                     },
+                     {}),
+                 prompt());
+  daemon->initialize().deliver_records({keyed("a", "bad"), keyed("b", "fine")});
+  SECTION("once the oldest record is complete") {
+    daemon->deliver({}).deliver({});
+    CHECK(order.empty());
+    is_mended = true;
+    daemon->advance(1min).deliver({}).deliver({});
+    CHECK(order == strings{"fine is persisted", "bad is persisted"});
+  }
+  SECTION("with the reason when it never will be") {
+    daemon->lose_lease();
+    CHECK(order == strings{"fine failed"});
+  }
+  SECTION("with the reason at the end of the session") {
+    daemon->end_input();
+    daemon.reset();  // the processor ends
+    CHECK(order == strings{"fine failed"});
+  }
+}
+
+TEST_CASE("a handler cannot wait for the checkpoint of its own record", "[processing][clamped]") {
+  std::vector<std::error_code> seen;
+  const auto handle = [&](const record& one, const shard_context& shard) {
+    std::error_code ec;
+    shard.get_checkpointer().checkpoint(one, ec);
+    seen.push_back(ec);
+    shard.get_checkpointer().checkpoint({}, ec);  // of what is complete
+    seen.push_back(ec);
+  };
+  const bool is_each = GENERATE(true, false);
+  test_daemon daemon(is_each ? kclxx::each(handle) : kclxx::parallel(handle), prompt());
+  daemon.initialize().deliver({"1"});
+  if (!is_each) daemon.deliver({});
+  using codes = std::vector<std::error_code>;
+  CHECK(seen == codes{kclxx::errc::not_allowed_here, {}});
+}
+
+TEST_CASE("a lot, too, sees checkpoints of complete records only", "[processing][clamped]") {
+  struct eager final : kclxx::parking_lot {
+    void park(const shard_context& shard, const kclxx::failed_record& failed) override {
+      shard.get_checkpointer().async_checkpoint(failed.record);
+      shard.sleep_for(1min);
+      throw std::runtime_error("full");
+    }
+  };
+  test_daemon daemon(
+      kclxx::each([](const record&) { throw kclxx::permanent_error("bad"); },
+                  {.bad_record = kclxx::bad_record::park, .lot = std::make_shared<eager>()}),
+      prompt());
+  daemon.initialize();
+  daemon.end_input_in_next_callback();
+  daemon.deliver({"1"});
+  CHECK(daemon.checkpoints().empty());
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// When parallel() acts between its looks at the records: failures, stops and ends that come then.
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace {
+
+using kclxx::completion;
+using kclxx::order;
+using kclxx::sequence_position;
+using kclxx::shard_context;
+using namespace kclxx::test;
+using test_daemon = kclxx::testing::daemon;
+using namespace std::chrono_literals;
+
+/// Calls the test where parallel() calls the service.
+struct hooked : kclxx::detail::shard_service_wrapper {
+  struct hooks {
+    std::function<void(const kclxx::shard_event&)> observe{};
+    bool runs_lanes_next = false;  // when the clock is read next
+    bool has_timers = true;
+    bool holds_lanes = false;  // until run_lanes()
+    std::vector<std::function<void()>> lanes{};
+    std::vector<sequence_position> requested{};
+
+    void run_lanes() {
+      for (const auto& lane : std::exchange(lanes, {})) lane();
+    }
+  };
+  static inline hooks* current = nullptr;
+
+  struct held_pool final : kclxx::detail::thread_pool {
+    explicit held_pool(std::unique_ptr<thread_pool> pool) : inner(std::move(pool)) {}
+    ~held_pool() override { current->lanes.clear(); }
+    void post(std::function<void()> function) override {
+      if (!current->holds_lanes) return inner->post(std::move(function));
+      current->lanes.push_back(std::move(function));
+    }
+    std::unique_ptr<thread_pool> inner;
+  };
+
+  using shard_service_wrapper::shard_service_wrapper;
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        kclxx::checkpoint_handler handler) override {
+    if (position) current->requested.push_back(*position);
+    shard_service_wrapper::async_checkpoint(position, std::move(handler));
+  }
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override {
+    if (!current->has_timers) return 1;
+    return shard_service_wrapper::start_timer(delay, period, std::move(function));
+  }
+  std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(std::size_t threads) override {
+    return std::make_unique<held_pool>(shard_service_wrapper::make_thread_pool(threads));
+  }
+  void observe(kclxx::shard_event event) noexcept override {
+    if (current->observe) current->observe(event);
+  }
+  [[nodiscard]] clock::time_point now() const override {
+    if (std::exchange(current->runs_lanes_next, false)) current->run_lanes();
+    return shard_service_wrapper::now();
+  }
+  [[nodiscard]] bool is_observed() const noexcept override { return true; }
+};
+
+/// A processor under hooks.
+struct hooked_shard {
+  explicit hooked_shard(const kclxx::processor_factory& make) : processors(make) {
+    hooked::current = &with;
+    daemon.emplace(processors.factory(), prompt());
+    daemon->initialize();
+  }
+  ~hooked_shard() { daemon.reset(); }
+  hooked_shard(const hooked_shard&) = delete;
+  hooked_shard& operator=(const hooked_shard&) = delete;
+
+  hooked::hooks with;
+  wrapped<hooked> processors;
+  std::optional<test_daemon> daemon;
+};
+
+void fail_second(const kclxx::record& one) {
+  if (one.data() == "2") throw kclxx::permanent_error("no");
+}
+
+}  // namespace
+
+TEST_CASE("a failure after a callback's last look does not wait for the next batch",
+          "[processing][dispatcher]") {
+  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  shard.with.holds_lanes = true;
+  shard.with.observe = [&](const kclxx::shard_event& event) {
+    // The callback tells of its window last, and then looks when the next retry is due.
+    if (std::holds_alternative<kclxx::window_changed>(event)) shard.with.runs_lanes_next = true;
+  };
+  shard.daemon->deliver({"1", "2"}).advance(0ms);
+  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+}
+
+TEST_CASE("a failure between callbacks leaves the next one, which checkpoints what is complete",
+          "[processing][dispatcher]") {
+  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  shard.with.has_timers = false;  // the next batch comes first
+  shard.daemon->deliver({"1", "2"});
+  REQUIRE_FALSE(shard.daemon->exit_status());
+  shard.daemon->deliver({"3"});
+  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon->persisted() == sequence_position("1"));
+}
+
+TEST_CASE("a failure that leaves a timer requests the checkpoint of what is complete",
+          "[processing][dispatcher]") {
+  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  shard.daemon->deliver({"1", "2"}).advance(0ms);
+  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.with.requested == std::vector<sequence_position>{sequence_position("1")});
+}
+
+TEST_CASE("what ends after a stop moves no watermark, and is no attempt of a completion",
+          "[processing][dispatcher]") {
+  const bool is_async = GENERATE(false, true);
+  CAPTURE(is_async);
+  std::optional<hooked_shard> shard;
+  const auto stop = [&](const kclxx::record& one) {
+    if (one.data() == "2") shard->daemon->end_input();
+  };
+  shard.emplace(is_async ? kclxx::parallel([&](completion one) {
+    stop(one.record());
+    one.complete();
+  })
+                         : kclxx::parallel(kclxx::record_handler(stop)));
+  int attempts = 0;
+  std::optional<sequence_position> watermark;
+  shard->with.observe = [&](const kclxx::shard_event& event) {
+    if (std::holds_alternative<kclxx::record_attempted>(event)) ++attempts;
+    if (const auto* const changed = std::get_if<kclxx::window_changed>(&event)) {
+      watermark = changed->watermark;
+    }
+  };
+  shard->daemon->deliver({"1"}).advance(2s);
+  const int before = attempts;
+  shard->daemon->end_input_in_next_callback();
+  shard->with.holds_lanes = true;
+  shard->daemon->deliver({"2"});
+  shard->with.run_lanes();
+  CHECK(shard->daemon->stop_requested());
+  if (is_async) CHECK(attempts == before);
+  CHECK(watermark == sequence_position("1"));
+  for (const auto& position : shard->with.requested) CHECK(position == sequence_position("1"));
+}

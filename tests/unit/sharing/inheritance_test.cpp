@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/inheritance.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <poll.h>
+#include <signal.h>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "sharing/folder_lock.hpp"
+#include "sharing/messages.hpp"
+#include "support/catch.hpp"
+#include "support/forked.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kclxx::sharing {
+
+namespace {
+
+void set_variable(const std::string& value) { ::setenv(resident_variable, value.c_str(), 1); }
+
+/// A folder with the file of a socket.
+struct meeting_place {
+  meeting_place() {
+    std::ofstream(path()) << "";
+    struct stat file {};
+    ::stat(path().c_str(), &file);
+    start.folder = open_folder();
+    start.socket_name = "name";
+    start.socket_inode = file.st_ino;
+  }
+  [[nodiscard]] std::filesystem::path path() const { return folder.path() / "name"; }
+  [[nodiscard]] io::descriptor open_folder() const {
+    return io::descriptor(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  [[nodiscard]] bool has_socket() const { return std::filesystem::exists(path()); }
+
+  test::temporary_folder folder;
+  inheritance start;
+};
+
+}  // namespace
+
+TEST_CASE("a resident takes what it was started with", "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          for (const int fd : {listening_descriptor, connection_descriptor, folder_descriptor}) {
+            ::dup2(STDIN_FILENO, fd);
+          }
+          set_variable(std::to_string(::getpid()) + " 17 42 4711 name");
+          const auto start = inherited();
+          return start && start->socket_inode == 17 &&
+                         start->daemon == process_identity{42, 4711} &&
+                         start->socket_name == "name" &&
+                         start->listening.get() == listening_descriptor &&
+                         start->connection.get() == connection_descriptor &&
+                         start->folder.get() == folder_descriptor
+                     ? 0
+                     : 1;
+        }).status == 0);
+}
+
+TEST_CASE("a process without a whole variable of its own is no resident", "[sharing]") {
+  CHECK(test::in_forked_copy([] {
+          ::unsetenv(resident_variable);
+          return inherited() ? 1 : 0;
+        }).status == 0);
+  CHECK(test::in_forked_copy([] {
+          set_variable(std::to_string(::getppid()) + " 17 42 4711 name");
+          return inherited() ? 1 : 0;
+        }).status == 0);
+  CHECK(test::in_forked_copy([] {
+          set_variable(std::to_string(::getpid()) + " 17 42 4711");
+          return inherited() ? 1 : 0;
+        }).status == 0);
+}
+
+TEST_CASE("a socket's file is removed, unless it is another's by now", "[sharing]") {
+  meeting_place place;
+  ++place.start.socket_inode;
+  remove_socket(place.start);
+  CHECK(place.has_socket());
+  --place.start.socket_inode;
+  remove_socket(place.start);
+  CHECK_FALSE(place.has_socket());
+}
+
+TEST_CASE("the folder is not locked any more once the file is removed", "[sharing]") {
+  const meeting_place place;
+  remove_socket(place.start);
+  CHECK(::flock(place.open_folder().get(), LOCK_EX | LOCK_NB) == 0);
+}
+
+namespace {
+
+std::atomic<int> interruptions = 0;
+std::array<int, 2> enough{};
+
+void interrupt(int) {
+  if (++interruptions == 10) static_cast<void>(::write(enough[1], "", 1) == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a file is not removed while another process has locked the folder, signals or not",
+          "[sharing]") {
+  const meeting_place place;
+  CHECK(test::in_forked_copy([&] {
+          std::array<int, 2> locked{};
+          if (::pipe(locked.data()) == -1 || ::pipe(enough.data()) == -1) return 2;
+          char byte = 0;
+          const pid_t other = ::fork();
+          if (other == 0) {
+            const io::descriptor folder = place.open_folder();
+            const bool is_locked = ::flock(folder.get(), LOCK_EX) == 0;
+            const bool is_told = ::write(locked[1], "", 1) == 1 && ::read(enough[0], &byte, 1) == 1;
+            ::_exit(is_locked && is_told && place.has_socket() ? 0 : 3);
+          }
+          struct sigaction action {};  // without SA_RESTART
+          action.sa_handler = interrupt;
+          ::sigaction(SIGALRM, &action, nullptr);
+          if (::read(locked[0], &byte, 1) != 1) return 4;
+          const itimerval each_millisecond{{0, 1000}, {0, 1000}};
+          ::setitimer(ITIMER_REAL, &each_millisecond, nullptr);
+          remove_socket(place.start);
+          const itimerval never{};
+          ::setitimer(ITIMER_REAL, &never, nullptr);
+          int status = -1;
+          ::waitpid(other, &status, 0);
+          return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+        }).status == 0);
+  CHECK_FALSE(place.has_socket());
+}
+
+TEST_CASE("a lock that is not released is waited for during three seconds, and the file stays",
+          "[sharing]") {
+  const meeting_place place;
+  const io::descriptor other = place.open_folder();
+  REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+  const auto began = std::chrono::steady_clock::now();
+  remove_socket(place.start);
+  CHECK(std::chrono::steady_clock::now() - began >= std::chrono::seconds(folder_lock::seconds));
+  CHECK(place.has_socket());  // it may be another's
+}
+
+TEST_CASE("what inherits the folder does not inherit its lock", "[sharing]") {
+  const meeting_place place;
+  const folder_lock lock(place.start.folder.get());
+  REQUIRE(lock.is_held());
+  CHECK(::flock(place.start.folder.get(), LOCK_UN) == 0);
+  CHECK(::flock(place.open_folder().get(), LOCK_EX | LOCK_NB) == -1);
+}
+
+TEST_CASE("the end of a daemon can be waited for", "[sharing]") {
+  std::array<int, 2> until{};
+  REQUIRE(::pipe2(until.data(), O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child != -1);
+  if (child == 0) {
+    char byte = 0;
+    ::close(until[1]);
+    ::_exit(static_cast<int>(::read(until[0], &byte, 1)));
+  }
+  const auto id = static_cast<std::uint64_t>(child);
+  const io::descriptor watched = watch({id, start_of(id)});
+  pollfd ended{watched.get(), POLLIN, 0};
+  CHECK(::poll(&ended, 1, 0) == 0);
+  for (const int fd : until) ::close(fd);
+  CHECK(::poll(&ended, 1, -1) == 1);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a process that is not there, or another one with its number, is no daemon",
+          "[sharing]") {
+  const auto own = static_cast<std::uint64_t>(::getpid());
+  CHECK_THROWS_AS(watch({}), std::system_error);
+  CHECK_THROWS_AS(watch({own, start_of(own) + 1}), std::system_error);
+}
+
+}  // namespace kclxx::sharing

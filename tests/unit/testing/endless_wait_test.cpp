@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What never ends, or comes from another thread, is an error of the test instead of a hang.
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+
+namespace {
+
+using kclxx::sequence_position;
+using kclxx::testing::daemon;
+using namespace std::chrono_literals;
+
+const kclxx::failure_policy without_end{};
+
+/// What an action is refused with.
+std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void fail(const kclxx::record&) { throw std::runtime_error("database is locked"); }
+void fail_later(kclxx::completion done) { done.fail("database is locked"); }
+
+std::vector<std::pair<std::string, kclxx::processor_factory>> every_form(
+    const kclxx::failure_policy& policy) {
+  return {{"each", kclxx::each(fail, policy)},
+          {"batches",
+           kclxx::batches(
+               [](const kclxx::record_batch&) { throw std::runtime_error("database is locked"); },
+               policy)},
+          {"parallel", kclxx::parallel(fail, policy, {.window_records = 1})},
+          {"completions", kclxx::parallel(fail_later, policy, {.window_records = 1})}};
+}
+
+TEST_CASE("a record that is retried without end ends the action with the last error",
+          "[testing][endless]") {
+  for (const auto& [name, factory] : every_form(without_end)) {
+    INFO(name);
+    daemon played(factory);
+    played.initialize();
+    const std::string why = refusal([&] { played.deliver({"a", "b"}); });
+    CHECK(contains(why, "48 hours of virtual time have passed without progress"));
+    CHECK(contains(why, "database is locked"));
+    CHECK(contains(played.dialogue(), why.substr(0, 40)));
+    CHECK(refusal([&] { played.deliver({}); }) ==
+          "deliver: the child crashed; resume() starts a successor");
+  }
+}
+
+TEST_CASE("retries without a backoff end the action, too", "[testing][endless]") {
+  kclxx::failure_policy policy = without_end;
+  policy.initial_backoff = policy.max_backoff = 0ms;
+  for (const auto& [name, factory] : every_form(policy)) {
+    INFO(name);
+    daemon played(factory);
+    played.initialize();
+    CHECK(contains(refusal([&] { played.deliver({"a", "b"}); }), "database is locked"));
+  }
+}
+
+TEST_CASE("the end of a shard that waits for a record without end is refused",
+          "[testing][endless]") {
+  daemon played(kclxx::parallel(fail, without_end));
+  played.initialize().deliver({"a"}).advance(1h);
+  CHECK(contains(refusal([&] { played.end_shard(); }), "database is locked"));
+}
+
+TEST_CASE("after a wait without end a successor can process the record", "[testing][endless]") {
+  bool is_locked = true;
+  daemon played(kclxx::each(
+      [&](const kclxx::record&) {
+        if (is_locked) throw std::runtime_error("database is locked");
+      },
+      without_end));
+  played.initialize();
+  CHECK_THROWS_AS(played.deliver({"a"}), std::logic_error);
+  is_locked = false;
+  played.resume().request_shutdown();
+  CHECK(played.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]") {
+  class unlocking final : public kclxx::observer {
+   public:
+    explicit unlocking(bool& is_locked) : is_locked_(is_locked) {}
+    void on_record_retried(const kclxx::event_source&, const kclxx::record_retried&) override {
+      if (++retries_ == 1000) is_locked_ = false;
+    }
+
+   private:
+    bool& is_locked_;
+    int retries_ = 0;
+  };
+  bool is_locked = true;
+  kclxx::run_options options;
+  options.observers = {std::make_shared<unlocking>(is_locked)};
+  daemon played(kclxx::each(
+                    [&](const kclxx::record&) {
+                      if (is_locked) throw std::runtime_error("database is locked");
+                    },
+                    without_end),
+                options);
+  const auto begin = played.initialize().now();
+  played.deliver({"a"}).request_shutdown();
+  CHECK(played.persisted() == sequence_position("1"));
+  CHECK(played.now() - begin > 1h);
+}
+
+TEST_CASE("the limit is an option, for a policy that retries for days", "[testing][endless]") {
+  const kclxx::failure_policy for_three_days{
+      .max_attempts = 1'000'000'000, .max_age = 72h, .bad_record = kclxx::bad_record::skip};
+  daemon impatient(kclxx::each(fail, for_three_days));
+  impatient.initialize();
+  CHECK_THROWS_AS(impatient.deliver({"a"}), std::logic_error);
+  daemon patient(kclxx::each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
+  patient.initialize().deliver({"a"}).request_shutdown();
+  CHECK(patient.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("one wait may be longer than the limit", "[testing][endless]") {
+  daemon played(kclxx::each(
+      [](const kclxx::record&, const kclxx::shard_context& shard) { shard.sleep_for(100h); }));
+  played.initialize().deliver({"a", "b", "c"}).request_shutdown();
+  CHECK(played.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("time that the test lets pass is not a wait", "[testing][endless]") {
+  daemon played(kclxx::parallel(fail, without_end));
+  played.initialize().deliver({"a"}).advance(100h);
+  CHECK(contains(played.dialogue(), "database is locked"));
+  CHECK_FALSE(played.exit_status());
+}
+
+TEST_CASE("a completion from another thread is refused at the end of the action",
+          "[testing][endless]") {
+  kclxx::completion kept;
+  daemon played(
+      kclxx::parallel([&](kclxx::completion done) { kept = std::move(done); }, {}, {.lanes = 1}));
+  played.initialize().deliver({"a", "b"});
+  std::thread([&] { kept.complete(); }).join();
+  CHECK(contains(refusal([&] { played.deliver({}); }),
+                 "was called on another thread than the one that made the"));
+}
+
+TEST_CASE("a timer, a task or a failure from another thread is refused at the end of the action",
+          "[testing][endless]") {
+  const kclxx::shard_context* context = nullptr;
+  daemon played([&](const kclxx::shard_context& shard) {
+    class idle final : public kclxx::record_processor {
+      void process_records(kclxx::record_batch, const kclxx::checkpointer&) override {}
+    };
+    context = &shard;
+    return std::make_unique<idle>();
+  });
+  played.initialize();
+  int calls = 0;
+  const auto pool = context->service()->make_thread_pool(1);
+  for (const std::function<void()>& call : std::vector<std::function<void()>>{
+           [&] { context->after(0ms, [&] { ++calls; }); }, [&] { pool->post([&] { ++calls; }); },
+           [&] { context->service()->notify(); },
+           [&] { context->fail(std::make_exception_ptr(std::runtime_error("elsewhere"))); }}) {
+    std::thread(call).join();
+    CHECK(contains(refusal([&] { played.advance(1s); }), "was called on another thread"));
+  }
+  played.advance(1s);
+  CHECK(calls == 0);
+  CHECK_FALSE(played.exit_status());
+}
+
+}  // namespace

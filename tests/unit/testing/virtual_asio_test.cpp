@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// asio::parallel in the test kit: coroutines and their timers in virtual time.
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <boost/version.hpp>
+
+#include <kclxx/asio.hpp>
+#include <kclxx/testing/daemon.hpp>
+
+#include "support/catch.hpp"
+
+namespace {
+
+namespace asio = boost::asio;
+using kclxx::record;
+using kclxx::sequence_position;
+using kclxx::shard_context;
+using kclxx::testing::daemon;
+using namespace std::chrono_literals;
+
+asio::awaitable<void> sleep(std::chrono::steady_clock::duration time) {
+  kclxx::asio::timer pause(co_await asio::this_coro::executor, time);
+  co_await pause.async_wait(asio::use_awaitable);
+}
+
+TEST_CASE("a coroutine that waits and fails is tried again in virtual time", "[testing][asio]") {
+  std::vector<std::string> posted;
+  daemon played(kclxx::asio::parallel([&](const record& event) -> asio::awaitable<void> {
+    kclxx::asio::timer pause(co_await asio::this_coro::executor, 1h);
+    co_await pause.async_wait(asio::use_awaitable);
+    posted.emplace_back(event.data());
+    if (posted.size() == 1) throw std::runtime_error("503");
+  }));
+  const auto begin = played.initialize().now();
+  played.deliver({"a"}).end_shard();
+  INFO(played);
+  CHECK(posted == std::vector<std::string>{"a", "a"});
+  CHECK(played.now() - begin >= 2h);
+  CHECK(played.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("the timers of coroutines end in their order, when the test lets time pass",
+          "[testing][asio]") {
+  std::vector<std::string> ended;
+  daemon played(kclxx::asio::parallel(
+      [&](const record& event) -> asio::awaitable<void> {
+        co_await sleep(event.data() == "slow" ? 3s : 1s);
+        ended.emplace_back(event.data());
+      },
+      {}, {.order = kclxx::order::none}));
+  played.initialize().deliver({"slow", "quick"});
+  CHECK(ended.empty());
+  played.advance(999ms);
+  CHECK(ended.empty());
+  played.advance(1ms);
+  CHECK(ended == std::vector<std::string>{"quick"});
+  played.advance(2s).deliver({});
+  CHECK(ended == std::vector<std::string>{"quick", "slow"});
+  CHECK(played.persisted() == sequence_position("2"));
+}
+
+TEST_CASE("a window that is full is waited for in virtual time", "[testing][asio]") {
+  int ended = 0;
+  daemon played(kclxx::asio::parallel(
+      [&](const record&) -> asio::awaitable<void> {
+        co_await sleep(10min);
+        ++ended;
+      },
+      {}, {.lanes = 2, .order = kclxx::order::none, .window_records = 2}));
+  const auto begin = played.initialize().now();
+  played.deliver({"1", "2", "3", "4", "5", "6"}).end_shard();
+  CHECK(ended == 6);
+  CHECK(played.now() - begin == 30min);
+}
+
+TEST_CASE("a timer starts anew, and is cancelled, as Asio's", "[testing][asio]") {
+  std::vector<std::string> outcomes;
+  const shard_context* shard = nullptr;
+  std::shared_ptr<kclxx::asio::timer> timer;
+  const auto wait = [&] {
+    timer->async_wait([&](boost::system::error_code ec) { outcomes.push_back(ec.message()); });
+  };
+  const std::string aborted = boost::system::error_code(asio::error::operation_aborted).message();
+  const std::string success = boost::system::error_code().message();
+  daemon played(
+      kclxx::asio::parallel([&](const shard_context& of, const asio::any_io_executor& executor) {
+        shard = &of;
+        timer = std::make_shared<kclxx::asio::timer>(executor, 1s);
+        wait();
+        return [](const record&) -> asio::awaitable<void> { co_return; };
+      }));
+  played.initialize().advance(500ms);
+  timer->expires_after(1s);
+  wait();
+  played.advance(999ms);
+  CHECK(outcomes == std::vector<std::string>{aborted});
+  played.advance(1ms);
+  CHECK(outcomes == std::vector<std::string>{aborted, success});
+  wait();  // it has expired
+  played.advance(0ms);
+  CHECK(outcomes.size() == 3);
+  CHECK(outcomes.back() == success);
+  timer->expires_after(1s);
+  wait();
+  timer->cancel();
+  played.advance(0ms);
+  CHECK(outcomes.back() == aborted);
+  timer->expires_after(1s);
+  wait();
+  timer.reset();
+  played.advance(0ms);
+  CHECK(outcomes.size() == 5);
+  CHECK(outcomes.back() == aborted);
+}
+
+TEST_CASE("after a crash no coroutine continues, and a successor processes the records",
+          "[testing][asio]") {
+  std::vector<std::string> ended;
+  daemon* self = nullptr;
+  bool crashes = true;
+  daemon played(kclxx::asio::parallel(
+      [&](const record& event) -> asio::awaitable<void> {
+        co_await sleep(1s);
+        if (crashes) self->crash();
+        ended.emplace_back(event.data());
+      },
+      {}, {.order = kclxx::order::none}));
+  self = &played;
+  played.initialize().deliver({"a", "b", "c"}).advance(5s);
+  CHECK(ended.empty());
+  crashes = false;
+  played.resume().end_shard();
+  CHECK(ended == std::vector<std::string>{"a", "b", "c"});
+}
+
+#if BOOST_VERSION >= 107700
+TEST_CASE("a lost lease cancels the coroutines, in no time", "[testing][asio]") {
+  int cancelled = 0;
+  daemon played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
+    try {
+      co_await sleep(100h);
+    } catch (const boost::system::system_error&) {
+      ++cancelled;
+      throw;
+    }
+  }));
+  const auto begin = played.initialize().now();
+  played.deliver({"a"}).lose_lease();
+  CHECK(cancelled == 1);
+  CHECK(played.now() == begin);
+  CHECK(played.exit_status() == kclxx::exit_status::ok);
+}
+#endif
+
+TEST_CASE("a coroutine's checkpoint is answered on its executor", "[testing][asio]") {
+  std::vector<boost::system::error_code> outcomes;
+  daemon played(kclxx::asio::parallel([&](const record& event,
+                                          const shard_context& shard) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    kclxx::asio::async_checkpoint(shard.get_checkpointer(), event,
+                                  asio::bind_executor(executor, [&](boost::system::error_code ec) {
+                                    outcomes.push_back(ec);
+                                  }));
+  }));
+  played.initialize().deliver({"a"}).end_shard();
+  CHECK(outcomes == std::vector<boost::system::error_code>{{}});
+}
+
+TEST_CASE("what a function on the shard's context throws ends the session", "[testing][asio]") {
+  daemon played(
+      kclxx::asio::parallel([](const shard_context&, const asio::any_io_executor& executor) {
+        asio::post(executor, [] { throw std::runtime_error("no connection"); });
+        return [](const record&) -> asio::awaitable<void> { co_return; };
+      }));
+  played.initialize();
+  CHECK(played.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(played.thrown()), "no connection");
+}
+
+TEST_CASE("what waits for real time is refused, when an action waits for it", "[testing][asio]") {
+  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> {
+    asio::steady_timer real(co_await asio::this_coro::executor, 100h);
+    co_await real.async_wait(asio::use_awaitable);
+  }));
+  played.initialize().deliver({"a"});
+  CHECK_THROWS_WITH(played.end_shard(), kclxx::test::Contains("kclxx::asio::timer"));
+}
+
+TEST_CASE("an executor of the program's own is refused", "[testing][asio]") {
+  asio::io_context context;
+  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> { co_return; }, {},
+                                      {}, context.get_executor()));
+  played.initialize();
+  CHECK_THROWS_WITH(std::rethrow_exception(played.thrown()),
+                    kclxx::test::Contains("leave the executor out"));
+}
+
+}  // namespace

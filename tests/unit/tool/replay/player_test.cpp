@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shard's replay with a scripted child: without a process, a file or a clock.
+#include "tool/replay/player.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/scripted_daemon.hpp"
+#include "tool/transcript/byte_stream.hpp"
+#include "tool/transcript/reader.hpp"
+
+using namespace kclxx::replay;
+using namespace std::chrono_literals;
+using kclxx::test::Contains;
+using kclxx::tool::child_exit;
+using kclxx::tool::dialogue;
+using steps = std::vector<std::string>;
+using time_point = dialogue::clock::time_point;
+
+namespace {
+
+const std::string initialize =
+    R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})";
+const std::string lease_lost = R"({"action":"leaseLost"})";
+const std::string null_checkpoint =
+    R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})";
+const std::string checkpoint_at_10 =
+    R"({"action":"checkpoint","sequenceNumber":"10","subSequenceNumber":0})";
+
+std::string status_for(const std::string& action) {
+  return R"({"action":"status","responseFor":")" + action + R"("})";
+}
+const std::string batch_status = status_for("processRecords");
+
+std::string answer(const std::string& error) {
+  return R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":)" +
+         error + "}";
+}
+
+std::string batch(std::uint64_t first) { return kclxx::test::records_line({"a", "b"}, first); }
+
+std::string action_of(const std::string& line) {
+  const std::size_t begin = line.find(R"("action":")") + 10;
+  return line.substr(begin, line.find('"', begin) - begin);
+}
+
+struct said {
+  std::string line;
+  std::chrono::nanoseconds after{};
+};
+
+/// What the child does with a line: how long it takes to read it, what it writes meanwhile, and
+/// what then.
+struct reaction {
+  std::vector<said> then;
+  std::chrono::nanoseconds reading{};
+  std::vector<said> meanwhile{};
+};
+
+/// It gives each action its status at once, unless a test says otherwise. Time passes only while
+/// somebody waits.
+class scripted_child : public dialogue {
+ public:
+  /// The next line with this action gets this reaction.
+  void on(const std::string& action, reaction what) {
+    reactions_[action].push_back(std::move(what));
+  }
+
+  [[nodiscard]] time_point now() const noexcept override { return now_; }
+  void send(std::string_view line) override {
+    steps_.emplace_back(line);
+    const std::string action = action_of(steps_.back());
+    auto& planned = reactions_[action];
+    current_ = action == "checkpoint" ? reaction{} : reaction{{{status_for(action)}}};
+    if (!planned.empty()) {
+      current_ = std::move(planned.front());
+      planned.pop_front();
+    }
+    sent_at_ = now_ + current_.reading;
+    say(current_.meanwhile);
+  }
+  event next(time_point deadline, output child_lines) override {
+    const bool has_line = child_lines == output::is_read && !output_.empty();
+    time_point first = deadline;
+    if (sent_at_) first = std::min(first, *sent_at_);
+    if (has_line) first = std::min(first, output_.front().at);
+    now_ = std::max(now_, first);
+    if (sent_at_ && *sent_at_ <= now_) {
+      sent_at_.reset();
+      say(current_.then);
+      return {event_kind::sent, {}, 0, now_};
+    }
+    if (has_line && output_.front().at <= now_) {
+      taken_ = std::move(output_.front().line);
+      const time_point at = output_.front().at;
+      output_.pop_front();
+      return {event_kind::line, taken_, taken_.size(), at};
+    }
+    if (is_closed_ && output_.empty() && child_lines == output::is_read) {
+      return {event_kind::end_of_output, {}, 0, now_};
+    }
+    return {event_kind::timed_out, {}, 0, now_};
+  }
+  void close_input() noexcept override {
+    steps_.emplace_back("close");
+    is_closed_ = true;
+  }
+  void kill() noexcept override {
+    steps_.emplace_back("kill");
+    exit_ = {0, 9};
+  }
+  std::optional<child_exit> wait_exit(time_point) override { return exit_; }
+
+  /// Before the line goes out that a test is about.
+  void say_at_once(const std::string& line) { output_.push_back({line, now_}); }
+  void pass(std::chrono::nanoseconds time) { now_ += time; }
+  /// Since the last call.
+  steps taken() { return std::exchange(steps_, {}); }
+
+ private:
+  struct output_line {
+    std::string line;
+    time_point at;
+  };
+
+  void say(const std::vector<said>& all) {
+    time_point at = now_;
+    for (const said& one : all) output_.push_back({one.line, at += one.after});
+  }
+
+  time_point now_{1h};
+  std::map<std::string, std::deque<reaction>> reactions_;
+  reaction current_;
+  std::optional<time_point> sent_at_;
+  std::deque<output_line> output_;
+  std::string taken_;
+  bool is_closed_ = false;
+  child_exit exit_{};
+  steps steps_;
+};
+
+/// Line by line; each takes a time to come.
+class slow_source : public kclxx::transcript::byte_source {
+ public:
+  explicit slow_source(scripted_child& child) : child_(child) {}
+  std::size_t read(char* to, std::size_t) override {
+    if (lines.empty()) return 0;
+    child_.pass(each_takes);
+    const std::string line = std::move(lines.front()) + "\n";
+    lines.pop_front();
+    line.copy(to, line.size());
+    return line.size();
+  }
+
+  std::deque<std::string> lines;
+  std::chrono::nanoseconds each_takes{};
+
+ private:
+  scripted_child& child_;
+};
+
+class replayed {
+ public:
+  explicit replayed(options how = {}) : options_(std::move(how)) {}
+
+  /// A transcript with both sides.
+  void header() {
+    source.lines.emplace_back(
+        R"({"kclxx_transcript":1,"shard":"s","started":"x","command":["./child"]})");
+  }
+  void entry(const std::string& from, const std::string& line, std::chrono::microseconds at = 0us) {
+    source.lines.push_back(R"({"at":)" + std::to_string(at.count()) + R"(,"from":")" + from +
+                           R"(","line":)" + line + "}");
+  }
+  void begin() {
+    reader_.emplace(source, "file");
+    player_.emplace(options_, shard, *reader_, child);
+  }
+  /// The lines that went out.
+  steps next() {
+    player_->play_next();
+    return child.taken();
+  }
+  const summary& play() {
+    begin();
+    while (player_->play_next()) {
+    }
+    player_->finish();
+    return shard.result;
+  }
+
+  scripted_child child;
+  slow_source source{child};
+
+ private:
+  const options options_;
+  std::optional<kclxx::transcript::reader> reader_;
+  std::optional<player> player_;
+
+ public:
+  shard_state shard{options_};
+};
+
+}  // namespace
+
+TEST_CASE("a line goes out only when the one before has its status", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10), lease_lost};
+  r.begin();
+  CHECK(r.next() == steps{initialize});
+  r.child.on("processRecords", {{{""}, {"a print"}, {null_checkpoint}, {batch_status, 2s}}});
+  CHECK(r.next() == steps{batch(10), answer("null")});
+  CHECK(r.child.now() == time_point{1h + 2s});
+  CHECK(r.next() == steps{lease_lost, "close"});
+  CHECK(r.shard.result.breaches.count() == 1);  // the print
+}
+
+TEST_CASE("a status that comes while its line is written waits for that", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10), batch(20)};
+  r.begin();
+  r.next();
+  r.child.on("processRecords", {{}, 5s, {{batch_status, 1s}}});
+  r.next();
+  CHECK(r.child.now() == time_point{1h + 5s});
+  CHECK(r.shard.result.counts.callbacks.max() == 0s);
+  CHECK(r.next() == steps{batch(20)});
+}
+
+TEST_CASE("while an answer is written, no line of the child is taken", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10)};
+  r.child.on("processRecords", {{{null_checkpoint}, {"a print"}, {batch_status}}});
+  r.child.on("checkpoint", {{}, 3s});
+  r.begin();
+  r.next();
+  r.next();
+  CHECK(r.child.now() == time_point{1h + 3s});
+  CHECK(r.shard.result.breaches.count() == 1);
+}
+
+TEST_CASE("a child that does not read its answer keeps the daemon waiting, and is named so",
+          "[replay][player]") {
+  const std::string both_wait =
+      "both wait for each other: the daemon writes an answer before it reads on";
+  options how;
+  how.timeout = 7s;
+  replayed r(how);
+  r.source.lines = {initialize, batch(10), lease_lost};
+  SECTION("while the answer is written") {
+    r.child.on("processRecords", {{{null_checkpoint}, {null_checkpoint}, {batch_status}}});
+    r.child.on("checkpoint", {{}, 1h});
+  }
+  SECTION("while the action's own line is written") {
+    r.child.on("processRecords", {{}, 1h, {{null_checkpoint}}});
+  }
+  CHECK(r.play().failure->what == both_wait);
+  CHECK(r.child.now() == time_point{1h + 7s});
+  CHECK(r.child.taken().back() == "kill");
+}
+
+TEST_CASE("a checkpoint is answered as it was recorded", "[replay][player]") {
+  replayed r;
+  r.header();
+  r.entry("daemon", initialize);
+  r.entry("daemon", batch(10));
+  r.entry("child", null_checkpoint);
+  r.entry("daemon", answer(R"("ThrottlingException")"));
+  r.entry("child", null_checkpoint);
+  r.entry("daemon", answer("null"));
+  r.child.on("processRecords",
+             {{{null_checkpoint}, {null_checkpoint}, {null_checkpoint}, {batch_status}}});
+  r.begin();
+  r.next();
+  CHECK(r.next() == steps{batch(10), answer(R"("ThrottlingException")"), answer("null"),
+                          answer("null")});  // more than were recorded
+}
+
+TEST_CASE("a recorded ShutdownException counts from there on, also when nobody asked",
+          "[replay][player]") {
+  replayed r;
+  r.header();
+  r.entry("daemon", initialize);
+  r.entry("daemon", batch(10));
+  r.entry("daemon", answer(R"("ShutdownException")"));
+  r.entry("daemon", batch(20));
+  r.begin();
+  r.next();
+  r.next();
+  r.child.on("processRecords", {{{null_checkpoint}, {batch_status}}});
+  CHECK(r.next() == steps{batch(20), answer(R"("ShutdownException")")});
+}
+
+TEST_CASE("the time of a callback is from the line's last byte to its status", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10), lease_lost};
+  r.source.each_takes = 9s;
+  r.child.on("processRecords", {{{batch_status, 7ms}}, 5s});
+  CHECK(r.play().counts.callbacks.max() == 7ms);
+}
+
+TEST_CASE("the time for the records begins when the child has started", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10)};
+  r.child.on("initialize", {{{status_for("initialize"), 5s}}});
+  r.child.on("processRecords", {{{batch_status, 7ms}}});
+  CHECK(r.play().took() == 7ms);
+}
+
+TEST_CASE("a status that came in time is not late, however late the transcript is",
+          "[replay][player]") {
+  options how;
+  how.timeout = 1500ms;
+  replayed r(how);
+  r.source.lines = {initialize, batch(10), batch(20)};
+  r.source.each_takes = 1h;  // also between a checkpoint and its answer
+  r.child.on("processRecords", {{{null_checkpoint}, {batch_status, 1s}}});
+  const summary& result = r.play();
+  CHECK_FALSE(result.failure);
+  CHECK(result.counts.batches == 2);
+}
+
+TEST_CASE("an action without its status until the deadline is a hanging child",
+          "[replay][player]") {
+  options how;
+  how.timeout = 1500ms;
+  replayed r(how);
+  r.source.lines = {initialize, batch(10)};
+  r.child.on("processRecords", {});
+  CHECK(r.play().failure->what == "no status for processRecords within 1.5 s");
+  CHECK(r.child.taken() == steps{initialize, batch(10), "kill"});
+  CHECK(r.child.now() == time_point{1h + 1500ms});
+  CHECK(r.shard.result.breaches.count() == 0);
+}
+
+TEST_CASE("the recorded pace counts from the first line", "[replay][player]") {
+  options how;
+  how.recorded_pace = true;
+  replayed r(how);
+  r.header();
+  r.entry("daemon", initialize, 1s);
+  r.entry("daemon", batch(10), 3s);
+  r.entry("daemon", batch(20), 4s);
+  r.begin();
+  r.next();
+  r.child.pass(500ms);
+  r.child.on("processRecords", {{{batch_status, 10s}}});  // the child was slower than that
+  r.next();
+  CHECK(r.child.now() == time_point{1h + 12s});
+  r.next();
+  CHECK(r.child.now() == time_point{1h + 12s});
+}
+
+TEST_CASE("a status from before its action was sent is a breach", "[replay][player]") {
+  replayed r;
+  r.source.lines = {initialize, batch(10), lease_lost};
+  r.begin();
+  r.next();
+  r.child.say_at_once(batch_status);
+  r.child.pass(1ns);
+  r.next();
+  REQUIRE(r.shard.result.breaches.count() == 1);
+  CHECK_THAT(r.shard.result.breaches.first().front().what, Contains("was there before"));
+}
+
+TEST_CASE("a shutdown as a fault takes the place of the batch, and then the input ends",
+          "[replay][player]") {
+  options how;
+  how.inject.shutdown_at = trigger{trigger::unit::record, 3};
+  replayed r(how);
+  r.source.lines = {initialize, batch(10), batch(20)};
+  const summary& result = r.play();
+  CHECK(r.child.taken() ==
+        steps{initialize, batch(10), R"({"action":"shutdownRequested"})", "close"});
+  CHECK(result.counts.batches == 1);
+  CHECK_FALSE(result.damage);
+  CHECK(result.notes.empty());
+}
+
+TEST_CASE("an unknown action comes before a batch, and needs its status", "[replay][player]") {
+  options how;
+  how.inject.unknown_action = 1;
+  replayed r(how);
+  r.source.lines = {initialize, batch(10)};
+  const summary& result = r.play();
+  CHECK(r.child.taken() ==
+        steps{initialize, R"({"action":"kclxxUnknownAction"})", batch(10), "close"});
+  CHECK(result.counts.batches == 1);
+  CHECK(result.breaches.count() == 0);
+}
+
+TEST_CASE("a transcript without a line of the daemon has nothing to play, and is damaged",
+          "[replay][player]") {
+  replayed r;
+  r.header();
+  const summary& result = r.play();
+  CHECK(r.child.taken() == steps{"close"});
+  REQUIRE(result.damage);
+  CHECK(result.damage->what == "there is no dialogue in it: no line of the daemon");
+  CHECK(result.notes.empty());
+}
+
+TEST_CASE("a successor begins after what was persisted, in the middle of a batch, too",
+          "[replay][player][successor]") {
+  options how;
+  how.inject.kill_at = trigger{trigger::unit::batch, 2};
+  replayed r(how);
+  r.source.lines = {initialize, batch(10), batch(20)};
+  r.child.on("processRecords", {{{checkpoint_at_10}, {batch_status}}});
+  r.play();
+  CHECK(r.child.taken().back() == "kill");
+  CHECK_FALSE(r.shard.result.failure);
+  REQUIRE(r.shard.successor_begins == kclxx::sequence_position("10"));
+
+  r.source.lines = {initialize, batch(10), batch(20)};
+  r.child = scripted_child();
+  const summary& result = r.play();
+  CHECK_FALSE(r.shard.successor_begins);
+  CHECK(
+      r.child.taken() ==
+      steps{R"({"action":"initialize","shardId":"s","sequenceNumber":"10","subSequenceNumber":0})",
+            kclxx::test::records_line({"b"}, 11), batch(20), "close"});
+  CHECK(result.counts.records == 5);
+  CHECK(result.counts.batches == 3);
+  CHECK(result.counts.successors == 1);
+  CHECK(result.notes.empty());
+  CHECK(result.breaches.count() == 0);
+}
+
+TEST_CASE("a successor does not get a batch that was persisted", "[replay][player][successor]") {
+  replayed r;
+  r.shard.successor_begins = kclxx::sequence_position("11");
+  r.source.lines = {initialize, batch(10), batch(20)};
+  r.begin();
+  r.next();
+  CHECK(r.next() == steps{batch(20)});
+}
+
+TEST_CASE("a child may be killed in place of its checkpoint's being persisted",
+          "[replay][player][successor]") {
+  options how;
+  how.inject.kill = 0.999999;
+  replayed r(how);
+  r.source.lines = {initialize, batch(10)};
+  r.child.on("processRecords", {{{null_checkpoint}}});
+  const summary& result = r.play();
+  CHECK(r.child.taken().back() == "kill");
+  CHECK(r.shard.successor_begins == kclxx::sequence_position("TRIM_HORIZON"));
+  CHECK(result.counts.checkpoints_asked == 1);
+  CHECK(result.counts.checkpoints_answered == 0);
+}
