@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <new>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "driver/file_dialogue.hpp"
+#include "support/allocations.hpp"
 #include "support/catch.hpp"
 
 using namespace kclxx;
@@ -29,18 +30,6 @@ using lines = std::vector<std::string>;
 namespace {
 
 int good_allocations = INT_MAX;  // until there is no more memory
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  void* const memory = good_allocations-- > 0 ? std::malloc(size > 0 ? size : 1) : nullptr;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
-namespace {
 
 const session::time_point start_time{hours(1)};
 
@@ -417,6 +406,7 @@ TEST_CASE("an exception after the loss of the lease is no failure, but that of l
 }
 
 TEST_CASE("only whole lines are written, whatever there is no memory for", "[driver]") {
+  test::does_allocation_fail = [](std::size_t) { return good_allocations-- <= 0; };
   bool has_failed = true;
   for (int good = 0; has_failed; ++good) {
     driven_child child(manual());
