@@ -257,8 +257,10 @@ class obedient : public kclxx::record_processor {
       });
     } else if (what == "timer that checkpoints") {
       context_.after(1ms, [this] {
-        checkpoint("timer waits", context_.get_checkpointer());
+        say("timer pauses");
+        obey("pause", context_.get_checkpointer());
         context_.get_checkpointer().async_checkpoint();
+        checkpoint("timer waits", context_.get_checkpointer());
       });
     } else if (what == "timer that is always due") {
       context_.every(1ms, [] { std::this_thread::sleep_for(5ms); });

@@ -138,6 +138,24 @@ TEST_CASE("an unknown action is answered", "[process][P29]") {
   daemon.await_stderr("does not know");
 }
 
+TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read, a line",
+          "[process][P29]") {
+  started_child daemon({"manual"});
+  const int actions = 2000;  // whose statuses are more than a pipe holds
+  for (int i = 0; i < actions; ++i) {
+    daemon.send(R"({"action":"tuneUp)" + std::to_string(i) + R"("})");
+  }
+  SECTION("the input ends") {
+    daemon.close_input();
+    CHECK(daemon.wait_exit(10s) == 0);
+  }
+  SECTION("the daemon reads") {
+    for (int i = 0; i < actions; ++i) daemon.expect_status("tuneUp" + std::to_string(i));
+    daemon.process({"a"});
+    CHECK(daemon.end() == 0);
+  }
+}
+
 TEST_CASE("the end of the input ends the process in time, with its status",
           "[process][P31][P56][P57]") {
   scripted_daemon daemon({child, "short_grace"});

@@ -201,6 +201,10 @@ void session_driver::on_callback_lasts() {
   feed([&](auto& out) { session_.on_callback_lasts(host_.now(), out); });
 }
 
+void session_driver::on_output_broken(std::error_code why) {
+  feed([&](auto& out) { session_.on_output_broken(why.message(), out); });
+}
+
 void session_driver::on_failure(exit_status status, const std::string& why) {
   feed([&](auto& out) { session_.on_failure(status, why, out); });
 }

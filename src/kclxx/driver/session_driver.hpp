@@ -87,6 +87,8 @@ class session_driver {
   void on_timer(session::timer which);
   /// The open callback has lasted session::callback_patience.
   void on_callback_lasts();
+  /// What the host has kept cannot be written.
+  void on_output_broken(std::error_code why);
   /// The process cannot continue.
   void on_failure(exit_status status, const std::string& why);
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <optional>
 
+#include "io/descriptor.hpp"
+
 namespace kclxx::io {
 
 /// Waits until a descriptor has input, or until another thread wakes it.
@@ -15,9 +17,6 @@ class input_poll {
 
   /// Errors: std::system_error.
   explicit input_poll(int input);
-  ~input_poll();
-  input_poll(const input_poll&) = delete;
-  input_poll& operator=(const input_poll&) = delete;
 
   /// `readable` too when the writer is gone: the read will tell. Without a limit it waits until
   /// then. Errors: std::system_error.
@@ -27,8 +26,7 @@ class input_poll {
 
  private:
   int input_;
-  int wake_read_ = -1;
-  int wake_write_ = -1;
+  descriptor wake_;  // an eventfd
 };
 
 }  // namespace kclxx::io

@@ -12,4 +12,8 @@ namespace kclxx::io {
 /// Blocking: until the reader took it.
 std::error_code write_all(int fd, std::string_view text) noexcept;
 
+/// Writes what `fd` takes without waiting, and removes it from `text`. Errors: as write_all.
+/// Blocking: no, where `fd` is a pipe or a socket.
+std::error_code write_now(int fd, std::string_view& text) noexcept;
+
 }  // namespace kclxx::io

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <fcntl.h>
 #include <mutex>
 #include <pthread.h>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace kclxx::io {
@@ -60,6 +64,22 @@ void forget_private(int fd) noexcept {
   auto& descriptors = all().descriptors;
   const auto found = std::find(descriptors.begin(), descriptors.end(), fd);
   if (found != descriptors.end()) descriptors.erase(found);
+}
+
+private_descriptor::private_descriptor(descriptor&& fd) : fd_(std::move(fd)) {
+  io::keep_private(fd_.get());
+}
+
+private_descriptor::private_descriptor(int original) {
+  fork_block block;
+  fd_ = descriptor(::fcntl(original, F_DUPFD_CLOEXEC, 3));
+  if (!fd_.is_open()) throw std::system_error(errno, std::generic_category(), "a descriptor");
+  block.keep_private({fd_.get()});
+}
+
+void private_descriptor::close() noexcept {
+  if (fd_.is_open()) forget_private(fd_.get());
+  fd_.close();
 }
 
 unsigned fork_count() noexcept {

@@ -3,6 +3,8 @@
 
 #include <initializer_list>
 
+#include "io/descriptor.hpp"
+
 namespace kclxx::io {
 
 /// The descriptors of dialogues: close-on-exec keeps them from programs that user code starts, and
@@ -24,6 +26,24 @@ class fork_block {
 
   /// Errors: std::bad_alloc; then it has none of them.
   void keep_private(std::initializer_list<int> fds);
+};
+
+/// A private descriptor, as long as it lives.
+class private_descriptor {
+ public:
+  /// Errors: std::bad_alloc.
+  explicit private_descriptor(descriptor&& fd);
+  /// A copy of another one. Errors: std::system_error.
+  explicit private_descriptor(int original);
+  ~private_descriptor() { close(); }
+  private_descriptor(const private_descriptor&) = delete;
+  private_descriptor& operator=(const private_descriptor&) = delete;
+
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  void close() noexcept;
+
+ private:
+  descriptor fd_;
 };
 
 /// How often this process and those that it was forked from were forked without exec since the

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/duration.hpp"
-#include "io/line_writer.hpp"
 #include "observability/figures.hpp"
 #include "observability/metrics_file.hpp"
 #include "observability/summary.hpp"
@@ -48,10 +47,10 @@ class schedule {
 /// Shared with the thread, which outlives the owner when a file system does not answer.
 class metrics_outputs::state {
  public:
-  state(const metrics_options& options, log write_log, int descriptor)
+  state(const metrics_options& options, log write_log, text write_text)
       : options_(options),
         write_log_(std::move(write_log)),
-        descriptor_(descriptor),
+        write_text_(std::move(write_text)),
         file_schedule_(options.directory.empty()
                            ? clock::duration::zero()
                            : std::max<clock::duration>(detail::clamped(options.write_interval),
@@ -80,7 +79,6 @@ class metrics_outputs::state {
     changed_.notify_one();
   }
 
-  /// After a session has ended its descriptor may be another's.
   void abandon() {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -134,20 +132,17 @@ class metrics_outputs::state {
       if (file_) file_->remove();
     }
     if (has_file_ && (is_last || now >= file_schedule_.due())) write_file(lock, now);
-    if (is_abandoned_) return;  // while the file was written: the descriptor may be another's
     if (summary_.is_on() && (is_last || now >= summary_.due())) {
       const auto time = summary_.take(now);
       output(lock, summarized_, [&](const figures& before, const figures& current) {
         write_log_(log_level::info, summary_line(before, current, time));
       });
     }
-    if (!is_abandoned_ && cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
+    if (cloudwatch_.is_on() && (is_last || now >= cloudwatch_.due())) {
       cloudwatch_.take(now);
       output(lock, reported_, [&](const figures& before, const figures& current) {
         const auto date = std::chrono::system_clock::now();
-        // Nothing can be done for a closed descriptor.
-        static_cast<void>(
-            io::write_all(descriptor_, cloudwatch_line(before, current, *names_, date) + '\n'));
+        write_text_(cloudwatch_line(before, current, *names_, date) + '\n');
       });
     }
   }
@@ -186,7 +181,7 @@ class metrics_outputs::state {
 
   const metrics_options options_;
   const log write_log_;
-  const int descriptor_;
+  const text write_text_;
   std::mutex mutex_;
   std::condition_variable changed_;
   figures_recorder recorder_;
@@ -213,8 +208,8 @@ bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {
          options.cloudwatch_interval > milliseconds(0);
 }
 
-metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, int descriptor)
-    : state_(std::make_shared<state>(options, std::move(write_log), descriptor)) {
+metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, text write_text)
+    : state_(std::make_shared<state>(options, std::move(write_log), std::move(write_text))) {
   thread_.post([shared = state_] { shared->run(); });
 }
 

@@ -23,17 +23,18 @@ class metrics_outputs {
 
   [[nodiscard]] static bool is_any_on(const metrics_options& options) noexcept;
 
-  /// `write_log` is called on the thread. CloudWatch's line goes to the descriptor.
+  using text = std::function<void(std::string)>;
+
+  /// `write_log`, and `write_text` for CloudWatch's line, are called on the thread.
   /// Errors: std::system_error when the thread cannot be started.
-  metrics_outputs(const metrics_options& options, log write_log, int descriptor = 2);
+  metrics_outputs(const metrics_options& options, log write_log, text write_text = {});
   /// Does not wait.
   ~metrics_outputs();
   metrics_outputs(const metrics_outputs&) = delete;
   metrics_outputs& operator=(const metrics_outputs&) = delete;
 
   void record(const event_source& source, const shard_event& event);
-  /// Writes everything a last time. False when a file system did not let it end in time; nothing
-  /// is written to the descriptor then any more.
+  /// Writes everything a last time. False when a file system did not let it end in time.
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:

@@ -31,7 +31,7 @@ observation::observation(const run_options& options, shard_names names, log to) 
     (is_direct ? direct_ : queued).push_back(each);
   }
   if (metrics_outputs::is_any_on(options.metrics)) {
-    outputs_.emplace(options.metrics, to.write, to.descriptor);
+    outputs_.emplace(options.metrics, to.write, to.write_text);
   }
   if (!queued.empty()) queue_.emplace(std::move(queued), to.observer_threw);
 }

@@ -25,8 +25,8 @@ class observation {
  public:
   struct log {
     std::function<void(log_level, const std::string&)> write;
+    std::function<void(std::string)> write_text;  ///< for CloudWatch's line
     std::function<void(const std::exception_ptr&)> observer_threw;
-    int descriptor = 2;  ///< for CloudWatch's line
   };
 
   /// Null when nothing watches. The logs are called on threads of the observation's own.

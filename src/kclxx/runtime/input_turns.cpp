@@ -44,7 +44,7 @@ void input_turns::on_hung_up() {
 
 bool input_turns::is_full() const {
   const std::lock_guard lock(session_.mutex);
-  return session_.driver.status() || (file_ && file_->is_full());
+  return session_.driver.status() || session_.output.keeps_lines() || (file_ && file_->is_full());
 }
 
 bool input_turns::is_over() const {
@@ -113,7 +113,8 @@ void input_turns::read(std::unique_lock<std::mutex>& lock,
   lock.lock();
   is_in_read_ = false;
   // Between two actions a partial line does not mean that the input is ahead.
-  if (found == outcome::ended || (found == outcome::ahead && callbacks_.has_work())) {
+  const bool is_needed = callbacks_.has_work() || session_.output.keeps_lines();
+  if (found == outcome::ended || (found == outcome::ahead && is_needed)) {
     hand_over();
   }
 }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include <kclxx/log.hpp>
 
@@ -21,8 +23,9 @@ class log_thread {
   /// Further lines are dropped and counted until there is room.
   static constexpr std::size_t most_waiting = 10'000;
 
-  /// `write` is called for each line, and does not throw. `descriptor` takes a line for which there
-  /// is no thread; it is open until all is written or abandoned.
+  /// `write` is called for each line, and does not throw; it is destroyed once the log is abandoned
+  /// and no line is being written. `descriptor` is open until then. It takes texts, and a line for
+  /// which there is no thread.
   log_thread(int descriptor, std::function<void(const log_entry&)> write);
   /// Does not wait: what was not begun is not written.
   ~log_thread() { abandon(); }
@@ -30,6 +33,8 @@ class log_thread {
   log_thread& operator=(const log_thread&) = delete;
 
   void write(log_entry entry) noexcept;
+  /// As it is; it is dropped when there is no thread.
+  void write_text(std::string text) noexcept;
   /// Waits until all that came before is written. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline) { return thread_.drain(deadline); }
   /// Drops what was not begun, and all that comes from now on.
@@ -37,8 +42,12 @@ class log_thread {
 
  private:
   struct state;
+  [[nodiscard]] std::shared_ptr<state> open_state();
+  template <class Line>
+  void post(const std::shared_ptr<state>& to, Line line);
 
-  std::shared_ptr<state> state_;
+  std::mutex mutex_;
+  std::shared_ptr<state> state_;  // null once it is abandoned
   io::task_thread thread_;
 };
 

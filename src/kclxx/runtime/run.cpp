@@ -34,7 +34,7 @@ void log(const run_options& options, log_level level, const std::string& text) {
     if (options.log) return options.log(entry);
   } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
   }
-  runtime::log_to_if_writable(STDERR_FILENO, entry);
+  runtime::log_now(STDERR_FILENO, entry);
 }
 
 void log_failure(const run_options& options, const std::exception& error) {

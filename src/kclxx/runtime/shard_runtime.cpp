@@ -8,7 +8,6 @@
 
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
-#include "io/line_writer.hpp"
 #include "io/signals.hpp"
 #include "runtime/logger.hpp"
 
@@ -25,6 +24,9 @@ constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
 
+/// What the daemon has not taken is written again after this time.
+constexpr milliseconds output_pause{10};
+
 /// The event loop ends at once, unless user code has closed its descriptors.
 constexpr milliseconds last_of_loop{1000};
 
@@ -33,7 +35,7 @@ constexpr milliseconds last_of_loop{1000};
 shard_runtime::shard_runtime(configuration with, processor_factory make_processor,
                              const run_options& options)
     : with_(std::move(with)),
-      session_(std::move(make_processor), options, with_.log, *this),
+      session_(std::move(make_processor), options, with_.output, with_.log, *this),
       input_({with_.input, with_.input_is_file, options.max_line_length, idle_timer, watch_timer},
              session_, callbacks_, reactor_),
       callbacks_(session_, input_),
@@ -44,7 +46,7 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
 exit_status shard_runtime::serve() {
   if (with_.loop != nullptr) {
     run_callbacks();
-    session_.tasks.drain_lines(clock::now() + last_lines);
+    drain_lines();
     session_.tasks.abandon_lines();
     const std::lock_guard lock(session_.mutex);
     return *session_.driver.status();
@@ -52,7 +54,7 @@ exit_status shard_runtime::serve() {
   // It ends the event loop, whether or not the callbacks' thread could be started.
   const auto end_loop = [this](std::thread* thread) {
     end_protocol_thread(*thread);
-    const bool is_drained = session_.tasks.drain_lines(clock::now() + last_lines);
+    const bool is_drained = drain_lines();
     // Its owner may close the descriptor now.
     if (!is_drained || !with_.leave_process) session_.tasks.abandon_lines();
   };
@@ -95,6 +97,21 @@ void shard_runtime::end_protocol_thread(std::thread& thread) {
   }
   thread.detach();
   if (with_.leave_process) with_.leave_process(status.value_or(exit_status::callback_stuck));
+}
+
+/// The last lines for the daemon and for stderr. What neither takes in time is lost.
+bool shard_runtime::drain_lines() {
+  const auto deadline = clock::now() + last_lines;
+  std::unique_lock lock(session_.mutex);
+  while (session_.output.keeps_lines() && clock::now() < deadline) {
+    lock.unlock();
+    std::this_thread::sleep_for(output_pause);
+    lock.lock();
+    session_.output.write_kept();
+  }
+  session_.output.drop_kept();
+  lock.unlock();
+  return session_.tasks.drain_lines(deadline);
 }
 
 void shard_runtime::end_input() {
@@ -179,6 +196,9 @@ void shard_runtime::on_timer(std::size_t which) {
       return input_.on_idle();
     case watch_timer:
       return input_.on_watch();
+    case output_timer:
+      on_output_timer();
+      break;
     case teardown_timer:
       return leave_stuck(
           "the processor's destructor, or other user code at the end of the "
@@ -190,6 +210,17 @@ void shard_runtime::on_timer(std::size_t which) {
     }
   }
   leave_if_stuck();
+}
+
+void shard_runtime::on_output_timer() {
+  const event now(session_);
+  const std::error_code ec = session_.output.write_kept();
+  if (ec) session_.driver.on_output_broken(ec);
+  if (session_.output.keeps_lines()) {
+    reactor_.arm(output_timer, output_pause);
+  } else if (!input_.is_callbacks_threads()) {
+    reactor_.resume();
+  }
 }
 
 void shard_runtime::left(exit_status) {
@@ -243,6 +274,7 @@ void shard_runtime::finish_stuck(const char* why) {
   if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
   session_.tasks.abandon();
   lock.lock();
+  session_.output.drop_kept();
   is_stuck_ = true;
   is_done_.notify_all();
   lock.unlock();
@@ -260,14 +292,16 @@ void shard_runtime::cannot_continue(const std::string& why) noexcept {
     const event now(session_);
     session_.driver.on_failure(exit_status::resource_failure, why);
   } catch (...) {
-    log_to_if_writable(with_.log, {log_level::error, {}, why});
+    log_now(with_.log, {log_level::error, {}, why});
     if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
   }
 }
 
 std::error_code shard_runtime::write(std::string_view lines) {
   if (with_.input_is_file) reactor_.resume();  // its next line may be due
-  return io::write_all(with_.output, lines);
+  const std::error_code ec = session_.output.write(lines);
+  if (session_.output.keeps_lines()) reactor_.arm(output_timer, output_pause);
+  return ec;
 }
 
 void shard_runtime::arm(session::timer which, milliseconds after) {
@@ -420,10 +454,12 @@ void shard_runtime::start_observation() {
       session_.driver.options(),
       {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
       {write,
+       [self = weak_from_this()](std::string text) {
+         if (const auto keep = self.lock()) keep->session_.tasks.write_text(std::move(text));
+       },
        [write](const std::exception_ptr& thrown) {
          write(log_level::warning, driver::observer_threw(thrown));
-       },
-       with_.log});
+       }});
 }
 
 }  // namespace kclxx::runtime

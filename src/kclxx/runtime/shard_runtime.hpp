@@ -95,7 +95,13 @@ class shard_runtime final : public detail::shard_service,
 
  private:
   // The first are session::timer's.
-  enum : std::size_t { idle_timer = session::timer_count, teardown_timer, watch_timer, all_timers };
+  enum : std::size_t {
+    idle_timer = session::timer_count,
+    teardown_timer,
+    watch_timer,
+    output_timer,
+    all_timers
+  };
 
   // driver::host: under the lock.
   std::error_code write(std::string_view lines) override;
@@ -120,6 +126,7 @@ class shard_runtime final : public detail::shard_service,
   void run_loop();
   void end_protocol_thread(std::thread& thread);
   void on_timer(std::size_t which);
+  void on_output_timer();
 
   // The end.
   void leave_if_stuck();
@@ -128,6 +135,7 @@ class shard_runtime final : public detail::shard_service,
   void cannot_continue(const std::string& why) noexcept;
 
   void finish_observation(time_point deadline);
+  bool drain_lines();
 
   configuration with_;
   synchronized_session session_;

@@ -14,6 +14,7 @@
 
 #include "driver/session_driver.hpp"
 #include "driver/shard_timers.hpp"
+#include "io/line_output.hpp"
 #include "observability/observation.hpp"
 #include "runtime/user_tasks.hpp"
 
@@ -31,13 +32,15 @@ struct synchronized_session {
   };
 
   synchronized_session(processor_factory make_processor, const run_options& options,
-                       int log_descriptor, driver::host& around)
+                       int output_descriptor, int log_descriptor, driver::host& around)
       : tasks(options, log_descriptor),
+        output(output_descriptor),
         driver(std::move(make_processor), options, std::random_device{}(), around) {}
 
   std::mutex mutex;
   user_tasks tasks;
   // Guarded by the mutex, but for driver.run_callback.
+  io::line_output output;  // nothing is read while it keeps lines
   driver::session_driver driver;
   driver::shard_timers timers;
   std::unordered_map<session::waiter_id, waiting_call*> waiting;

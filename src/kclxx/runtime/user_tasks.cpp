@@ -3,20 +3,35 @@
 
 #include <exception>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
+#include "io/private_descriptors.hpp"
 #include "io/signals.hpp"
 #include "observability/log_writer.hpp"
 
 namespace kclxx::runtime {
 
+namespace {
+
+/// A line may come late, when the descriptor is closed and its number is another file's. So lines
+/// have a copy of their own; not of stderr, which nobody closes, and which may be led elsewhere.
+std::shared_ptr<log_thread> make_lines(const log_options& options, int descriptor) {
+  std::shared_ptr<const io::private_descriptor> copy;
+  if (descriptor != STDERR_FILENO) {
+    copy = std::make_shared<const io::private_descriptor>(descriptor);
+    descriptor = copy->get();
+  }
+  return std::make_shared<log_thread>(
+      descriptor,
+      [copy, output = std::make_shared<const observability::log_output>(options, descriptor)](
+          const log_entry& entry) { output->write(entry); });
+}
+
+}  // namespace
+
 user_tasks::user_tasks(const run_options& options, int log_descriptor)
-    : level_(options.logging.level),
-      lines_(std::make_shared<log_thread>(
-          log_descriptor, [output = std::make_shared<const observability::log_output>(
-                               options.logging, log_descriptor)](const log_entry& entry) {
-            output->write(entry);
-          })) {
+    : level_(options.logging.level), lines_(make_lines(options.logging, log_descriptor)) {
   if (!options.log) return;
   log_ = std::make_unique<log_thread>(
       log_descriptor, [lines = lines_, write = options.log](const log_entry& entry) {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <kclxx/run_options.hpp>
@@ -25,7 +27,7 @@ class user_tasks {
   using time_point = std::chrono::steady_clock::time_point;
 
   /// Without a function, log lines go to the descriptor, or where the options direct them, on a
-  /// thread of their own.
+  /// thread of their own. Errors: std::system_error when the descriptor cannot be copied.
   user_tasks(const run_options& options, int log_descriptor);
   ~user_tasks();
   user_tasks(const user_tasks&) = delete;
@@ -45,6 +47,8 @@ class user_tasks {
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
   /// For messages about the log function itself.
   void log_to_descriptor(const log_entry& entry) { lines_->write(entry); }
+  /// As it is.
+  void write_text(std::string text) { lines_->write_text(std::move(text)); }
   /// Waits until all user code has returned.
   void finish();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
@@ -53,7 +57,7 @@ class user_tasks {
   }
   /// Waits until the lines for the descriptor are written. False when the deadline passed first.
   bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
-  /// Writes nothing to the descriptor any more: it may be closed.
+  /// Writes no line any more that was not begun.
   void abandon_lines() { lines_->abandon(); }
   /// Runs and writes nothing any more.
   void abandon();

@@ -46,32 +46,12 @@ constexpr int most_tries = 20;
 
 constexpr std::chrono::milliseconds least_grace{500};
 
-/// Open as long as it lives, and closed in a copy of the process.
-class private_descriptor {
- public:
-  explicit private_descriptor(io::descriptor&& fd) : fd_(std::move(fd)) {
-    io::keep_private(fd_.get());
-  }
-  private_descriptor(const private_descriptor&) = delete;
-  private_descriptor& operator=(const private_descriptor&) = delete;
-  ~private_descriptor() { close(); }
-
-  [[nodiscard]] int get() const noexcept { return fd_.get(); }
-  void close() noexcept {
-    if (fd_.is_open()) io::forget_private(fd_.get());
-    fd_.close();
-  }
-
- private:
-  io::descriptor fd_;
-};
-
 /// A launcher, and the session of its shard once it has handed it over.
 struct connection : std::enable_shared_from_this<connection> {
   connection(io::descriptor&& fd, asio::io_context& context)
       : socket(std::move(fd)), watch(context, socket.get()) {}
 
-  private_descriptor socket;
+  io::private_descriptor socket;
   stream_descriptor watch;
   std::optional<handed_shard> shard;
   std::unique_ptr<shard_session> session;

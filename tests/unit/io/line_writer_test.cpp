@@ -2,14 +2,29 @@
 #include "io/line_writer.hpp"
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
 
 #include "support/catch.hpp"
 #include "support/text.hpp"
+
+namespace {
+bool is_old_linux = false;
+}
+
+/// In place of the system's, for write_now.
+extern "C" ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t at, int flags) noexcept {
+  if (is_old_linux && fd >= 0) return errno = EOPNOTSUPP, -1;
+  return ::syscall(SYS_pwritev2, fd, pieces, count, at, 0, flags);
+}
 
 namespace kclxx::io {
 
@@ -44,6 +59,37 @@ TEST_CASE("a reader that is gone is a broken pipe", "[io][line_writer]") {
 TEST_CASE("nothing to write is no error, even without a descriptor", "[io][line_writer]") {
   CHECK_FALSE(write_all(-1, ""));
   CHECK(write_all(-1, "x") == std::errc::bad_file_descriptor);
+}
+
+TEST_CASE("what a reader does not take is left, and nobody waits for it", "[io][line_writer]") {
+  const bool is_socket = GENERATE(false, true);
+  is_old_linux = GENERATE(false, true);
+  std::array<int, 2> ends{};
+  REQUIRE((is_socket ? ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) : ::pipe(ends.data())) ==
+          0);
+  std::string text(3 << 20, 'x');
+  for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);
+  std::string_view rest = text;
+  std::string got;
+  while (!rest.empty()) {
+    const std::size_t before = rest.size();
+    REQUIRE_FALSE(write_now(ends[1], rest));
+    REQUIRE(rest.size() < before);  // something was read
+    std::string bytes(before - rest.size(), ' ');
+    REQUIRE(::read(ends[0], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    got += bytes;
+  }
+  const bool is_same = got == text;
+  CHECK(is_same);
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  ::close(ends[0]);
+  rest = "x";
+  CHECK(write_now(ends[1], rest) == std::errc::broken_pipe);
+  CHECK(rest == "x");
+  std::signal(SIGPIPE, before);
+  ::close(ends[1]);
+  CHECK(write_now(-1, rest) == std::errc::bad_file_descriptor);
+  is_old_linux = false;
 }
 
 }  // namespace kclxx::io

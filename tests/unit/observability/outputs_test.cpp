@@ -366,31 +366,6 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
   CHECK(with_environment({}, nothing, problems).directory.empty());
 }
 
-TEST_CASE("nothing is written to the descriptor after an end that was held up",
-          "[observability][outputs]") {
-  const temporary_folder folder;
-  fs::create_directory(folder.path() / "metrics");
-  const fs::path file = folder.path() / "metrics/kclxx.billing.shardId-3.prom";
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
-  std::promise<void> goes_on;
-  {
-    // The end finds no directory, and logs that: a log function stands for a slow file system.
-    metrics_outputs outputs(
-        {.directory = file.parent_path().string(), .cloudwatch_interval = 1h},
-        [&](log_level, const std::string&) { goes_on.get_future().wait(); }, ends[1]);
-    outputs.record(source(), lease_gained{});
-    CHECK(test::eventually([&] { return fs::exists(file); }));
-    fs::remove_all(file.parent_path());
-    CHECK_FALSE(outputs.finish(clock::now() + 50ms));
-    goes_on.set_value();
-    CHECK(outputs.finish(in_time()));
-  }
-  char byte = 0;
-  CHECK(::read(ends[0], &byte, 1) == -1);
-  for (const int end : ends) ::close(end);
-}
-
 TEST_CASE("what the log cannot take does not end the outputs", "[observability][outputs]") {
   const temporary_folder folder;
   const fs::path directory = folder.path() / "metrics";
@@ -418,7 +393,7 @@ TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]"
                                            "ord\xff"
                                            "ers",
                                            "bill\xc3ing", "\x80"},
-                                          {.write = {}, .observer_threw = {}});
+                                          {.write = {}, .write_text = {}, .observer_threw = {}});
   watching->observe(lease_gained{});
   CHECK(watching->finish(in_time()));
   CHECK(seen->names.stream_name ==

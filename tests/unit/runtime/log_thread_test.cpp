@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "runtime/user_tasks.hpp"
 #include "support/catch.hpp"
 
 namespace kclxx::runtime {
@@ -124,6 +125,26 @@ TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]
   const std::string rest = pipe.read_until("never");
   const bool has_at_most_the_first = rest.empty() || rest == lines(1);
   CHECK(has_at_most_the_first);
+}
+
+TEST_CASE("a line that comes late reaches no file that has its descriptor's number by then",
+          "[log_thread]") {
+  const bool is_text = GENERATE(false, true);
+  page_pipe pipe;
+  ::fcntl(pipe.input(), F_SETFL, O_NONBLOCK);  // so that a line takes several writes
+  const std::string text(20'000, 'x');
+  user_tasks tasks({}, pipe.input());
+  is_text ? tasks.write_text(text + '\n') : tasks.log({log_level::warning, "shardId-0", text});
+  CHECK_FALSE(tasks.drain_lines(clock::now() + 50ms));
+  tasks.abandon_lines();
+  page_pipe other;
+  REQUIRE(::dup2(other.input(), pipe.input()) != -1);
+  CHECK(pipe.read_until("x\n") == (is_text ? "" : "kclxx shardId-0 warning: ") + text + '\n');
+  CHECK(tasks.drain_lines(clock::now() + 20s));
+  CHECK(pipe.read_until("never").empty());  // nobody has the pipe open any more
+  pipe.close_input();
+  other.close_input();
+  CHECK(other.read_until("never").empty());
 }
 
 TEST_CASE("a log whose reader is gone ends nothing", "[log_thread]") {

@@ -18,14 +18,21 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
 #include <kclxx/kclxx.hpp>
 
+#include "io/event_loop.hpp"
+#include "runtime/shard_runtime.hpp"
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -227,7 +234,7 @@ TEST_CASE("a stop_callback that gets no thread and does not return holds up no e
   CHECK(eventually([&] { return count_of("/proc/self/task") <= threads_before; }));
 }
 
-TEST_CASE("user code that closes the event loop's descriptors holds up no exit", "[serve]") {
+TEST_CASE("user code that closes descriptors of the library holds up no exit", "[serve]") {
   const auto copy = test::in_forked_copy([] {
     served_shard shard(
         [](const record_batch&) {
@@ -245,7 +252,7 @@ TEST_CASE("user code that closes the event loop's descriptors holds up no exit",
     shard.close();
     return static_cast<int>(shard.status());
   });
-  CHECK(copy.status == 0);
+  CHECK(copy.status == static_cast<int>(exit_status::resource_failure));
 }
 
 /// In place of the system's, for the event loop.
@@ -284,6 +291,11 @@ TEST_CASE("a callback that returns after its session was abandoned leaves the in
 #endif
 
 namespace {
+
+class record_processor_of_nothing : public record_processor {
+ public:
+  void process_records(record_batch, const checkpointer&) override {}
+};
 
 /// Gives its checkpointer away.
 class lender : public record_processor {
@@ -531,6 +543,46 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
   CHECK(entered == 3);
 }
 
+TEST_CASE("the loop of all sessions does not wait for the log of one that is stuck", "[serve]") {
+  io::event_loop loop;
+  auto work = boost::asio::make_work_guard(loop.context);
+  std::thread loop_thread([&] { loop.context.run(); });
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+  std::promise<void> released;
+  const auto until_released = [wait = released.get_future().share()](auto&&...) { wait.wait(); };
+  run_options options;
+  options.log = until_released;
+  options.grace_time = 50ms;
+  std::promise<std::thread::id> stuck;
+  const auto shard = std::make_shared<shard_runtime>(
+      shard_runtime::configuration{
+          .input = ends[1],
+          .output = ends[1],
+          .log = ends[1],
+          .input_is_file = false,
+          .names = {},
+          .loop = &loop,
+          .on_stuck = [&] { stuck.set_value(std::this_thread::get_id()); }},
+      [&](const shard_context& context) {
+        context.log(log_level::warning, "never written");
+        until_released();
+        return std::make_unique<record_processor_of_nothing>();
+      },
+      options);
+  std::thread serving([&] { shard->serve(); });
+  constexpr std::string_view line = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
+  REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  ::close(ends[0]);
+  CHECK(stuck.get_future().get() != loop_thread.get_id());
+  released.set_value();
+  serving.join();
+  boost::asio::post(loop.context, [&] { shard->leave_loop(); });
+  work.reset();
+  loop_thread.join();
+  ::close(ends[1]);
+}
+
 TEST_CASE("a slow observer does not keep the text file from being removed", "[serve][metrics]") {
   struct slow final : observer {
     void on_event(const event_source&, const shard_event&) override { released.wait(); }
@@ -666,13 +718,6 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
   CHECK(shard.status() == exit_status::ok);
   CHECK(shard.log().entries().size() == 1);
 }
-
-namespace {
-class record_processor_of_nothing : public record_processor {
- public:
-  void process_records(record_batch, const checkpointer&) override {}
-};
-}  // namespace
 
 TEST_CASE("the threads of a pool have the signals of the callbacks' thread", "[serve]") {
   std::promise<bool> lent;
