@@ -38,7 +38,8 @@ struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
-  /// While new records wait, records that have failed have at most half of them.
+  /// While new records are ready, those that have failed before have at most half of them, and
+  /// every second attempt that begins is a new record's.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
 

@@ -44,13 +44,15 @@ std::optional<work> work_list::take(time_point now, bool is_admitted) {
     return next;
   }
   if (!is_admitted || handlers_.size() >= lanes_) return next;
-  // New records first, so that failing keys hold up no other: those have half of the lanes.
-  const auto which = queue_.take(handlers_.retrying() < lanes_ / 2);
+  // So that failing keys do not hold up the others: while new records are ready, retries have half
+  // of the lanes, and do not follow each other.
+  const auto which = queue_.take(!was_retry_ && handlers_.retrying() < lanes_ / 2);
   if (!which) return next;
   next.emplace();
   next->what = &window().at(*which);
   next->began = now;
   next->attempt = attempt_of(*which);
+  was_retry_ = next->attempt > 1;
   if (is_async_) next->batch = window().batch_of(*which);
   next->with = handlers_.add(*which, next->attempt, now);
   return next;

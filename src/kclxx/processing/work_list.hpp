@@ -99,6 +99,7 @@ class work_list {
   record_queue queue_;
   handlers_in_progress handlers_;
   std::unordered_map<arrival, failed_attempts> attempts_;  // of records that have failed
+  bool was_retry_ = false;                                 // the last attempt that began
   std::deque<work> failed_;  // of an async_record_handler: to be decided on
   std::deque<work> dropped_;
 };

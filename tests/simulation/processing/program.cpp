@@ -73,6 +73,25 @@ class program::watcher final : public observer {
   program& owner_;
 };
 
+/// Sees which records the form has.
+class program::arrivals final : public record_processor {
+ public:
+  arrivals(stream& records, std::unique_ptr<record_processor> inner)
+      : records_(records), inner_(std::move(inner)) {}
+
+  void process_records(record_batch batch, const checkpointer& with) override {
+    for (const record& one : batch) records_.arrive(one);
+    inner_->process_records(std::move(batch), with);
+  }
+  void lease_lost() override { inner_->lease_lost(); }
+  void shard_ended(const checkpointer& with) override { inner_->shard_ended(with); }
+  void shutdown_requested(const checkpointer& with) override { inner_->shutdown_requested(with); }
+
+ private:
+  stream& records_;
+  std::unique_ptr<record_processor> inner_;
+};
+
 /// The handler of one shard for the form with completions.
 struct program::starter {
   program* owner;
@@ -135,6 +154,14 @@ run_options program::make_options() {
   options.checkpoint_interval = milliseconds(random_.chance(50) ? 0 : random_.below(5000));
   if (random_.chance(30)) options.observers.push_back(std::make_shared<watcher>(*this));
   return options;
+}
+
+processor_factory program::make_program() {
+  const auto make = make_form();
+  return {[this, make](const shard_context& shard) {
+            return std::make_unique<arrivals>(stream_, make(shard));
+          },
+          make.mode()};
 }
 
 processor_factory program::make_form() {
@@ -231,6 +258,10 @@ void program::begin(const record& one, const shard_context& shard, bool is_first
     if (child_.is_fenced) throw violation("fence: " + name + " comes after a fenced_error");
     absorb_log();
     stream_.begin(one, is_first);
+    if (form_ >= form::parallel && options_.window_records >= stream_.size() &&
+        options_.window_bytes > 1000) {
+      stream_.require_new_work(one, options_.lanes);
+    }
   });
 }
 

@@ -56,7 +56,7 @@ class program {
   program& operator=(const program&) = delete;
   ~program();
 
-  [[nodiscard]] processor_factory make_form();
+  [[nodiscard]] processor_factory make_program();
   [[nodiscard]] run_options make_options();
   /// Under which it runs. Precondition: it outlives the last child.
   void set_daemon(testing::daemon& daemon) { daemon_ = &daemon; }
@@ -96,6 +96,7 @@ class program {
   enum class form { each, batches, batches_with_position, parallel, completions };
   class lot;
   class watcher;
+  class arrivals;
   struct starter;
   /// What is true of the present child.
   struct child_state {
@@ -106,6 +107,7 @@ class program {
     bool can_wait = false;  // completions, for another step
   };
 
+  [[nodiscard]] processor_factory make_form();
   [[nodiscard]] failure_policy random_policy();
   /// Whether a record can be tried again without end: while its circuit is open, too.
   [[nodiscard]] bool has_no_end() const { return !policy_.max_attempts || policy_.breaker; }

@@ -25,7 +25,7 @@ shard_run::shard_run(std::uint64_t seed, trace& log)
     : log_(log),
       random_(seed),
       program_(random_, log),
-      daemon_(program_.make_form(), program_.make_options(), random_daemon(random_)) {
+      daemon_(program_.make_program(), program_.make_options(), random_daemon(random_)) {
   program_.set_daemon(daemon_);
 }
 

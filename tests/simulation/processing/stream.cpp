@@ -2,6 +2,8 @@
 #include "simulation/processing/stream.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace kclxx::simulation {
 
@@ -66,6 +68,31 @@ void stream::require_order(std::size_t number) const {
                       " of its key is complete");
     }
   }
+}
+
+void stream::require_new_work(const record& one, std::size_t lanes) {
+  const bool is_retry = of(one).attempts > 1;
+  const bool was_retry = std::exchange(was_retry_, is_retry);
+  const planned_record* const waits = is_retry ? ready_for_first_attempt() : nullptr;
+  if (waits == nullptr) return;
+  const auto retries = std::count_if(records_.begin(), records_.end(), [](const auto& other) {
+    return other.is_in_progress && other.attempts > 1;
+  });
+  if (was_retry || static_cast<std::size_t>(retries) > lanes / 2) {
+    throw violation("starvation: record " + of(one).data + " is tried again, and " + waits->data +
+                    " waits for its first attempt");
+  }
+}
+
+const planned_record* stream::ready_for_first_attempt() const {
+  const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& one) {
+    if (!one.has_arrived || one.attempts > 0) return false;
+    return !keeps_order_ || std::none_of(records_.data(), &one, [&](const auto& earlier) {
+      return earlier.key == one.key && earlier.has_arrived &&
+             earlier.how == planned_record::end::none;
+    });
+  });
+  return found == records_.end() ? nullptr : &*found;
 }
 
 void stream::leave(const record& one) {
@@ -138,8 +165,9 @@ void stream::end_child() {
     }
     one.how = planned_record::end::none;
     one.attempts = one.failed = one.failed_parkings = 0;
-    one.is_in_progress = one.was_left = one.is_parked_in_log = false;
+    one.has_arrived = one.is_in_progress = one.was_left = one.is_parked_in_log = false;
   }
+  was_retry_ = false;
 }
 
 void stream::check(const sequence_position& persisted) const {

@@ -35,6 +35,7 @@ struct planned_record {
   int attempts = 0;  // begun
   int failed = 0;    // but in an outage
   int failed_parkings = 0;
+  bool has_arrived = false;
   bool is_in_progress = false;
   bool was_left = false;  // by its handler, after the stop token had stopped
   bool is_parked_in_log = false;
@@ -56,6 +57,7 @@ class stream {
   [[nodiscard]] planned_record& of(const record& one) { return records_.at(number_of(one)); }
   /// The next records to be delivered, at most so many.
   std::vector<record::fields> take(std::size_t count);
+  [[nodiscard]] std::size_t size() const { return records_.size(); }
   [[nodiscard]] bool is_all_delivered() const { return delivered_ == records_.size(); }
   /// That of one of the delivered records.
   [[nodiscard]] sequence_position any_position(random_source& random) const {
@@ -72,7 +74,13 @@ class stream {
   [[nodiscard]] std::size_t held(const sequence_position& persisted) const;
 
   // What happens to a record. Errors: violation.
+  /// The present child has it.
+  void arrive(const record& one) { of(one).has_arrived = true; }
   void begin(const record& one, bool is_first);
+  /// A handler side by side with others begins: while new records are ready, failed ones have at
+  /// most half of the lanes, and do not follow each other. Precondition: the window has room for
+  /// all records.
+  void require_new_work(const record& one, std::size_t lanes);
   void interrupt(const record& one) { of(one).is_in_progress = false; }
   /// Its handler returns or throws after the stop token has stopped.
   void leave(const record& one);
@@ -96,10 +104,13 @@ class stream {
   }
   planned_record& at(const std::string& position);
   void require_order(std::size_t number) const;
+  /// A record whose first attempt can begin; null: there is none.
+  [[nodiscard]] const planned_record* ready_for_first_attempt() const;
 
   std::vector<planned_record> records_;
   std::size_t delivered_ = 0;
   int may_be_given_up_ = 0;
+  bool was_retry_ = false;
   bool keeps_order_;
 };
 

@@ -109,6 +109,24 @@ TEST_CASE("retries have at most half of the lanes while there are new records", 
   CHECK(list.take(start)->attempt == 1);
 }
 
+TEST_CASE("every second attempt is a new record's, however many lanes are taken", "[processing]") {
+  filled_work_list list(4, false);
+  const auto is_retry = [&] {
+    const auto one = list.take(start);
+    auto attempts = list.begin_decision(one->with);
+    ++attempts.count;
+    list.retry(one->with, attempts, start);
+    return one->attempt > 1;
+  };
+  CHECK_FALSE(is_retry());
+  list.queue().make_due_ready(start);
+  CHECK(is_retry());
+  list.queue().make_due_ready(start);
+  CHECK_FALSE(is_retry());
+  list.queue().make_due_ready(start);
+  CHECK(is_retry());
+}
+
 TEST_CASE("a batch and a failure that are no longer needed are destroyed by the caller",
           "[processing]") {
   filled_work_list list(4, true);
