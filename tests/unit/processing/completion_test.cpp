@@ -220,30 +220,65 @@ TEST_CASE("a completion is reported and destroyed on another thread after the le
   reported_by_test shard;
   shard.daemon.deliver({"1", "2", "3", "4"});
   shard.daemon.lose_lease();
-  std::thread([held = std::move(shard.held)]() mutable {
+  std::string data;
+  std::thread([&data, held = std::move(shard.held)]() mutable {
     held.at(0).complete();
     held.at(1).fail("late");
     held.at(2).touch();
-    CHECK(held.at(2).record().data() == "3");
+    data = held.at(2).record().data();
     held.clear();
   }).join();
+  CHECK(data == "3");
   CHECK(shard.daemon.exit_status() == kclxx::exit_status::ok);
   CHECK(shard.daemon.checkpoints().empty());
   CHECK(shard.daemon.log().empty());
 }
 
-TEST_CASE("a completion outlives the processor, and its record with it",
+namespace {
+
+/// Sees how long the memory of batches lives.
+struct watched_batches final : kclxx::record_processor {
+  using memory = std::vector<std::weak_ptr<const void>>;
+
+  watched_batches(memory& seen, std::unique_ptr<kclxx::record_processor> processor)
+      : all(seen), inner(std::move(processor)) {}
+  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& with) override {
+    all.emplace_back(batch.owner());
+    inner->process_records(std::move(batch), with);
+  }
+  void lease_lost() override { inner->lease_lost(); }
+
+  memory& all;
+  std::unique_ptr<kclxx::record_processor> inner;
+};
+
+}  // namespace
+
+TEST_CASE("a completion outlives the processor, and keeps the memory of its record alone",
           "[processing][completion]") {
+  watched_batches::memory batches;
   std::vector<completion> held;
   {
-    reported_by_test shard;
-    shard.daemon.deliver({"1", "2"});
-    held = std::move(shard.held);
+    const auto form = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); });
+    const auto watched = [&](const kclxx::shard_context& shard) {
+      return std::make_unique<watched_batches>(batches, form(shard));
+    };
+    test_daemon daemon(kclxx::processor_factory(watched, form.mode()), prompt());
+    daemon.initialize().deliver({"1"}).deliver({"2"});  // which waits for the first of its key
+    REQUIRE(held.size() == 1);
+    SECTION("once the lease is lost") {
+      CHECK_FALSE(batches.at(1).expired());
+      daemon.lose_lease();
+      CHECK(batches.at(1).expired());
+    }
+    SECTION("once the processor is gone") {}
   }
-  CHECK(held.at(1).record().data() == "2");
-  held.at(0).touch();
-  held.at(0).complete();
-  held.clear();
+  CHECK(batches.at(1).expired());
+  CHECK_FALSE(batches.at(0).expired());
+  CHECK(held.front().record().data() == "1");
+  held.front().touch();
+  held.front().complete();
+  CHECK(batches.at(0).expired());
 }
 
 TEST_CASE("a handler waits no longer for its completions when the session ends",

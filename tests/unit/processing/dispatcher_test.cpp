@@ -129,6 +129,27 @@ TEST_CASE("a failure that leaves a timer requests the checkpoint of what is comp
   CHECK(shard.with.requested == std::vector<sequence_position>{sequence_position("1")});
 }
 
+TEST_CASE("user code is destroyed with the processor, even while a completion is reported",
+          "[processing][dispatcher]") {
+  std::vector<completion> held;
+  std::weak_ptr<int> of_handler;
+  bool is_destroyed = false;
+  hooked_shard shard(kclxx::parallel([&](const shard_context&) {
+    auto state = std::make_shared<int>(0);
+    of_handler = state;
+    return [&held, state](completion one) { held.push_back(std::move(one)); };
+  }));
+  shard.daemon->deliver({"1"}).advance(0ms);
+  REQUIRE(held.size() == 1);
+  shard.with.observe = [&](const kclxx::shard_event& event) {
+    if (!std::holds_alternative<kclxx::record_attempted>(event)) return;
+    shard.daemon.reset();
+    is_destroyed = of_handler.expired();
+  };
+  held.front().complete();
+  CHECK(is_destroyed);
+}
+
 TEST_CASE("what ends after a stop moves no watermark, and is no attempt of a completion",
           "[processing][dispatcher]") {
   const bool is_async = GENERATE(false, true);

@@ -349,6 +349,37 @@ TEST_CASE("a callback that waits for records ends with the stop token, and finis
   CHECK_FALSE(logged(*daemon, "records that are not complete after"));
 }
 
+TEST_CASE("a callback that waits for room returns as soon as there is room",
+          "[processing][parallel]") {
+  std::vector<shard_context::clock::time_point> began;
+  test_daemon daemon(kclxx::parallel(
+      [&](const record&, const shard_context& shard) {
+        began.push_back(shard.now());
+        shard.sleep_for(10ms);
+      },
+      {}, {.lanes = 1, .window_records = 1}));
+  daemon.initialize().deliver({"1", "2", "3"});
+  REQUIRE(began.size() == 3);
+  CHECK(began[1] - began[0] == 10ms);
+  CHECK(began[2] - began[1] == 10ms);
+}
+
+TEST_CASE("the wait of a failure for the handlers that run ends when the last one fails",
+          "[processing][parallel]") {
+  test_daemon daemon(kclxx::parallel(
+                         [](const record& one, const shard_context& shard) {
+                           if (one.data() == "slow") shard.sleep_for(3s);
+                           throw kclxx::permanent_error(std::string(one.data()));
+                         },
+                         {}, {.lanes = 2, .order = order::none, .window_records = 2}),
+                     prompt());
+  const auto begin = daemon.initialize().now();
+  daemon.deliver({"slow", "quick", "waits for room"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "quick");
+  CHECK(daemon.now() - begin == 3s);
+}
+
 TEST_CASE("a failure is not waited with when no handler runs any more", "[processing][parallel]") {
   test_daemon daemon(
       kclxx::parallel([](const record&) { throw std::runtime_error("no"); }, {.max_attempts = 1}),

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -367,6 +368,25 @@ TEST_CASE("to prepare a lot leaves no empty file, and does not wait for who park
   lot.prepare();
   ::close(other);
   CHECK(lot.line_count() == 1);
+}
+
+TEST_CASE("a program that is started while a record is parked does not inherit the file",
+          "[processing][parking]") {
+  lot_of_one_shard lot;
+  int open = 0;
+  int inherited = 0;
+  const failing_disk disk("fdatasync", [&] {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;  // the iterator's own
+      if (std::filesystem::read_symlink(entry, gone) != lot.file()) continue;
+      ++open;
+      const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFD);
+      if ((flags & FD_CLOEXEC) == 0) ++inherited;
+    }
+  });
+  lot.park();
+  CHECK(open == 1);
+  CHECK(inherited == 0);
 }
 
 TEST_CASE("a process that was forked while a record was parked does not keep the file locked",
