@@ -16,6 +16,8 @@
 #include <kclxx/checkpointer.hpp>
 #include <kclxx/detail/asio_pending_checkpoints.hpp>
 #include <kclxx/detail/asio_processor.hpp>
+#include <kclxx/detail/asio_running_records.hpp>
+#include <kclxx/error.hpp>
 
 namespace kclxx::asio {
 
@@ -81,9 +83,11 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// only while an action is open (see exit_status). When the execution context is destroyed first,
 /// the handler is destroyed with it, and not called.
 ///
-/// A coroutine of `parallel` must not wait for the checkpoint of its own record, or of a later one:
+/// A coroutine of `parallel` cannot wait for the checkpoint of its own record, or of a later one:
 /// its record is complete when it has returned, and no checkpoint precedes that. Let another
-/// coroutine wait (boost::asio::co_spawn with `detached`), or give a callback.
+/// coroutine wait (boost::asio::co_spawn with `detached`), or give a callback. From Boost 1.77 on
+/// such a wait fails with errc::not_allowed_here, except within awaitable operators; otherwise it
+/// never ends.
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 /// Blocking: no.
@@ -93,8 +97,10 @@ auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,
   return boost::asio::async_initiate<CompletionToken, void(boost::system::error_code)>(
       [](auto handler, const checkpointer& on, const checkpoint_target& up_to) {
         const auto executor = boost::asio::get_associated_executor(handler);
-        on.async_checkpoint(
-            up_to, detail::pending_checkpoints_of(executor).add(std::move(handler), executor));
+        const bool is_endless = detail::running_records::waits_for_itself(handler, executor, up_to);
+        auto post = detail::pending_checkpoints_of(executor).add(std::move(handler), executor);
+        if (is_endless) return post(errc::not_allowed_here);
+        on.async_checkpoint(up_to, std::move(post));
       },
       token, with, target);
 }

@@ -18,6 +18,7 @@
 #include <kclxx/detail/asio_context_thread.hpp>
 #include <kclxx/detail/asio_coroutines.hpp>
 #include <kclxx/detail/asio_handler.hpp>
+#include <kclxx/detail/asio_running_records.hpp>
 #include <kclxx/processing/parallel.hpp>
 #include <kclxx/record_processor.hpp>
 
@@ -95,7 +96,11 @@ class processor final : public record_processor {
     // outlive the inner processor, so the record is there while the destructor waits, too.
     const record& what = done.record();
     running_->start(
-        on, [this, &what] { return call(handler(), what, *context_); },
+        on,
+        [this, &what] {
+          return running_records::run(what,
+                                      [this, &what] { return call(handler(), what, *context_); });
+        },
         [done = std::move(done)](std::exception_ptr thrown) mutable {
           thrown ? done.fail(std::move(thrown)) : done.complete();
         });

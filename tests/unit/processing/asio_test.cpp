@@ -20,10 +20,13 @@
 #include <vector>
 
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -247,6 +250,50 @@ TEST_CASE("no coroutine can checkpoint over a record that is not complete", "[pr
 }
 
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
+TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a later one",
+          "[processing][asio]") {
+  std::mutex mutex;
+  std::vector<std::string> outcomes;
+  std::vector<std::string> detached;
+  const auto wait = [](kclxx::checkpointer with,
+                       kclxx::sequence_position target) -> asio::awaitable<std::string> {
+    boost::system::error_code ec;
+    co_await kclxx::asio::async_checkpoint(with, target,
+                                           asio::redirect_error(asio::use_awaitable, ec));
+    co_return ec ? ec.message() : "persisted";
+  };
+  std::optional<kclxx::sequence_position> first;
+  const auto handler = [&](record one, const shard_context& shard) -> asio::awaitable<void> {
+    const auto with = shard.get_checkpointer();
+    if (!first) first = one.position();
+    asio::co_spawn(
+        co_await asio::this_coro::executor,
+        [&, with, target = one.position()]() -> asio::awaitable<void> {
+          const std::string outcome = co_await wait(with, target);
+          const std::lock_guard lock(mutex);
+          detached.push_back(outcome);
+        },
+        asio::detached);
+    // The second waits for a record that is complete.
+    const std::string outcome = co_await wait(with, *first);
+    const std::lock_guard lock(mutex);
+    outcomes.push_back(outcome);
+  };
+  served_shard shard(kclxx::asio::parallel(handler, {}, {.lanes = 1}), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  answer_until(shard, "processRecords");
+  shard.send(keyed_records(1, 2, 1));
+  answer_until(shard, "processRecords");
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  const auto refused = make_error_code(kclxx::errc::not_allowed_here).message();
+  CHECK(outcomes == std::vector<std::string>{refused, "persisted"});
+  CHECK(detached == std::vector<std::string>{"persisted", "persisted"});
+}
+
 TEST_CASE("an exception on the shard's context ends the session while the window is full",
           "[processing][asio]") {
   const auto make_handler = [](const shard_context&, asio::any_io_executor executor) {
