@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts page views per page and minute in PostgreSQL, each one exactly once: clickstream
-// [DIRECTORY]. The database is that of PGHOST, PGDATABASE, PGUSER and so on, as for psql. Events
-// that cannot be counted are parked in DIRECTORY (.), which also has the metrics.
-#include <chrono>
+// Counts page views per page and minute in PostgreSQL, each one exactly once.
+// The database is that of PGHOST, PGDATABASE, PGUSER and so on, as for psql. Events that cannot be
+// counted are parked there, too.
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -20,6 +19,12 @@
 namespace {
 
 using json = nlohmann::json;
+
+/// The server ends the transaction of a worker that is suspended in it: its successor waits for the
+/// locks.
+constexpr const char* connection_options =
+    "fallback_application_name=clickstream connect_timeout=5 "
+    "options='-c idle_in_transaction_session_timeout=5s'";
 
 /// A page and a minute, counted from 1970.
 using page_minute = std::pair<std::string, std::uint64_t>;
@@ -40,8 +45,8 @@ class view_counter {
  public:
   explicit view_counter(const kclxx::shard_context& shard) : shard_(shard.shard_id()) {}
 
-  /// Errors: kclxx::batch_failure; kclxx::fenced_error; kclxx::permanent_error when an event, it
-  /// is not known which one, can never be stored.
+  /// Errors: kclxx::batch_failure; kclxx::permanent_error when an event, it is not known which one,
+  /// can never be stored.
   void operator()(const kclxx::record_batch& batch) {
     try {
       count(batch);
@@ -59,7 +64,7 @@ class view_counter {
   void count(const kclxx::record_batch& batch) {
     if (!connection_) connection_ = std::make_unique<pqxx::connection>(connection_options);
     pqxx::work transaction(*connection_);
-    const auto [epoch, counted] = begin(transaction);
+    const auto counted = locked_position(transaction);
     auto last = counted;
     std::map<page_minute, std::int64_t> views;
     std::optional<kclxx::batch_failure> failure;
@@ -76,26 +81,17 @@ class view_counter {
     transaction.exec_params0("UPDATE shards SET position = $2 WHERE shard = $1", shard_,
                              to_string(last));
     transaction.commit();
-    epoch_ = epoch;
     if (failure) throw kclxx::batch_failure(*failure);
   }
 
-  /// Locks the shard's row, raises the epoch if this is the first transaction, and returns the
-  /// epoch and the position of the last event that is counted. It is read each time, since a
-  /// commit whose answer was lost may have succeeded.
-  std::pair<std::int64_t, kclxx::sequence_position> begin(pqxx::work& transaction) {
-    const pqxx::row row = transaction.exec_params1(
-        epoch_ ? "SELECT epoch, position FROM shards WHERE shard = $1 FOR UPDATE"
-               : "INSERT INTO shards VALUES ($1, 1, 'TRIM_HORIZON/0') ON CONFLICT (shard) "
-                 "DO UPDATE SET epoch = shards.epoch + 1 RETURNING epoch, position",
-        shard_);
-    const auto epoch = row["epoch"].as<std::int64_t>();
-    if (epoch_ && epoch != *epoch_) {
-      throw kclxx::fenced_error("clickstream: epoch " + std::to_string(epoch) + ", not " +
-                                std::to_string(*epoch_));
-    }
-    return {epoch,
-            kclxx::sequence_position::from_string(row["position"].as<std::string>()).value()};
+  /// Locks the shard's row, and returns the position of the last event that is counted: another
+  /// worker may have counted since, or a commit whose answer was lost.
+  kclxx::sequence_position locked_position(pqxx::work& transaction) {
+    const auto position = transaction.exec_params1(
+        "INSERT INTO shards VALUES ($1, 'TRIM_HORIZON/0') ON CONFLICT (shard) "
+        "DO UPDATE SET position = shards.position RETURNING position",
+        shard_)[0];
+    return kclxx::sequence_position::from_string(position.as<std::string>()).value();
   }
 
   /// In the map's order, as all shards do, so that no two of them wait for each other's rows.
@@ -111,28 +107,29 @@ class view_counter {
         rows.dump());
   }
 
-  /// The server ends the transaction of a worker that is suspended in it: its successor waits for
-  /// the locks.
-  static constexpr const char* connection_options =
-      "fallback_application_name=clickstream connect_timeout=5 "
-      "options='-c idle_in_transaction_session_timeout=5s'";
-
   std::string shard_;
   std::unique_ptr<pqxx::connection> connection_;
-  std::optional<std::int64_t> epoch_;
+};
+
+/// Events that cannot be counted. One that is parked twice is there once.
+class parked_events final : public kclxx::parking_lot {
+ public:
+  void park(const kclxx::shard_context& shard, const kclxx::failed_record& failed) override {
+    const std::string_view data = failed.record.data();
+    pqxx::connection connection(connection_options);
+    pqxx::work transaction(connection);
+    transaction.exec_params0("INSERT INTO parked VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                             shard.shard_id(), to_string(failed.record.position()),
+                             failed.last_error, pqxx::binarystring(data.data(), data.size()));
+    transaction.commit();
+  }
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::string directory = argc > 1 ? argv[1] : ".";
-  kclxx::run_options options;
-  options.metrics.directory = directory;
-  options.metrics.summary_interval = std::chrono::minutes(1);
+int main() {
   const auto make_counter = [](const kclxx::shard_context& shard) { return view_counter(shard); };
   // While the database is away the shard waits; an event that can never be counted is parked.
-  return kclxx::run(
-      kclxx::batches(make_counter, {.bad_record = kclxx::bad_record::park,
-                                    .lot = std::make_shared<kclxx::parking_file>(directory)}),
-      options);
+  return kclxx::run(kclxx::batches(make_counter, {.bad_record = kclxx::bad_record::park,
+                                                  .lot = std::make_shared<parked_events>()}));
 }

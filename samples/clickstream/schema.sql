@@ -6,9 +6,26 @@ CREATE TABLE page_views (
   PRIMARY KEY (page, minute)
 );
 
--- How far each shard is counted, and which of its processors may write: the last one that raised the epoch.
+-- How far each shard is counted.
 CREATE TABLE shards (
   shard text PRIMARY KEY,
-  epoch bigint NOT NULL,
   position text NOT NULL
 );
+
+-- Events that cannot be counted.
+CREATE TABLE parked (
+  shard text,
+  position text,
+  error text NOT NULL,
+  data bytea NOT NULL,
+  PRIMARY KEY (shard, position)
+);
+
+-- As lines for kclxx replay --parked, with a row of their own in shards.
+CREATE VIEW parked_lines AS
+  SELECT json_build_object(
+    'shard', 'parked-' || shard,
+    'sequenceNumber', split_part(position, '/', 1),
+    'subSequenceNumber', split_part(position, '/', 2)::bigint,
+    'data', translate(encode(data, 'base64'), E'\n', '')) AS line, shard, position
+  FROM parked;

@@ -21,12 +21,12 @@ void life::find_choices() {
   may(!daemon_.is_gone(), event::daemon_dies, rare * faults.daemon_death);
   may(daemon_.can_stop(), event::worker_stops, rare * faults.worker_stop);
   may(has_lease, event::lease_is_stolen, rare * faults.lease_stolen);
-  may(has_lease, event::store_is_taken, rare * faults.store_taken);
   const bool can_read = !child_has_seen_end_ && (!to_child_.empty() || input_ended_);
   may(!child_gone_ && can_read, event::child_reads, 60);
   may(!child_gone_, event::child_killed, rare * faults.crash);
   may(daemon_.can_read(), event::daemon_reads, 60);
   if (child_gone_) return;
+  may(true, event::store_refuses, rare * faults.store_refuses);
   may(call_ && !is_in_user_code_, event::callback_begins, 60);
   may(processor_.can_step(), event::callback_steps, 60);
   may(processor_.is_in_callback(), event::callback_lasts, 5);
@@ -38,10 +38,10 @@ void life::find_choices() {
 
 meetings& life::met() {
   static meetings all(
-      {"the JVM dies", "the worker stops", "the lease is stolen",
-       "another application takes the store", "the child is killed", "shutdownRequested",
-       "an unknown action", "a damaged line", "a checkpoint is refused", "a callback throws",
-       "a timer throws", "a checkpoint handler throws"},
+      {"the JVM dies", "the worker stops", "the lease is stolen", "the store refuses",
+       "the child is killed", "shutdownRequested", "an unknown action", "a damaged line",
+       "a checkpoint is refused", "a callback throws", "a timer throws",
+       "a checkpoint handler throws"},
       {"no user code runs", "in initialize", "in process_records", "in lease_lost",
        "in shard_ended", "in shutdown_requested", "in a timer", "a checkpoint is unanswered",
        "a call of checkpoint() waits", "a handler is due", "the lease is lost",
@@ -113,11 +113,10 @@ void life::perform(event what) {
       log_.note([] { return std::string("the lease is stolen"); });
       note(fault::lease_is_stolen);
       return daemon_.lose_lease();
-    case event::store_is_taken:
-      log_.note([] { return std::string("another application takes the store"); });
-      note(fault::store_is_taken);
-      world_.store->take_over();
-      return;
+    case event::store_refuses:
+      log_.note([] { return std::string("the store refuses from now on"); });
+      note(fault::store_refuses);
+      return processor_.refuse();
     case event::child_reads:
       return child_reads();
     case event::child_killed:

@@ -62,7 +62,7 @@ class life : private driver::host, private daemon::surroundings, private process
     daemon_dies,
     worker_stops,
     lease_is_stolen,
-    store_is_taken,
+    store_refuses,
     child_reads,
     child_killed,
     daemon_reads,

@@ -44,10 +44,6 @@ processor::processor(world& in, random_source& random, bool with_faults, surroun
 processor_factory processor::factory() {
   return [this](const shard_context& context) {
     context_ = &context;
-    if (world_.store) {
-      epoch_ = world_.store->take_over();
-      applied_ = world_.store->position();
-    }
     return std::make_unique<callbacks>(*this);
   };
 }
@@ -202,16 +198,22 @@ void processor::report_fenced() {
 }
 
 void processor::finish_next() {
-  if (world_.store && done_ >= applied_) return commit_some();
+  if (is_refused_) throw fenced_error("the store refuses it");
+  if (world_.store) return commit_some();
   world_.was_processed[done_] = true;
   ++done_;
 }
 
+/// The recipe of docs/exactly-once.md. Others may have a turn between begin and commit.
 void processor::commit_some() {
-  if (!transaction_) transaction_ = world_.store->begin(epoch_, done_);
-  if (random_.chance(50)) return;  // it is committed later
+  auto& store = *world_.store;
+  if (!transaction_) transaction_ = store.begin(random_);
+  if (!transaction_ || random_.chance(50)) return;
+  const auto mine = *std::exchange(transaction_, std::nullopt);
   const std::size_t end = std::min(delivered_, done_ + 1 + random_.below(3));
-  world_.store->commit(*std::exchange(transaction_, std::nullopt), end);
+  const std::size_t first = store.how().leaves_out ? std::max(done_, mine.position) : done_;
+  const bool is_committed = store.commit(mine, first, std::max(first, end));
+  if (!is_committed || (with_faults_ && random_.chance(3))) return;  // or its answer was lost
   while (done_ < end) world_.was_processed[done_++] = true;
 }
 

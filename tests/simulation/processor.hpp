@@ -47,6 +47,9 @@ class processor {
 
   [[nodiscard]] processor_factory factory();
 
+  /// From now on a store refuses what it does.
+  void refuse() { is_refused_ = true; }
+
   /// Whether the running callback can take a step.
   [[nodiscard]] bool can_step() const;
   void step();
@@ -115,9 +118,7 @@ class processor {
   bool with_faults_;
   surroundings& around_;
   const shard_context* context_ = nullptr;
-  std::uint64_t epoch_ = 0;  // in the store
-  std::size_t applied_ = 0;  // by earlier processors, before this one took the store over
-  std::optional<fenced_store::transaction> transaction_;
+  std::optional<store::transaction> transaction_;
   std::size_t done_;
   std::size_t asked_;
   std::size_t delivered_;
@@ -126,6 +127,7 @@ class processor {
   std::optional<ending> ending_;
   bool is_in_timer_ = false;
   bool has_given_up_ = false;
+  bool is_refused_ = false;    // by a store with a fence
   bool has_reported_ = false;  // that the other thread was fenced
   bool hangs_ = false;
   bool heeds_stop_ = true;  // otherwise a callback that hangs never returns

@@ -54,7 +54,7 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
 }  // namespace
 
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings* met) {
+              const meetings* met, const std::function<void(CLI::App&)>& add_options) {
   CLI::App app{description};
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
@@ -74,6 +74,7 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
                    "is not in this file")
         ->type_name("FILE");
   }
+  if (add_options) add_options(app);
   CLI11_PARSE(app, argc, argv);
 
   if (replay) {

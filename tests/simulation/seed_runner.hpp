@@ -8,6 +8,10 @@
 #include "simulation/meetings.hpp"
 #include "simulation/trace.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace kclxx::simulation {
 
 /// What one seed took.
@@ -23,6 +27,7 @@ using run_of_seed = std::function<run_length(std::uint64_t seed, trace& log)>;
 /// The main function of a simulation: runs as many seeds as the command line asks for, and prints
 /// which failed; with --meetings also which faults met which states.
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings* met = nullptr);
+              const meetings* met = nullptr,
+              const std::function<void(CLI::App&)>& add_options = nullptr);
 
 }  // namespace kclxx::simulation

@@ -4,24 +4,28 @@
 #include <algorithm>
 #include <string>
 
-#include <kclxx/error.hpp>
-
-#include "simulation/world.hpp"
+#include "simulation/violation.hpp"
 
 namespace kclxx::simulation {
 
-void fenced_store::commit(const transaction& what, std::size_t end) {
-  if (what.epoch != epoch_) {
-    throw fenced_error("epoch " + std::to_string(epoch_) + ", not " + std::to_string(what.epoch));
-  }
-  for (std::size_t i = what.first; i < end; ++i) {
+std::optional<store::transaction> store::begin(random_source& random) {
+  if (how_.locks && holder_ && !random.chance(20)) return std::nullopt;
+  holder_ = ++begun_;
+  return transaction{begun_, position_};
+}
+
+bool store::commit(const transaction& what, std::size_t first, std::size_t end) {
+  if (how_.locks && holder_ != what.number) return false;
+  holder_.reset();
+  for (std::size_t i = first; i < end; ++i) {
     const std::string record = "effect: that of record " + std::to_string(i);
     if (++effects_[i] > 1) throw violation(record + " came twice");
     if (i != position_++) throw violation(record + " came out of order");
   }
+  return true;
 }
 
-void fenced_store::check_finished() const {
+void store::check_finished() const {
   if (std::find(effects_.begin(), effects_.end(), 0) != effects_.end()) {
     throw violation("effect: that of a record never came");
   }

@@ -3,38 +3,45 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "simulation/random.hpp"
 
 namespace kclxx::simulation {
 
-/// Where a user's effects go: a store that admits one writer per shard, and keeps the position with
-/// the data. Each call is atomic, and what the store holds survives every process. It stands for
-/// the recipe of docs/processing.md, and knows the invariant about effects.
-class fenced_store {
+/// What a user can do wrong, so that effects come twice.
+struct recipe {
+  bool locks = true;       // the position is read under a lock that lasts until the commit
+  bool leaves_out = true;  // what the stored position covers
+};
+
+/// Where a user's effects go: a database that keeps the position of a shard with the data. What it
+/// holds survives every process. The user of it is the recipe of docs/exactly-once.md; it knows the
+/// invariant about effects.
+class store {
  public:
-  /// What a writer does between two calls: records from `first` on.
   struct transaction {
-    std::uint64_t epoch;  // the writer's
-    std::uint64_t epoch_at_begin;
-    std::size_t first;
+    std::uint64_t number;
+    std::size_t position;  // so many of the first records have had their effect
   };
 
-  explicit fenced_store(std::size_t records) : effects_(records) {}
+  store(std::size_t records, recipe how) : how_(how), effects_(records) {}
 
-  /// A processor becomes the writer. Returns its epoch.
-  std::uint64_t take_over() { return ++epoch_; }
-  /// So many of the first records have had their effect.
-  [[nodiscard]] std::size_t position() const { return position_; }
-  [[nodiscard]] transaction begin(std::uint64_t epoch, std::size_t first) const {
-    return {epoch, epoch_, first};
-  }
-  /// Applies the records up to `end`. Errors: fenced_error; violation.
-  void commit(const transaction& what, std::size_t end);
+  /// Begins a transaction: locks the position, and reads it. std::nullopt: another one has the
+  /// lock. Sometimes the server has ended that one, because its process is dead or suspended.
+  std::optional<transaction> begin(random_source& random);
+  /// Applies the records from `first` to `end`, and stores `end`. False: the server has ended the
+  /// transaction, and nothing has changed. Errors: violation.
+  bool commit(const transaction& what, std::size_t first, std::size_t end);
+  [[nodiscard]] const recipe& how() const { return how_; }
   /// Each record has had its effect.
   void check_finished() const;
 
  private:
-  std::uint64_t epoch_ = 0;
+  recipe how_;
+  std::uint64_t begun_ = 0;
+  std::optional<std::uint64_t> holder_;  // of the lock
   std::size_t position_ = 0;
   std::vector<int> effects_;
 };

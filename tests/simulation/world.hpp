@@ -30,7 +30,7 @@ struct fault_rates {
   unsigned callback_throws = 0;
   unsigned callback_hangs = 0;
   unsigned handler_throws = 0;
-  unsigned store_taken = 0;  // by another application, which shares the store by mistake
+  unsigned store_refuses = 0;  // because of its fence, also by mistake
 };
 
 /// What is counted with the states it meets, in the order of life::met().
@@ -38,7 +38,7 @@ enum class fault : std::size_t {
   daemon_dies,
   worker_stops,
   lease_is_stolen,
-  store_is_taken,
+  store_refuses,
   child_is_killed,
   shutdown_is_requested,
   unknown_action,
@@ -53,14 +53,14 @@ enum class fault : std::size_t {
 /// processed. Knows the invariants about records.
 class world {
  public:
-  explicit world(random_source& random);
+  world(random_source& random, recipe how);
 
   std::vector<sequence_position> records;
   bool has_end = true;              // the stream was resharded: the shard ends
   std::vector<bool> was_processed;  // by anyone, ever
   sequence_position persisted{"TRIM_HORIZON"};
-  daemon_model::lease lease{persisted};  // taken over by each life
-  std::optional<fenced_store> store;     // unless effects are not fenced
+  daemon_model::lease lease{persisted};    // taken over by each life
+  std::optional<simulation::store> store;  // otherwise effects may be repeated
   run_options options;
   fault_rates faults;
 
