@@ -9,5 +9,6 @@
 #include <kclxx/processing/each.hpp>            // IWYU pragma: export
 #include <kclxx/processing/failure_policy.hpp>  // IWYU pragma: export
 #include <kclxx/processing/handler.hpp>         // IWYU pragma: export
+#include <kclxx/processing/order.hpp>           // IWYU pragma: export
 #include <kclxx/processing/parallel.hpp>        // IWYU pragma: export
 #include <kclxx/processing/parking_lot.hpp>     // IWYU pragma: export

@@ -66,8 +66,9 @@ struct circuit_changed {
   bool operator==(const circuit_changed&) const = default;
 };
 
-/// How many records are delivered and not complete. Only `parallel` sends it: when its window
-/// becomes full or empty, and otherwise about once a second while the window changes.
+/// How many records are delivered and not complete. `parallel` sends it when its window becomes
+/// full or empty, and otherwise about once a second while the window changes; `batches` with a
+/// linger, when records are gathered and when they are handed over.
 struct window_changed {
   std::size_t records = 0;
   /// Of their data, after decoding base64.

@@ -1,24 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
 #include <kclxx/export.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
+#include <kclxx/processing/order.hpp>
 #include <kclxx/processor_factory.hpp>
 
 namespace kclxx {
 
-/// The processor factory of a program that processes a batch at once: the handler gets all
-/// records of one processRecords call; after a failure a part of them. It gets no empty batch.
+/// Which records one call of a batch_handler gets. By default those of one processRecords call.
 ///
-/// The records are complete when the handler returns. If it throws batch_failure, those before the
-/// exception's position are complete; the record there has failed an attempt, and a further attempt
-/// begins with it. After any other exception the handler gets halves of the batch until the failing
-/// record is alone. These calls with several records are no attempts, and may repeat good records.
+/// With a linger the records of several calls are gathered, in order. They are handed over when one
+/// of the limits is reached or the next record would exceed it, when the oldest has waited for the
+/// linger, at shutdown_requested and at shard_ended. When the lease is lost they are dropped. What
+/// is gathered is not complete: no checkpoint covers it.
 ///
-/// Errors: as `each`.
+/// While the handler runs the daemon waits. So at most `max_bytes` of data and one call of the
+/// daemon's are in memory. A gathered record is copied, and takes 120 bytes and its partition key
+/// besides its data. After a crash at most what was gathered, and what was handed over since the
+/// last checkpoint, is processed again.
+///
+/// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
+/// Thread safety: a value; processors copy it.
+struct batch_options {
+  /// At least 1. Unset: no limit. Without a linger a call with more records is divided.
+  std::optional<std::size_t> max_records{};
+  /// Bytes of data, after decoding base64; at least 1. A larger record is handed over alone. Unset:
+  /// 64 MiB with a linger, otherwise no limit.
+  std::optional<std::uint64_t> max_bytes{};
+  /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit.
+  /// A handler that runs delays it. 0: nothing is gathered.
+  std::chrono::milliseconds linger{0};
+  /// Whether a record that a batch_failure names keeps the later ones of its partition key in the
+  /// batch waiting: with order::key they are not complete either, and are handed over again with it
+  /// or, when it was skipped or parked, without it. So a handler should leave them out.
+  kclxx::order order = order::none;
+};
+
+/// The processor factory of a program that processes many records at once:
+///
+///     return kclxx::run(kclxx::batches(handler, {}, {.max_records = 500, .linger = 2s}));
+///
+/// The records are complete when the handler returns; it gets no empty batch. batch_failure names
+/// those that failed. After any other exception the handler gets halves of the batch until the
+/// failing record is alone. These calls with several records are no attempts, and may repeat good
+/// records.
+///
+/// Between two processRecords calls the daemon accepts no checkpoint: that of records handed over
+/// then follows with the next call or at the shutdown.
+///
+/// Errors: std::invalid_argument for a policy or options that cannot work.
 /// Thread safety: as `each`.
 [[nodiscard]] KCLXX_EXPORT processor_factory batches(batch_handler handler,
-                                                     failure_policy policy = {});
+                                                     failure_policy policy = {},
+                                                     batch_options options = {});
 
 }  // namespace kclxx

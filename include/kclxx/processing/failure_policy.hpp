@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <kclxx/export.hpp>
 #include <kclxx/processing/parking_lot.hpp>
@@ -27,26 +28,44 @@ class KCLXX_EXPORT permanent_error : public std::runtime_error {
   ~permanent_error() override;
 };
 
-/// Thrown by a batch_handler that knows which record failed: the records before `position` are
-/// complete. A position outside the batch is ignored, and the batch is halved.
-/// Thread safety: immutable; copies may be used on any thread, and share the cause.
+/// Thrown by a batch_handler that knows which records failed.
+/// Thread safety: immutable; copies may be used on any thread, and share the causes.
 class KCLXX_EXPORT batch_failure : public std::exception {
  public:
-  /// Policy, log and parking lot use `cause`, or this exception if `cause` is null.
+  /// A record that failed an attempt. Policy, log and parking lot use `cause`, or the batch_failure
+  /// if it is null.
+  struct failed {
+    sequence_position position;
+    std::exception_ptr cause{};
+  };
+
+  /// The record at `position` failed. Those before it are complete, and it is tried again with the
+  /// rest of the batch. A position outside the batch is ignored, and the batch is halved.
   /// Errors: std::bad_alloc.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
+  /// These records failed. All others of the batch are complete; with order::key (batch_options)
+  /// all but the later ones of their partition keys. What is not complete is handed over again
+  /// without the others. A position that no record of the batch has is ignored; without any other
+  /// the batch is halved.
+  /// Errors: std::invalid_argument for no record; std::bad_alloc.
+  explicit batch_failure(std::vector<failed> records);
   batch_failure(const batch_failure&) noexcept = default;
   batch_failure& operator=(const batch_failure&) noexcept = default;
   ~batch_failure() override;
 
-  [[nodiscard]] const char* what() const noexcept override { return text_->c_str(); }
-  [[nodiscard]] const sequence_position& position() const noexcept { return position_; }
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+  [[nodiscard]] const char* what() const noexcept override { return contents_->text.c_str(); }
+  /// At least one, in the order of the call.
+  [[nodiscard]] const std::vector<failed>& records() const noexcept { return contents_->records; }
+  /// Whether the records after the first failed one can be complete.
+  [[nodiscard]] bool are_others_complete() const noexcept { return contents_->are_others_complete; }
 
  private:
-  sequence_position position_;
-  std::exception_ptr cause_;
-  std::shared_ptr<const std::string> text_;  // copying an exception does not throw
+  struct contents {
+    std::vector<failed> records;
+    bool are_others_complete;
+    std::string text;
+  };
+  std::shared_ptr<const contents> contents_;  // copying an exception does not throw
 };
 
 /// What happens to a bad record; see failure_policy.

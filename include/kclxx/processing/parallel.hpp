@@ -4,23 +4,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include <kclxx/export.hpp>
 #include <kclxx/processing/completion.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
+#include <kclxx/processing/order.hpp>
 #include <kclxx/processor_factory.hpp>
 
 namespace kclxx {
-
-/// Which records may be processed at the same time.
-enum class order {
-  /// Those of different partition keys. Records of one key are processed one after the other, in
-  /// the shard's order; a record that fails keeps the later ones of its key waiting.
-  key,
-  /// All; a record that fails keeps none waiting.
-  none,
-};
 
 /// What happens when a handler is stuck, besides the report.
 enum class when_stuck {
@@ -33,7 +27,8 @@ enum class when_stuck {
 
 /// How records are processed side by side.
 /// Errors: `parallel` throws std::invalid_argument if `lanes`, `window_records` or `window_bytes`
-/// is 0, or a duration is negative. Thread safety: a value; processors copy it.
+/// is 0, a duration is negative, or there is a `key` without order::key. Thread safety: a value;
+/// processors copy it.
 struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
@@ -42,6 +37,10 @@ struct parallel_options {
   /// every second attempt that begins is a new record's.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
+  /// The key of order::key; empty: the partition key. Log and events have the partition key. The
+  /// function is called once for each delivered record, on the callbacks' thread; what it throws is
+  /// treated as an exception from process_records, not as a failure of the record.
+  std::function<std::string(const record&)> key{};
 
   /// The window is all records from the oldest incomplete one to the newest. It is limited
   /// to this many records and bytes of data. A batch uses memory, and its bytes count, until its

@@ -1,125 +1,231 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include <kclxx/observer.hpp>
 #include <kclxx/processing/batches.hpp>
 
+#include "base/duration.hpp"
 #include "io/forked_copy.hpp"
 #include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
+#include "processing/gathered_records.hpp"
+#include "processing/rest_of_batch.hpp"
 
 namespace kclxx {
 
 namespace {
 
+using std::chrono::milliseconds;
+
 /// What a handler threw: the failure itself, and where it is, if it reported that.
 struct batch_error {
   std::exception_ptr cause;
-  std::optional<sequence_position> position{};
+  std::optional<batch_failure> reported{};
 };
 
 batch_error current_error() {
+  const auto thrown = std::current_exception();
   try {
     throw;
   } catch (const batch_failure& error) {
-    return {error.cause() ? error.cause() : std::current_exception(), error.position()};
+    const auto& cause = error.records().front().cause;
+    return {cause ? cause : thrown, error};
   } catch (...) {
-    return {std::current_exception()};
+    return {thrown};
   }
 }
 
-/// The first record at or after the position; std::nullopt when that is not within the batch.
-std::optional<std::size_t> index_of(const std::optional<sequence_position>& position,
-                                    const record_batch& batch) {
-  if (!position || *position < batch.front().position() || *position > batch.back().position()) {
-    return std::nullopt;
-  }
+/// The first record at or after the position; the end when that is not within the batch.
+std::size_t place_of(const sequence_position& position, const record_batch& batch) {
+  if (position < batch.front().position()) return batch.size();
   const auto found = std::partition_point(
-      batch.begin(), batch.end(), [&](const record& one) { return one.position() < *position; });
+      batch.begin(), batch.end(), [&](const record& one) { return one.position() < position; });
   return static_cast<std::size_t>(found - batch.begin());
 }
 
-/// The records of a batch that are not complete.
-class rest_of_batch {
- public:
-  explicit rest_of_batch(record_batch batch) : records_(std::move(batch)) {}
-
-  [[nodiscard]] bool empty() const noexcept { return records_.empty(); }
-  [[nodiscard]] const record& front() const noexcept { return records_.front(); }
-  [[nodiscard]] const record& at(std::size_t place) const noexcept { return records_[place]; }
-  /// What to try next: all, or while a failing record is searched for, half of those that it is
-  /// among.
-  [[nodiscard]] record_batch next() const {
-    if (suspects_ == 0) return records_;
-    return records_.slice(0, std::max<std::size_t>(suspects_ / 2, 1));
-  }
-  /// One of the first `count` records fails.
-  void narrow(std::size_t count) noexcept { suspects_ = count; }
-  void complete(std::size_t count) {
-    attempts_ = {};
-    suspects_ -= std::min(count, suspects_);
-    records_ = records_.slice(count, records_.size());
-  }
-  /// Of the first record.
-  [[nodiscard]] processing::failed_attempts& attempts() noexcept { return attempts_; }
-
- private:
-  record_batch records_;
-  std::size_t suspects_ = 0;
-  processing::failed_attempts attempts_;
+/// A record of a part that failed, while others of the part may be complete.
+struct named_record {
+  std::size_t place;
+  std::exception_ptr cause;
 };
+
+/// In order; none if the error does not name them.
+std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
+  std::vector<named_record> all;
+  if (!error.reported || !error.reported->are_others_complete()) return all;
+  for (const batch_failure::failed& one : error.reported->records()) {
+    const std::size_t place = place_of(one.position, part);
+    if (place == part.size() || part[place].position() != one.position) continue;
+    all.push_back({place, one.cause ? one.cause : std::make_exception_ptr(*error.reported)});
+  }
+  const auto before = [](const auto& one, const auto& other) { return one.place < other.place; };
+  const auto same = [](const auto& one, const auto& other) { return one.place == other.place; };
+  std::stable_sort(all.begin(), all.end(), before);
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  return all;
+}
+
+/// Options with all limits set.
+struct batch_limits {
+  std::size_t records;
+  std::uint64_t bytes;
+  milliseconds linger;
+  kclxx::order order;
+  /// Whether a batch of the daemon's may be divided or wait.
+  [[nodiscard]] bool are_any() const noexcept {
+    constexpr auto none = std::numeric_limits<std::uint64_t>::max();
+    return linger.count() > 0 || records < none || bytes < none;
+  }
+};
+
+batch_limits valid(const batch_options& options) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("batch_options: ") + what);
+  };
+  require(options.max_records != 0, "max_records is 0");
+  require(options.max_bytes != 0, "max_bytes is 0");
+  require(options.linger >= milliseconds(0), "linger is negative");
+  constexpr auto none = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t most_gathered = std::uint64_t{64} << 20;
+  return {options.max_records.value_or(std::numeric_limits<std::size_t>::max()),
+          options.max_bytes.value_or(options.linger.count() > 0 ? most_gathered : none),
+          detail::clamped(options.linger), options.order};
+}
 
 class batches_processor final : public record_processor {
  public:
   batches_processor(const batch_handler& handler, const failure_policy& policy,
-                    const shard_context& shard)
-      : clamped_(shard),
+                    const batch_limits& limits, const shard_context& shard)
+      : limits_(limits),
+        checkpoints_(shard.get_checkpointer()),
+        clamped_(shard),
         shard_(clamped_.context),
+        stop_(shard.stop_token()),
         failures_(policy, shard_),
         handler_(handler.make(shard_)) {}
-  ~batches_processor() override { clamped_.checkpoints->end(); }
+  ~batches_processor() override {
+    if (timer_) shard_.cancel(*timer_);
+    clamped_.checkpoints->end();
+  }
 
-  void process_records(record_batch batch, const checkpointer& with) override {
-    clamped_.checkpoints->set_open(true);
-    rest_of_batch rest(std::move(batch));
-    const auto complete = [&](std::size_t count) {
-      const sequence_position last = rest.at(count - 1).position();
-      with.async_checkpoint(last);
-      clamped_.checkpoints->pass(last);
-      rest.complete(count);
-    };
-    const auto stop = shard_.stop_token();
-    while (!rest.empty() && !stop.stop_requested()) {
-      const record_batch part = rest.next();
-      auto error = run(part, rest.attempts());
-      forked_.leave_if_copy(shard_.shard_id());
-      // What returns or throws after a stop is neither complete nor failed.
-      if (stop.stop_requested()) break;
-      const auto succeeded = error ? index_of(error->position, part) : part.size();
-      if (succeeded && *succeeded > 0) {
-        failures_.on_success();
-        const int failed = rest.attempts().count;
-        if (failed > 0) failures_.on_retry_success(part.front().position(), failed + 1);
-        complete(*succeeded);
-      }
-      if (!error || stop.stop_requested()) continue;
-      rest.narrow(succeeded ? 0 : part.size());
-      if (processing::is_lease_gone(error->cause)) std::rethrow_exception(error->cause);
-      const bool is_alone = succeeded.has_value() || part.size() == 1;
-      if (is_alone &&
-          failures_.is_complete_after(rest.front(), rest.attempts(), std::move(error->cause))) {
-        complete(1);
+  void process_records(record_batch batch, const checkpointer&) override {
+    if (!limits_.are_any()) return hand_over(std::move(batch));
+    const auto delivered = shard_.now();
+    for (std::size_t offset = 0; offset < batch.size();) {
+      const auto [count, is_closed] = next_part(batch, offset);
+      record_batch part = batch.slice(offset, count);
+      offset += count;
+      if (is_closed && gathered_.empty()) {
+        oldest_ = delivered;
+        hand_over(std::move(part));
+      } else {
+        gather(part, delivered);
+        if (is_closed) hand_over_gathered();
       }
     }
-    clamped_.checkpoints->set_open(false);
+    batch = {};
+    look_at_linger();
   }
-  void lease_lost() override { clamped_.checkpoints->release(); }
+  void shutdown_requested(const checkpointer&) override { hand_over_gathered(); }
+  void shard_ended(const checkpointer&) override { hand_over_gathered(); }
+  void lease_lost() override {
+    gathered_.clear();
+    observe_in_flight({});
+    clamped_.checkpoints->release();
+  }
 
  private:
+  using time_point = shard_context::clock::time_point;
+
+  struct part_of_batch {
+    std::size_t count;
+    bool is_closed;  // no record is to be added
+  };
+  /// What fits beside the gathered records. A record that is larger than the limit is alone.
+  [[nodiscard]] part_of_batch next_part(const record_batch& batch, std::size_t offset) const {
+    const std::size_t left = batch.size() - offset;
+    const std::size_t most = std::min(left, limits_.records - gathered_.records());
+    std::uint64_t bytes = gathered_.bytes();
+    std::size_t count = 0;
+    for (; count < most && bytes < limits_.bytes; ++count) {
+      const std::uint64_t next = batch[offset + count].data().size();
+      const bool is_first = count == 0 && gathered_.empty();
+      if (!is_first && next > limits_.bytes - bytes) break;
+      bytes += next;
+    }
+    const bool is_full = bytes >= limits_.bytes || gathered_.records() + count == limits_.records;
+    return {count, is_full || count < left || limits_.linger.count() == 0};
+  }
+
+  void gather(const record_batch& part, time_point delivered) {
+    if (gathered_.empty()) oldest_ = delivered;
+    gathered_.add(part);
+    observe_in_flight({});
+  }
+
+  void hand_over_gathered() {
+    if (!gathered_.empty()) hand_over(gathered_.take());
+  }
+
+  /// A timer is left to run when its records are handed over: it then looks at those that follow.
+  void look_at_linger() {
+    if (gathered_.empty() || stop_.stop_requested()) return;
+    const auto due = oldest_ + limits_.linger;
+    const auto now = shard_.now();
+    if (now >= due) return hand_over_gathered();
+    if (timer_) return;
+    timer_ = shard_.after(std::chrono::ceil<milliseconds>(due - now), [this] {
+      timer_.reset();
+      look_at_linger();
+      if (gathered_.empty()) gathered_.release_memory();
+    });
+  }
+
+  void observe_in_flight(const record_batch& handed_over) {
+    if (limits_.linger.count() == 0 || !shard_.service()->is_observed()) return;
+    window_changed event{
+        gathered_.records() + handed_over.size(), gathered_.bytes(), {}, complete_};
+    for (const record& one : handed_over) event.bytes += one.data().size();
+    if (event.records > 0) event.oldest = oldest_;
+    shard_.service()->observe(std::move(event));
+  }
+
+  /// Returns when the records are complete, or a stop is requested.
+  void hand_over(record_batch batch) {
+    clamped_.checkpoints->set_open(true);
+    observe_in_flight(batch);
+    processing::rest_of_batch rest(std::move(batch));
+    while (!rest.empty() && !stop_.stop_requested()) {
+      const record_batch part = rest.next();
+      const auto error = run(part, rest.attempts());
+      forked_.leave_if_copy(shard_.shard_id());
+      // What returns or throws after a stop is neither complete nor failed.
+      if (stop_.stop_requested()) break;
+      if (!error) {
+        succeed(rest, part.size());
+      } else if (const auto named = named_in(part, *error); !named.empty()) {
+        decide(rest, part, named);
+      } else {
+        decide(rest, part, *error);
+      }
+    }
+    observe_in_flight({});
+    clamped_.checkpoints->set_open(false);
+  }
+
   std::optional<batch_error> run(const record_batch& part,
                                  const processing::failed_attempts& attempts) {
     try {
@@ -132,6 +238,93 @@ class batches_processor final : public record_processor {
     }
   }
 
+  void succeed(processing::rest_of_batch& rest, std::size_t count) {
+    failures_.on_success();
+    const int failed = rest.attempts().count;
+    if (failed > 0) failures_.on_retry_success(rest.at(0).position(), failed + 1);
+    complete(rest, count);
+  }
+
+  void complete(processing::rest_of_batch& rest, std::size_t count) {
+    rest.complete(count);
+    request_checkpoint(rest);
+  }
+
+  void request_checkpoint(const processing::rest_of_batch& rest) {
+    const auto position = rest.watermark();
+    if (!position) return;
+    complete_ = position;
+    checkpoints_.async_checkpoint(*position);
+    clamped_.checkpoints->pass(*position);
+  }
+
+  /// The error may tell which record failed first.
+  void decide(processing::rest_of_batch& rest, const record_batch& part, batch_error error) {
+    std::optional<std::size_t> place;
+    if (error.reported && !error.reported->are_others_complete()) {
+      place = place_of(error.reported->records().front().position, part);
+      if (*place == part.size()) place.reset();
+    }
+    if (place && *place > 0) succeed(rest, *place);
+    if (stop_.stop_requested()) return;
+    rest.narrow(place ? 0 : part.size());
+    if (processing::is_lease_gone(error.cause)) std::rethrow_exception(error.cause);
+    const bool is_alone = place || part.size() == 1;
+    if (is_alone &&
+        failures_.is_complete_after(rest.at(0), rest.attempts(0), std::move(error.cause))) {
+      complete(rest, 1);
+    }
+  }
+
+  /// The error names the records that failed. To the circuit the others succeeded, each at its
+  /// place.
+  void decide(processing::rest_of_batch& rest, const record_batch& part,
+              const std::vector<named_record>& named) {
+    using kind = processing::failure_decision::kind;
+    const std::vector<std::size_t> incomplete = incomplete_in(part, named);
+    std::vector<std::size_t> again;
+    milliseconds wait{0};
+    std::exception_ptr leaving;
+    auto next = named.begin();
+    std::size_t end = 0;  // of the places that were looked at
+    for (const std::size_t place : incomplete) {
+      if (place > end) failures_.on_success();
+      end = place + 1;
+      const bool is_named = next != named.end() && next->place == place;
+      if (is_named && !leaving) {
+        auto thrown = next->cause;
+        const auto decision = failures_.on_failure(rest.at(place), rest.attempts(place), thrown);
+        if (stop_.stop_requested()) return;
+        wait = std::max(wait, decision.delay);
+        ++next;
+        if (decision.what == kind::complete) continue;
+        if (decision.what != kind::retry) leaving = thrown;
+      }
+      again.push_back(place);
+    }
+    if (part.size() > end) failures_.on_success();
+    rest.keep(part.size(), again);
+    request_checkpoint(rest);
+    if (leaving) std::rethrow_exception(leaving);
+    if (wait.count() > 0) shard_.sleep_for(wait);
+  }
+
+  /// The places of the named records and, when asked, of the later ones of their keys.
+  [[nodiscard]] std::vector<std::size_t> incomplete_in(
+      const record_batch& part, const std::vector<named_record>& named) const {
+    std::vector<std::size_t> places;
+    std::unordered_set<std::string_view> keys;
+    auto next = named.begin();
+    for (std::size_t place = 0; place < part.size(); ++place) {
+      const std::string_view key = part[place].partition_key().value_or(std::string_view());
+      const bool is_named = next != named.end() && next->place == place;
+      if (is_named) ++next;
+      if (is_named && limits_.order == order::key) keys.insert(key);
+      if (is_named || keys.contains(key)) places.push_back(place);
+    }
+    return places;
+  }
+
   void warn_of_kept_batch() {
     if (std::exchange(has_warned_of_kept_batch_, true)) return;
     shard_.log(log_level::warning,
@@ -140,20 +333,28 @@ class batches_processor final : public record_processor {
                "record_processor in checkpoint_mode::manual. Logged once.");
   }
 
+  const batch_limits limits_;
+  const checkpointer checkpoints_;
   const processing::clamped_context clamped_;
   const shard_context& shard_;
+  const std::stop_token stop_;
   processing::failure_handling failures_;
   const io::forked_copy forked_;
   batch_handler::of_shard handler_;
   bool has_warned_of_kept_batch_ = false;
+
+  processing::gathered_records gathered_;
+  time_point oldest_{};  // when the first of those in flight was delivered
+  std::optional<shard_context::timer_id> timer_;
+  std::optional<sequence_position> complete_;
 };
 
 }  // namespace
 
-processor_factory batches(batch_handler handler, failure_policy policy) {
-  return {[handler = std::move(handler),
-           policy = processing::checked(std::move(policy))](const shard_context& shard) {
-            return std::make_unique<batches_processor>(handler, policy, shard);
+processor_factory batches(batch_handler handler, failure_policy policy, batch_options options) {
+  return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
+           limits = valid(options)](const shard_context& shard) {
+            return std::make_unique<batches_processor>(handler, policy, limits, shard);
           },
           checkpoint_mode::manual};
 }

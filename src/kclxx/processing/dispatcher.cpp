@@ -5,6 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "processing/taken_record.hpp"
 
@@ -321,12 +322,16 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
       const std::lock_guard lock(mutex_);
       pool_ = std::move(pool);
     }
+    std::vector<record_queue::key_id> keys;  // user code makes them: without the mutex
+    if (options_.key) {
+      for (const record& one : batch) keys.push_back(record_queue::id_of(options_.key(one)));
+    }
     for (std::size_t offset = 0;;) {
       const auto now = service_->now();
       {
         const std::lock_guard lock(mutex_);
         last_take_.reset();
-        offset += work_.queue().admit(batch, offset, now);
+        offset += work_.queue().admit(batch, offset, now, keys);
         post_lanes();
         if (offset < batch.size()) next_bytes_ = batch[offset].data().size();
       }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <kclxx/processing/failure_policy.hpp>
@@ -14,12 +15,31 @@ void parking_lot::prepare(const shard_context&) {}
 
 permanent_error::~permanent_error() = default;
 
-batch_failure::batch_failure(const sequence_position& position, std::exception_ptr cause)
-    : position_(position),
-      cause_(std::move(cause)),
-      text_(std::make_shared<const std::string>(
-          "the batch failed at " + to_string(position) +
-          (cause_ ? ": " + processing::message_of(cause_) : std::string()))) {}
+namespace {
+
+std::string text_of(const batch_failure::failed& one) {
+  return to_string(one.position) +
+         (one.cause ? ": " + processing::message_of(one.cause) : std::string());
+}
+
+std::string text_of(const std::vector<batch_failure::failed>& records) {
+  if (records.empty()) throw std::invalid_argument("batch_failure: no record is named");
+  return std::to_string(records.size()) + " of the batch's records failed, the first at " +
+         text_of(records.front());
+}
+
+}  // namespace
+
+batch_failure::batch_failure(const sequence_position& position, std::exception_ptr cause) {
+  std::vector<failed> one{{position, std::move(cause)}};
+  std::string text = "the batch failed at " + text_of(one.front());
+  contents_ = std::make_shared<const contents>(contents{std::move(one), false, std::move(text)});
+}
+
+batch_failure::batch_failure(std::vector<failed> records) {
+  std::string text = text_of(records);
+  contents_ = std::make_shared<const contents>(contents{std::move(records), true, std::move(text)});
+}
 
 batch_failure::~batch_failure() = default;
 

@@ -42,6 +42,7 @@ parallel_options valid(parallel_options options) {
   require(options.window_bytes > 0, "window_bytes is 0");
   require(options.stuck_after >= std::chrono::milliseconds(0), "stuck_after is negative");
   require(options.drain_timeout >= std::chrono::milliseconds(0), "drain_timeout is negative");
+  require(!options.key || options.order == order::key, "a key has no effect with order::none");
   options.drain_timeout = detail::clamped(options.drain_timeout);
   return options;
 }

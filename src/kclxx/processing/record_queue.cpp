@@ -7,14 +7,16 @@
 
 namespace kclxx::processing {
 
-std::size_t record_queue::key_hash::operator()(const key& one) const {
-  static const std::uint64_t seed = std::random_device{}();
+record_queue::key_id record_queue::id_of(const std::optional<std::string_view>& key) {
+  static const std::uint64_t seed =
+      (std::uint64_t{std::random_device{}()} << 32U) + std::random_device{}();
   detail::fnv_hash sum(seed);
-  if (one.text) sum.add(*one.text);
-  return sum.value();
+  if (key) sum.add(*key);
+  return sum.value() + (key ? 0 : 1);
 }
 
-std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, time_point now) {
+std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, time_point now,
+                                const std::vector<key_id>& keys) {
   std::uint64_t bytes = window_.bytes();
   std::size_t count = 0;
   for (; offset + count < batch.size(); ++count) {
@@ -24,8 +26,11 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   }
   const arrival first = window_.end();
   window_.admit(batch.slice(offset, count), now);
-  for (arrival which = first; which != window_.end(); ++which) {
-    if (order_ == order::none || push(which)) new_.push(which);
+  const auto key_of = [&](std::size_t place) {
+    return keys.empty() ? id_of(batch[place].partition_key()) : keys[place];
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (order_ == order::none || push(first + i, key_of(offset + i))) new_.push(first + i);
   }
   return count;
 }
@@ -37,8 +42,8 @@ bool record_queue::wants_more(std::uint64_t next) const noexcept {
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }
 
-bool record_queue::push(arrival which) {
-  const auto [of, is_first] = keys_.try_emplace({window_.at(which).partition_key()}, which);
+bool record_queue::push(arrival which, key_id key) {
+  const auto [of, is_first] = keys_.try_emplace(key, which);
   links_.push_back({of, 0});
   if (!is_first) link_of(std::exchange(of->second, which)).next = which;
   return is_first;
@@ -51,7 +56,6 @@ std::optional<arrival> record_queue::pop(arrival which) {
     keys_.erase(of);
     return std::nullopt;
   }
-  of->first.text = window_.at(next).partition_key();  // the memory of the first may go
   return next;
 }
 

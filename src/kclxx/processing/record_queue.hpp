@@ -34,9 +34,17 @@ class record_queue {
   record_queue(const record_queue&) = delete;
   record_queue& operator=(const record_queue&) = delete;
 
+  /// Identifies a key: a hash with a seed of the process, so that who chooses keys cannot make them
+  /// collide. Two keys of one hash would wait for each other, which breaks no order.
+  using key_id = std::uint64_t;
+  /// Records without a key are one key.
+  [[nodiscard]] static key_id id_of(const std::optional<std::string_view>& key);
+
   /// Takes records of the batch in, from `offset` on, until the window is full. A record that is
-  /// larger than the window is taken in when the window is empty. Returns how many.
-  std::size_t admit(const record_batch& batch, std::size_t offset, time_point now);
+  /// larger than the window is taken in when the window is empty. Returns how many. `keys` are
+  /// those of all records of the batch; empty: the partition keys.
+  std::size_t admit(const record_batch& batch, std::size_t offset, time_point now,
+                    const std::vector<key_id>& keys = {});
   /// Whether a record of so many bytes fits, and at least an eighth of the window is free or
   /// nothing is ready: then it is worth while to admit more.
   [[nodiscard]] bool wants_more(std::uint64_t next) const noexcept;
@@ -69,17 +77,7 @@ class record_queue {
   using retry = std::pair<time_point, arrival>;
   template <class Value>
   using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
-  /// Records without a key are one key. The text is in the memory of the first record.
-  struct key {
-    mutable std::optional<std::string_view> text;
-    bool operator==(const key& other) const { return text == other.text; }
-  };
-  /// With a seed of the process: who chooses keys cannot make them collide. Not noexcept, since
-  /// libstdc++ then stores the value.
-  struct key_hash {
-    [[nodiscard]] std::size_t operator()(const key& one) const;
-  };
-  using last_of_key = std::unordered_map<key, arrival, key_hash>;
+  using last_of_key = std::unordered_map<key_id, arrival>;
   struct link {
     last_of_key::iterator of;
     arrival next;  // of the same key; 0 for none
@@ -87,7 +85,7 @@ class record_queue {
 
   [[nodiscard]] link& link_of(arrival which) { return links_[which - first_link_]; }
   /// True when it is the first of its key, which may be processed.
-  bool push(arrival which);
+  bool push(arrival which, key_id key);
   /// The next record of its key, if there is one.
   std::optional<arrival> pop(arrival which);
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -76,11 +77,11 @@ class program::watcher final : public observer {
 /// Sees which records the form has.
 class program::arrivals final : public record_processor {
  public:
-  arrivals(stream& records, std::unique_ptr<record_processor> inner)
-      : records_(records), inner_(std::move(inner)) {}
+  arrivals(program& owner, std::unique_ptr<record_processor> inner)
+      : owner_(owner), inner_(std::move(inner)) {}
 
   void process_records(record_batch batch, const checkpointer& with) override {
-    for (const record& one : batch) records_.arrive(one);
+    for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());
     inner_->process_records(std::move(batch), with);
   }
   void lease_lost() override { inner_->lease_lost(); }
@@ -88,7 +89,7 @@ class program::arrivals final : public record_processor {
   void shutdown_requested(const checkpointer& with) override { inner_->shutdown_requested(with); }
 
  private:
-  stream& records_;
+  program& owner_;
   std::unique_ptr<record_processor> inner_;
 };
 
@@ -103,11 +104,12 @@ struct program::starter {
 program::program(random_source& random, trace& log)
     : log_(log),
       random_(random),
-      form_(static_cast<form>(random_.below(5))),
+      form_(static_cast<form>(random_.below(6))),
       meddles_(random_.chance(50)),
       is_crowded_(form_ == form::completions && random_.chance(30)),
       policy_(random_policy()),
       options_(random_options()),
+      gathering_(random_gathering()),
       stream_(random_, 1 + random_.below(80),
               options_.order == order::key || form_ < form::parallel, is_crowded_) {
   log_.note([&] {
@@ -116,7 +118,11 @@ program::program(random_source& random, trace& log)
            std::to_string(static_cast<int>(policy_.bad_record)) + ", breaker " +
            std::to_string(policy_.breaker ? policy_.breaker->failures : 0) + ", lanes " +
            std::to_string(options_.lanes) + ", window " + std::to_string(options_.window_records) +
-           " records, " + std::to_string(options_.window_bytes) + " bytes, stuck after " +
+           " records, " + std::to_string(options_.window_bytes) + " bytes, gathered " +
+           std::to_string(gathering_.max_records.value_or(0)) + " records, " +
+           std::to_string(gathering_.max_bytes.value_or(0)) + " bytes, linger " +
+           std::to_string(gathering_.linger.count()) + " ms, order " +
+           std::to_string(static_cast<int>(gathering_.order)) + ", stuck after " +
            std::to_string(options_.stuck_after.count()) + " ms";
   });
 }
@@ -149,6 +155,16 @@ parallel_options program::random_options() {
   return options;
 }
 
+batch_options program::random_gathering() {
+  batch_options options;
+  if (form_ != form::gathering) return options;
+  if (random_.chance(60)) options.max_records = 1 + random_.below(40);
+  if (random_.chance(40)) options.max_bytes = 1 + random_.below(60);
+  if (random_.chance(85)) options.linger = milliseconds(1 + random_.below(6000));
+  options.order = random_.chance(50) ? order::key : order::none;
+  return options;
+}
+
 run_options program::make_options() {
   run_options options;
   options.checkpoint_interval = milliseconds(random_.chance(50) ? 0 : random_.below(5000));
@@ -159,7 +175,7 @@ run_options program::make_options() {
 processor_factory program::make_program() {
   const auto make = make_form();
   return {[this, make](const shard_context& shard) {
-            return std::make_unique<arrivals>(stream_, make(shard));
+            return std::make_unique<arrivals>(*this, make(shard));
           },
           make.mode()};
 }
@@ -173,9 +189,10 @@ processor_factory program::make_form() {
       return each(one_by_one, policy_);
     case form::batches:
     case form::batches_with_position:
+    case form::gathering:
       return batches(
           [this](record_batch batch, const shard_context& shard) { process_batch(batch, shard); },
-          policy_);
+          policy_, gathering_);
     case form::parallel:
       return parallel(record_handler(one_by_one), policy_, options_);
     case form::completions:
@@ -188,32 +205,33 @@ processor_factory program::make_form() {
 }
 
 meetings& program::met() {
-  static meetings all({"a handler fails",
-                       "a handler fails for good",
-                       "a handler is fenced",
-                       "a record cannot be parked",
-                       "the lot is fenced",
-                       "a completion is dropped",
-                       "a handler returns after a stop",
-                       "a handler throws after a stop",
-                       "a handler asks for a checkpoint",
-                       "a timer asks for a checkpoint",
-                       "a checkpoint handler throws",
-                       "a timer throws",
-                       "an observer throws",
-                       "a handler reports a failure",
-                       "an outage begins",
-                       "the child is killed",
-                       "the lease is lost",
-                       "the lease is lost silently",
-                       "a shutdown is requested",
-                       "the input ends in a callback",
-                       "a checkpoint will be refused",
-                       "a dead child's completion is reported"},
-                      {"each", "batches", "batches that tell the position", "parallel",
-                       "completions", "a handler runs", "a record waits for its next attempt",
-                       "a record waits to be parked", "a record is parked", "a record is skipped",
-                       "the window is full", "the lease was lost silently"});
+  static meetings all(
+      {"a handler fails",
+       "a handler fails for good",
+       "a handler is fenced",
+       "a record cannot be parked",
+       "the lot is fenced",
+       "a completion is dropped",
+       "a handler returns after a stop",
+       "a handler throws after a stop",
+       "a handler asks for a checkpoint",
+       "a timer asks for a checkpoint",
+       "a checkpoint handler throws",
+       "a timer throws",
+       "an observer throws",
+       "a handler reports a failure",
+       "an outage begins",
+       "the child is killed",
+       "the lease is lost",
+       "the lease is lost silently",
+       "a shutdown is requested",
+       "the input ends in a callback",
+       "a checkpoint will be refused",
+       "a dead child's completion is reported"},
+      {"each", "batches", "batches that tell the position", "batches that are gathered", "parallel",
+       "completions", "a handler runs", "a record waits for its next attempt",
+       "a record waits to be parked", "a record is parked", "a record is skipped",
+       "the window is full", "the lease was lost silently"});
   return all;
 }
 
@@ -224,15 +242,15 @@ void program::note(fault what) const {
   using plan = const planned_record&;
   const auto is_left = [](plan one) { return one.how == end::none && !one.is_in_progress; };
   count(static_cast<std::size_t>(form_));
-  if (has([](plan one) { return one.is_in_progress; })) count(5);
-  if (has([&](plan one) { return is_left(one) && one.failed > 0; })) count(6);
-  if (has([&](plan one) { return is_left(one) && one.failed_parkings > 0; })) count(7);
-  if (has([](plan one) { return one.how == end::parked; })) count(8);
-  if (has([](plan one) { return one.how == end::skipped; })) count(9);
+  if (has([](plan one) { return one.is_in_progress; })) count(6);
+  if (has([&](plan one) { return is_left(one) && one.failed > 0; })) count(7);
+  if (has([&](plan one) { return is_left(one) && one.failed_parkings > 0; })) count(8);
+  if (has([](plan one) { return one.how == end::parked; })) count(9);
+  if (has([](plan one) { return one.how == end::skipped; })) count(10);
   if (form_ >= form::parallel && stream_.held(daemon_->persisted()) >= options_.window_records) {
-    count(10);
+    count(11);
   }
-  if (child_.is_lease_lost) count(11);
+  if (child_.is_lease_lost) count(12);
 }
 
 template <class Body>
@@ -326,7 +344,17 @@ void program::process(const record& one, const shard_context& shard) {
 /// Effects come at the end: what precedes a failure has its effect only if the position is
 /// reported.
 void program::process_batch(const record_batch& batch, const shard_context& shard) {
-  guarded([&] { absorb_log(); });
+  guarded([&] {
+    absorb_log();
+    std::size_t bytes = 0;
+    for (const record& one : batch) bytes += one.data().size();
+    const bool is_too_large = batch.size() > gathering_.max_records.value_or(batch.size()) ||
+                              (bytes > gathering_.max_bytes.value_or(bytes) && batch.size() > 1);
+    if (batch.empty() || is_too_large) {
+      throw violation("limit: a batch of " + std::to_string(batch.size()) + " records");
+    }
+  });
+  if (form_ == form::gathering && random_.chance(70)) return name_failures(batch, shard);
   const bool tells = form_ == form::batches_with_position && random_.chance(80);
   const auto succeed = [&](std::size_t count) {
     for (const record& one : batch.slice(0, count)) {
@@ -354,6 +382,37 @@ void program::process_batch(const record_batch& batch, const shard_context& shar
     }
   }
   succeed(batch.size());
+}
+
+/// All records have their effect but those that are named and, with order::key, the later ones of
+/// their keys.
+void program::name_failures(const record_batch& batch, const shard_context& shard) {
+  std::vector<batch_failure::failed> failed;
+  std::set<std::string_view> keys;
+  for (const record& one : batch) {
+    if (keys.contains(*one.partition_key())) continue;
+    begin(one, shard, &one == batch.begin());
+    stream_.interrupt(one);
+    if (&one == batch.begin()) meddle(one, shard);
+    if (!spend_time(one, shard)) {
+      guarded([&] { absorb_log(); });
+      for (const record& other : batch) stream_.leave(other);
+      return leave(one, true);
+    }
+    try {
+      throw_if_it_fails(one, shard);
+      guarded([&] {
+        if (gathering_.order == order::key) stream_.require_order(one);
+        stream_.end(one, planned_record::end::succeeded);
+      });
+    } catch (const fenced_error&) {
+      throw;
+    } catch (...) {
+      failed.push_back({one.position(), std::current_exception()});
+      if (gathering_.order == order::key) keys.insert(*one.partition_key());
+    }
+  }
+  if (!failed.empty()) throw batch_failure(std::move(failed));
 }
 
 void program::start(completion one, const shard_context& shard, detail::thread_pool& pool) {
@@ -541,6 +600,11 @@ void program::check() {
   guarded([&] {
     absorb_log();
     stream_.check(daemon_->persisted());
+    const bool is_at_work =
+        !daemon_->exit_status() && !daemon_->stop_requested() && !child_.is_fenced;
+    if (form_ == form::gathering && is_at_work) {
+      stream_.require_handed_over(daemon_->now(), gathering_.linger);
+    }
   });
   if (!violated_.empty()) throw violation(violated_);
 }

@@ -93,7 +93,7 @@ class program {
   static meetings& met();
 
  private:
-  enum class form { each, batches, batches_with_position, parallel, completions };
+  enum class form { each, batches, batches_with_position, gathering, parallel, completions };
   class lot;
   class watcher;
   class arrivals;
@@ -112,6 +112,7 @@ class program {
   /// Whether a record can be tried again without end: while its circuit is open, too.
   [[nodiscard]] bool has_no_end() const { return !policy_.max_attempts || policy_.breaker; }
   [[nodiscard]] parallel_options random_options();
+  [[nodiscard]] batch_options random_gathering();
   void expect_outage();
   [[nodiscard]] bool has_room_for(std::size_t records) const;
 
@@ -123,6 +124,7 @@ class program {
   // Handlers.
   void process(const record& one, const shard_context& shard);
   void process_batch(const record_batch& batch, const shard_context& shard);
+  void name_failures(const record_batch& batch, const shard_context& shard);
   void start(completion one, const shard_context& shard, detail::thread_pool& pool);
   void settle(completion one, const shard_context& shard);
   /// `is_first`: of those that the handler is called with.
@@ -150,6 +152,7 @@ class program {
   bool is_crowded_;  // many keys fail, for longer than there are lanes for them
   failure_policy policy_;
   parallel_options options_;
+  batch_options gathering_;
   stream stream_;
   requests requests_;
   testing::daemon* daemon_ = nullptr;

@@ -86,13 +86,22 @@ void stream::require_new_work(const record& one, std::size_t lanes) {
 
 const planned_record* stream::ready_for_first_attempt() const {
   const auto found = std::find_if(records_.begin(), records_.end(), [&](const auto& one) {
-    if (!one.has_arrived || one.attempts > 0) return false;
+    if (!one.arrived || one.attempts > 0) return false;
     return !keeps_order_ || std::none_of(records_.data(), &one, [&](const auto& earlier) {
-      return earlier.key == one.key && earlier.has_arrived &&
-             earlier.how == planned_record::end::none;
+      return earlier.key == one.key && earlier.arrived && earlier.how == planned_record::end::none;
     });
   });
   return found == records_.end() ? nullptr : &*found;
+}
+
+void stream::require_handed_over(std::chrono::steady_clock::time_point now,
+                                 std::chrono::milliseconds linger) const {
+  for (const planned_record& one : records_) {
+    if (one.arrived && one.attempts == 0 && now - *one.arrived > linger) {
+      throw violation("linger: record " + one.data + " has waited for longer than " +
+                      std::to_string(linger.count()) + " ms");
+    }
+  }
 }
 
 void stream::leave(const record& one) {
@@ -165,7 +174,8 @@ void stream::end_child() {
     }
     one.how = planned_record::end::none;
     one.attempts = one.failed = one.failed_parkings = 0;
-    one.has_arrived = one.is_in_progress = one.was_left = one.is_parked_in_log = false;
+    one.arrived.reset();
+    one.is_in_progress = one.was_left = one.is_parked_in_log = false;
   }
   was_retry_ = false;
 }

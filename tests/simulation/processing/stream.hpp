@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct planned_record {
   int attempts = 0;  // begun
   int failed = 0;    // but in an outage
   int failed_parkings = 0;
-  bool has_arrived = false;
+  std::optional<std::chrono::steady_clock::time_point> arrived{};
   bool is_in_progress = false;
   bool was_left = false;  // by its handler, after the stop token had stopped
   bool is_parked_in_log = false;
@@ -75,7 +76,9 @@ class stream {
 
   // What happens to a record. Errors: violation.
   /// The present child has it.
-  void arrive(const record& one) { of(one).has_arrived = true; }
+  void arrive(const record& one, std::chrono::steady_clock::time_point now) {
+    of(one).arrived = now;
+  }
   void begin(const record& one, bool is_first);
   /// A handler side by side with others begins: while new records are ready, failed ones have at
   /// most half of the lanes, and do not follow each other. Precondition: the window has room for
@@ -92,6 +95,12 @@ class stream {
   void read_log(const std::string& text);
   /// An attempt is reported to observers.
   void read_attempt(const sequence_position& position, int attempt);
+
+  /// No record of the present child's has waited for a handler for longer. Errors: violation.
+  void require_handed_over(std::chrono::steady_clock::time_point now,
+                           std::chrono::milliseconds linger) const;
+  /// All earlier records of its key are complete. Errors: violation.
+  void require_order(const record& one) const { require_order(number_of(one)); }
 
   /// The child is gone, or will be; another one reads from what is persisted.
   void end_child();

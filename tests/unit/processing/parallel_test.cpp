@@ -120,6 +120,38 @@ TEST_CASE("a record that fails keeps later ones of its key waiting, and no other
   CHECK(daemon.checkpoints() == positions{sequence_position("4")});
 }
 
+TEST_CASE(
+    "with a key function the order is that of its keys, and log and events have the partition key",
+    "[processing][parallel]") {
+  strings order_of_calls;
+  int failures = 1;
+  test_daemon daemon(
+      kclxx::parallel(
+          [&](const record& one) {
+            order_of_calls.emplace_back(one.data());
+            if (one.data() == "x1" && failures-- > 0) throw std::runtime_error("no");
+          },
+          {}, {.key = [](const record& one) { return std::string(one.data(), 0, 1); }}),
+      prompt());
+  daemon.initialize();
+  deliver(daemon, {{"a", "x1"}, {"a", "y1"}, {"b", "x2"}, {"c", "y2"}});
+  daemon.request_shutdown();
+  CHECK(order_of_calls == strings{"x1", "y1", "y2", "x1", "x2"});
+  CHECK(logged(daemon, "attempt 1 at record 1/0 (partition key 'a') failed"));
+  CHECK(daemon.persisted() == sequence_position("4"));
+}
+
+TEST_CASE("what a key function throws leaves process_records", "[processing][parallel]") {
+  int calls = 0;
+  test_daemon daemon(kclxx::parallel(
+      [&](const record&) { ++calls; }, {},
+      {.key = [](const record&) -> std::string { throw std::runtime_error("no key"); }}));
+  daemon.initialize().deliver({"a"});
+  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(thrown_text(daemon) == "no key");
+  CHECK(calls == 0);
+}
+
 TEST_CASE("with order::none a failing record keeps no other waiting", "[processing][parallel]") {
   strings done;
   test_daemon daemon(kclxx::parallel(
@@ -635,6 +667,8 @@ TEST_CASE("options that cannot work are refused where the processor factory is m
   CHECK(refusal({.window_bytes = 0}) == "parallel_options: window_bytes is 0");
   CHECK(refusal({.stuck_after = -1ms}) == "parallel_options: stuck_after is negative");
   CHECK(refusal({.drain_timeout = -1ms}) == "parallel_options: drain_timeout is negative");
+  CHECK(refusal({.order = order::none, .key = [](const record&) { return std::string(); }}) ==
+        "parallel_options: a key has no effect with order::none");
 }
 
 TEST_CASE("a drain_timeout of 0 is accepted", "[processing][parallel]") {

@@ -370,3 +370,18 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
     REQUIRE((position ? position->sequence_number() : "0") == std::to_string(model.watermark()));
   }
 }
+
+TEST_CASE("keys can be given with the records", "[processing]") {
+  record_queue queue(order::key, 10, 100);
+  const owned_batch batch(of_keys({"a", "a", "b", "b"}), 1);
+  const auto x = record_queue::id_of("x");
+  const auto y = record_queue::id_of("y");
+  CHECK(x != y);
+  CHECK(record_queue::id_of("") != record_queue::id_of(std::nullopt));
+  queue.admit(batch.get(), 0, now, {x, y, x, y});
+  CHECK(queue.take() == arrival{0});
+  CHECK(queue.take() == arrival{1});
+  CHECK(queue.take() == std::nullopt);
+  queue.complete(1);
+  CHECK(queue.take() == arrival{3});
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kclxx {
+
+/// Which records keep others waiting while they are being processed or tried again.
+enum class order {
+  /// Those of one key are processed one after the other, in the shard's order; a record that fails
+  /// keeps the later ones of its key waiting.
+  key,
+  /// None; a record that fails keeps none waiting.
+  none,
+};
+
+}  // namespace kclxx

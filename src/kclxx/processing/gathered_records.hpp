@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <kclxx/record_batch.hpp>
+
+namespace kclxx::processing {
+
+/// Copies of records from several batches, which become one batch. Copies, since a record keeps the
+/// whole line alive that it came in, with its JSON, and a small line a page of memory.
+///
+/// Its memory is used again when the batch that was taken is dropped.
+/// Thread safety: none, but the batches may be dropped on any thread.
+class gathered_records {
+ public:
+  gathered_records();
+  ~gathered_records();
+
+  /// Errors: std::bad_alloc; then some of the records may have been added.
+  void add(const record_batch& batch);
+  [[nodiscard]] bool empty() const noexcept { return records_ == 0; }
+  [[nodiscard]] std::size_t records() const noexcept { return records_; }
+  /// Of data.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// All of them; it is empty then.
+  [[nodiscard]] record_batch take();
+  void clear();
+  /// Gives back to the system what is not in use.
+  void release_memory();
+
+ private:
+  struct memory;
+  struct spare;
+
+  std::shared_ptr<spare> spare_;
+  std::unique_ptr<memory> memory_;
+  std::size_t records_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::optional<std::chrono::milliseconds> behind_;
+};
+
+}  // namespace kclxx::processing

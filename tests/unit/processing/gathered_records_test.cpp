@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "processing/gathered_records.hpp"
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/processing/owned_batch.hpp"
+
+using kclxx::record;
+using kclxx::record_batch;
+using kclxx::processing::gathered_records;
+using kclxx::test::owned_batch;
+using namespace std::chrono_literals;
+
+TEST_CASE("a gathered record has all that the delivered one had", "[processing]") {
+  const std::string large(1'000'000, 'x');
+  const std::vector<record::fields> fields{{large, "k", "1", 0, 5ms},
+                                           {"", "", "2", 7, {}},
+                                           {std::nullopt, {}, "2", 8, 1000ms},
+                                           {large, "a key", "3", 0, {}}};
+  std::vector<record> records;
+  for (const auto& one : fields) records.emplace_back(one);
+  gathered_records gathered;
+  gathered.add(record_batch(std::span(records).first(2), nullptr));
+  gathered.add(record_batch(std::span(records).subspan(2), nullptr, 12ms));
+  CHECK(gathered.records() == 4);
+  CHECK(gathered.bytes() == 2'000'000);
+  const record_batch batch = gathered.take();
+  CHECK(gathered.empty());
+  CHECK(gathered.bytes() == 0);
+  CHECK(batch.millis_behind_latest() == 12ms);
+  gathered.add(record_batch(std::span(records).first(1), nullptr));  // in memory of its own
+  REQUIRE(batch.size() == records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CAPTURE(i);
+    CHECK(batch[i].data() == records[i].data());
+    CHECK(batch[i].has_data() == records[i].has_data());
+    CHECK(batch[i].partition_key() == records[i].partition_key());
+    CHECK(batch[i].position() == records[i].position());
+    CHECK(batch[i].approximate_arrival_timestamp() == records[i].approximate_arrival_timestamp());
+    if (records[i].has_data()) CHECK(batch[i].data().data() != records[i].data().data());
+  }
+}
+
+TEST_CASE("gathered records keep no call alive, and their memory is used again", "[processing]") {
+  gathered_records gathered;
+  const char* first = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    auto [batch, alive] = owned_batch({{"k", "data"}, {"k", "more"}}, 1).take();
+    gathered.add(batch);
+    batch = {};
+    CHECK(alive.expired());
+    const record_batch taken = gathered.take();
+    if (round == 0) first = taken[0].data().data();
+    CHECK(taken[0].data().data() == first);
+    CHECK(taken[0].data() == "data");
+    CHECK(taken[1].data() == "more");
+  }
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// batches() with batch_options: records of several calls in one batch, and batches of which several
+// records fail.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using calls = std::vector<strings>;
+
+strings payloads_of(const record_batch& batch) {
+  strings all;
+  for (const record& one : batch) all.emplace_back(one.data());
+  return all;
+}
+
+/// Notes what it was called with, and when.
+struct noting_handler {
+  std::shared_ptr<calls> seen = std::make_shared<calls>();
+  void operator()(const record_batch& batch) const { seen->push_back(payloads_of(batch)); }
+};
+
+/// A daemon whose handler notes its calls.
+struct gathering_daemon {
+  explicit gathering_daemon(batch_options options, run_options with = prompt())
+      : daemon(batches(handler, {}, options), std::move(with)) {
+    daemon.initialize();
+  }
+  [[nodiscard]] const calls& seen() const { return *handler.seen; }
+  [[nodiscard]] sequence_position persisted() const { return daemon.persisted(); }
+
+  noting_handler handler;
+  testing::daemon daemon;
+};
+
+struct seen_windows final : observer {
+  void on_window_changed(const event_source&, const window_changed& event) override {
+    all.push_back(event);
+  }
+  std::vector<window_changed> all;
+};
+
+batch_failure::failed failed(const record& one, const char* why = "refused") {
+  return {one.position(), std::make_exception_ptr(std::runtime_error(why))};
+}
+
+/// Names each record of a batch whose data begins with "bad", as long as `failures` lasts.
+struct naming_handler {
+  int failures = 1'000'000;
+  calls seen{};
+
+  void operator()(const record_batch& batch) {
+    seen.push_back(payloads_of(batch));
+    std::vector<batch_failure::failed> bad;
+    for (const record& one : batch) {
+      if (one.data().starts_with("bad") && failures-- > 0) bad.push_back(failed(one));
+    }
+    if (!bad.empty()) throw batch_failure(std::move(bad));
+  }
+};
+
+failure_policy parking(const std::shared_ptr<memory_lot>& lot) {
+  return {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot};
+}
+
+/// A record with this key.
+record::fields keyed(std::string_view key, std::string_view data, std::string_view number) {
+  return {data, key, number, 0, {}};
+}
+
+}  // namespace
+
+TEST_CASE("records of several calls are handed over once the oldest has waited for the linger",
+          "[processing][gathering]") {
+  gathering_daemon one({.linger = 2s});
+  one.daemon.deliver({"a", "b"}).advance(1500ms);
+  one.daemon.deliver({"c"}).advance(499ms);
+  CHECK(one.seen().empty());
+  one.daemon.advance(1ms);
+  CHECK(one.seen() == calls{{"a", "b", "c"}});
+  one.daemon.deliver({"d"}).advance(1999ms);
+  CHECK(one.seen().size() == 1);
+  one.daemon.advance(1ms);
+  CHECK(one.seen() == calls{{"a", "b", "c"}, {"d"}});
+}
+
+TEST_CASE("the linger begins anew with the records after a limit", "[processing][gathering]") {
+  gathering_daemon one({.max_records = 2, .linger = 2s});
+  one.daemon.deliver({"a"}).advance(1500ms).deliver({"b", "c"});
+  CHECK(one.seen() == calls{{"a", "b"}});
+  one.daemon.advance(1999ms);
+  CHECK(one.seen().size() == 1);
+  one.daemon.advance(1ms);
+  CHECK(one.seen() == calls{{"a", "b"}, {"c"}});
+}
+
+TEST_CASE("a batch has at most max_records, with or without a linger", "[processing][gathering]") {
+  gathering_daemon one({.max_records = 3, .linger = 1h});
+  one.daemon.deliver({"a", "b"}).deliver({"c", "d", "e", "f", "g"}).deliver({}).deliver({"h", "i"});
+  CHECK(one.seen() == calls{{"a", "b", "c"}, {"d", "e", "f"}, {"g", "h", "i"}});
+  CHECK(one.persisted() == sequence_position("9"));
+  gathering_daemon other({.max_records = 2});
+  other.daemon.deliver({"a", "b", "c"}).deliver({"d"});
+  CHECK(other.seen() == calls{{"a", "b"}, {"c"}, {"d"}});
+  CHECK(other.persisted() == sequence_position("4"));
+}
+
+TEST_CASE("a batch has at most max_bytes of data, but for one record that is larger",
+          "[processing][gathering]") {
+  gathering_daemon one({.max_bytes = 4, .linger = 1h});
+  one.daemon.deliver({"aa", "b"}).deliver({"cc", "dd"}).deliver({"e", "large", "f"});
+  CHECK(one.seen() == calls{{"aa", "b"}, {"cc", "dd"}, {"e"}, {"large"}});
+  one.daemon.request_shutdown();
+  CHECK(one.seen().back() == strings{"f"});
+  gathering_daemon other({.max_bytes = 4});
+  other.daemon.deliver({"aa", "bb", "c", "large", "", ""});
+  CHECK(other.seen() == calls{{"aa", "bb"}, {"c"}, {"large"}, {"", ""}});
+}
+
+TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
+          "[processing][gathering]") {
+  gathering_daemon stopping({.linger = 1h});
+  stopping.daemon.deliver({"a"}).deliver({"b"}).request_shutdown();
+  CHECK(stopping.seen() == calls{{"a", "b"}});
+  CHECK(stopping.persisted() == sequence_position("2"));
+  gathering_daemon ending({.linger = 1h});
+  ending.daemon.deliver({"a"}).deliver({"b"}).end_shard();
+  CHECK(ending.seen() == calls{{"a", "b"}});
+  CHECK(ending.persisted() == sequence_position("SHARD_END"));
+}
+
+TEST_CASE("when the lease is lost or the input ends, what is gathered is dropped",
+          "[processing][gathering]") {
+  gathering_daemon losing({.linger = 1s});
+  losing.daemon.deliver({"a"}).lose_lease().advance(1h);
+  CHECK(losing.seen().empty());
+  gathering_daemon ending({.linger = 1s});
+  ending.daemon.deliver({"a"}).end_input();
+  CHECK(ending.seen().empty());
+  CHECK(ending.persisted() == sequence_position("TRIM_HORIZON"));
+}
+
+TEST_CASE("no checkpoint covers what is gathered, whoever asks for it", "[processing][gathering]") {
+  gathering_daemon one({.max_records = 2, .linger = 1h});
+  one.daemon.deliver({"a", "b", "c"});
+  CHECK(one.persisted() == sequence_position("2"));
+  const shard_context* shard = nullptr;
+  testing::daemon asking(batches(
+                             [&](const record_batch&, const shard_context& of) {
+                               shard = &of;
+                               of.get_checkpointer().async_checkpoint();
+                               of.after(1s, [&] { shard->get_checkpointer().async_checkpoint(); });
+                             },
+                             {}, {.max_records = 2, .linger = 1h}),
+                         prompt());
+  asking.initialize().deliver({"a", "b", "c"}).advance(2s).deliver({});
+  CHECK(asking.persisted() == sequence_position("2"));
+}
+
+TEST_CASE(
+    "after a crash at most what was gathered, and handed over since the last checkpoint, "
+    "is delivered again",
+    "[processing][gathering]") {
+  gathering_daemon one({.max_records = 3, .linger = 2s});
+  one.daemon.deliver({"a", "b", "c"}).deliver({"d"}).advance(2s);  // "d" has no checkpoint yet
+  one.daemon.deliver({"e"});                                       // it is persisted with this call
+  CHECK(one.persisted() == sequence_position("4"));
+  one.daemon.advance(2s).deliver({"f", "g", "h", "i"});
+  CHECK(one.persisted() == sequence_position("8"));
+  one.daemon.crash().resume();
+  one.handler.seen->clear();
+  one.daemon.deliver({"j", "k"});
+  CHECK(one.seen() == calls{{"i", "j", "k"}});
+}
+
+TEST_CASE("a handler that runs delays the linger, and what is late then is handed over at once",
+          "[processing][gathering]") {
+  calls seen;
+  std::vector<std::chrono::milliseconds> when;
+  testing::daemon with(batches(
+                           [&](const record_batch& batch, const shard_context& shard) {
+                             when.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                 shard.now().time_since_epoch()));
+                             seen.push_back(payloads_of(batch));
+                             shard.sleep_for(5s);
+                           },
+                           {}, {.max_records = 2, .linger = 1s}),
+                       prompt());
+  with.initialize().deliver({"a", "b", "c"});
+  CHECK(seen == calls{{"a", "b"}, {"c"}});
+  CHECK(when.at(1) - when.at(0) == 5s);
+}
+
+TEST_CASE("a gathered batch that fails is tried again, also between calls",
+          "[processing][gathering]") {
+  int failures = 2;
+  strings done;
+  const auto process = [&](const record_batch& batch) {
+    if (failures-- > 0) throw batch_failure(batch.front().position());
+    for (const auto& one : payloads_of(batch)) done.push_back(one);
+  };
+  testing::daemon with(batches(process, {}, {.linger = 1s}), prompt());
+  with.initialize().deliver({"a"}).deliver({"b"}).advance(1h).deliver({});
+  CHECK(done == strings{"a", "b"});
+  CHECK(with.persisted() == sequence_position("2"));
+  failures = 1'000'000;
+  testing::daemon stopping(batches(process, {.max_attempts = 1}, {.linger = 1s}), prompt());
+  stopping.initialize().deliver({"a"}).advance(1s);
+  CHECK(stopping.exit_status() == exit_status::callback_failed);
+}
+
+TEST_CASE("options of batches that cannot work are refused", "[processing][gathering]") {
+  const auto handler = [](const record_batch&) {};
+  const auto refuses = [&](batch_options options, const std::string& why) {
+    CHECK_THROWS_WITH(batches(handler, {}, options), "batch_options: " + why);
+  };
+  refuses({.max_records = 0}, "max_records is 0");
+  refuses({.max_bytes = 0}, "max_bytes is 0");
+  refuses({.linger = -1ms}, "linger is negative");
+  CHECK_THROWS_AS(batches(handler, {}, {.linger = -1ms}), std::invalid_argument);
+  gathering_daemon longest({.linger = std::chrono::milliseconds::max()});
+  longest.daemon.deliver({"a"}).request_shutdown();
+  CHECK(longest.seen() == calls{{"a"}});
+}
+
+TEST_CASE("a batch that is complete in one call is not copied", "[processing][gathering]") {
+  const std::string data = "a";
+  const record one(record::fields{data, "k", "1", 0, {}});
+  const char* seen = nullptr;
+  const shard_context shard({});
+  const auto make = batches([&](const record_batch& batch) { seen = batch[0].data().data(); }, {},
+                            {.max_records = 1, .linger = 1h});
+  const auto processor = make(shard);
+  processor->process_records(record_batch(std::span(&one, 1), nullptr),
+                             checkpointer(shard.service()));
+  CHECK(seen == data.data());
+}
+
+TEST_CASE("observers see what is gathered as the window", "[processing][gathering]") {
+  const auto windows = std::make_shared<seen_windows>();
+  auto options = prompt();
+  options.observers = {windows};
+  gathering_daemon one({.linger = 1s}, options);
+  const auto delivered = one.daemon.now();
+  one.daemon.deliver({"aa", "b"}).advance(1s);
+  const window_changed in_flight{2, 3, delivered, std::nullopt};
+  CHECK(windows->all ==
+        std::vector<window_changed>{in_flight,  // gathered, and then with the handler
+                                    in_flight,
+                                    {0, 0, std::nullopt, sequence_position("2")}});
+}
+
+TEST_CASE("what a batch_failure does not name is complete, the named records are tried alone",
+          "[processing][gathering]") {
+  naming_handler handler{.failures = 3};
+  testing::daemon with(batches(std::ref(handler)), prompt());
+  with.initialize();
+  const auto begin = with.now();
+  with.deliver({"a", "bad1", "c", "bad2", "e"});
+  INFO(with);
+  CHECK(handler.seen == calls{{"a", "bad1", "c", "bad2", "e"}, {"bad1", "bad2"}, {"bad1"}});
+  CHECK(with.checkpoints() ==
+        std::vector<sequence_position>{sequence_position("1"), sequence_position("5")});
+  CHECK(with.now() - begin >= 100ms);  // two waits
+}
+
+TEST_CASE("each record that a batch_failure names has its own attempts, and is parked alone",
+          "[processing][gathering]") {
+  const auto lot = std::make_shared<memory_lot>();
+  calls seen;
+  testing::daemon with(
+      batches(
+          [&](const record_batch& batch) {
+            seen.push_back(payloads_of(batch));
+            std::vector<batch_failure::failed> bad;
+            for (const record& one : batch) {
+              if (one.data() == "poison") {
+                bad.push_back({one.position(), std::make_exception_ptr(permanent_error("never"))});
+              } else if (one.data().starts_with("bad")) {
+                bad.push_back(failed(one));
+              }
+            }
+            std::reverse(bad.begin(), bad.end());  // in any order, and twice
+            if (!bad.empty()) bad.push_back(bad.back());
+            if (!bad.empty()) throw batch_failure(bad);
+          },
+          parking(lot)),
+      prompt());
+  with.initialize().deliver({"a", "poison", "bad1", "d", "bad2"}).deliver({"f"});
+  INFO(with);
+  CHECK(seen == calls{{"a", "poison", "bad1", "d", "bad2"}, {"bad1", "bad2"}, {"f"}});
+  CHECK(lot->all == std::vector<memory_lot::parked>{{"poison", 1, "never", "never"},
+                                                    {"bad1", 2, "refused", "refused"},
+                                                    {"bad2", 2, "refused", "refused"}});
+  CHECK(with.persisted() == sequence_position("6"));
+}
+
+TEST_CASE("with order::key the later records of a named one's key are tried again after it",
+          "[processing][gathering]") {
+  const auto in = GENERATE(order::none, order::key);
+  CAPTURE(static_cast<int>(in));
+  naming_handler handler{.failures = 1};
+  testing::daemon with(batches(std::ref(handler), {}, {.order = in}), prompt());
+  with.initialize().deliver_records({keyed("k", "a", "1"), keyed("k", "bad", "2"),
+                                     keyed("other", "c", "3"), keyed("k", "d", "4")});
+  const strings again = in == order::key ? strings{"bad", "d"} : strings{"bad"};
+  CHECK(handler.seen == calls{{"a", "bad", "c", "d"}, again});
+  CHECK(with.persisted() == sequence_position("4"));
+}
+
+TEST_CASE("with order::key the later records of a parked one's key are tried again without it",
+          "[processing][gathering]") {
+  const auto lot = std::make_shared<memory_lot>();
+  naming_handler handler;
+  testing::daemon with(
+      batches(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot},
+              {.order = order::key}),
+      prompt());
+  with.initialize().deliver_records(
+      {keyed("k", "bad", "1"), keyed("other", "b", "2"), keyed("k", "c", "3")});
+  CHECK(handler.seen == calls{{"bad", "b", "c"}, {"c"}});
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(with.persisted() == sequence_position("3"));
+}
+
+TEST_CASE("when a named record ends the session, what is before the first is checkpointed",
+          "[processing][gathering]") {
+  naming_handler handler;
+  testing::daemon with(batches(std::ref(handler), {.max_attempts = 1}), prompt());
+  with.initialize().deliver({"a", "bad1", "c", "bad2"});
+  CHECK(with.exit_status() == exit_status::callback_failed);
+  CHECK(with.persisted() == sequence_position("1"));
+  CHECK_THROWS_WITH(std::rethrow_exception(with.thrown()), "refused");
+}
+
+TEST_CASE("a batch_failure that names no record of the batch names none",
+          "[processing][gathering]") {
+  CHECK_THROWS_AS(batch_failure(std::vector<batch_failure::failed>{}), std::invalid_argument);
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(
+      batches(
+          [&](const record_batch& batch) {
+            for (const record& one : batch) {
+              if (one.data() != "bad") continue;
+              throw batch_failure({{sequence_position("99")}, {sequence_position("TRIM_HORIZON")}});
+            }
+          },
+          parking(lot)),
+      prompt());
+  with.initialize().deliver({"a", "bad", "c", "d"});
+  CHECK(lot->data() == strings{"bad"});
+  CHECK(lot->all.at(0).last_error == "2 of the batch's records failed, the first at 99/0");
+  CHECK(with.persisted() == sequence_position("4"));
+}
+
+TEST_CASE("records that fail while others of their batch succeed do not open the circuit",
+          "[processing][gathering]") {
+  const auto lot = std::make_shared<memory_lot>();
+  naming_handler handler{.failures = 14};
+  testing::daemon with(batches(std::ref(handler), {.max_attempts = 1,
+                                                   .bad_record = bad_record::park,
+                                                   .lot = lot,
+                                                   .breaker = circuit_breaker{.failures = 3}}),
+                       prompt());
+  strings payloads;
+  for (int i = 0; i < 5; ++i) payloads.insert(payloads.end(), {"bad", "bad", "good"});
+  with.initialize().deliver({"good"});  // so that more than one record can be bad
+  with.deliver(payloads);
+  CHECK(lot->all.size() == 10);
+  CHECK(count_logged(with, "the circuit is open") == 0);
+  with.deliver({"good", "bad", "bad", "bad"});  // an outage may have begun
+  CHECK(lot->all.size() == 12);
+  CHECK(count_logged(with, "the circuit is open") == 1);
+}
+
+TEST_CASE("a stop during the wait of named records leaves them incomplete",
+          "[processing][gathering]") {
+  naming_handler handler;
+  testing::daemon with(batches(std::ref(handler), {.initial_backoff = 5s}), prompt());
+  with.initialize().lose_lease_silently();
+  with.deliver({"a", "bad", "c"});
+  CHECK(with.stop_requested());
+  CHECK(handler.seen.size() == 1);
+  CHECK_FALSE(with.exit_status());
+}
+
+}  // namespace kclxx::test
