@@ -2,6 +2,7 @@
 // A user's program for the end-to-end tests of failing records and of the metrics: it writes down,
 // apart from kclxx's own count, what was delivered, tried, processed and parked.
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -9,12 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <kclxx/kclxx.hpp>
 
@@ -147,12 +150,33 @@ kclxx::failure_policy policy_named(std::string_view name, std::shared_ptr<kclxx:
   return policy;
 }
 
+/// Names the records for which the function throws, and leaves out the later ones of their keys.
+template <class Function>
+auto for_each(Function function) {
+  return [function](const kclxx::record_batch& batch) {
+    std::vector<kclxx::batch_failure::failed> failed;
+    std::set<std::string_view> keys;
+    for (const kclxx::record& one : batch) {
+      const std::string_view key = one.partition_key().value_or("-");
+      if (keys.contains(key)) continue;
+      try {
+        function(one);
+      } catch (const std::exception&) {
+        failed.push_back({one.position(), std::current_exception()});
+        keys.insert(key);
+      }
+    }
+    if (!failed.empty()) throw kclxx::batch_failure(std::move(failed));
+  };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 6) {
     std::cerr
-        << "usage: accounted_child each|parallel park|retry|stop JOURNALS METRICS PARKED\n"
+        << "usage: accounted_child each|gathering|parallel park|retry|stop JOURNALS METRICS "
+           "PARKED\n"
            "Three directories; the text file is METRICS/PID/kclxx....prom, and stays. With park,\n"
            "1 % of the records fail for good and 5 % twice; else that one whose id is in the file\n"
            "'refused'.\n";
@@ -199,9 +223,14 @@ int main(int argc, char** argv) {
     };
     const kclxx::failure_policy policy =
         policy_named(policy_name, std::make_shared<written_lot>(parked, of_shard));
-    const kclxx::processor_factory factory =
-        form == "each" ? kclxx::each(handle, policy)
-                       : kclxx::parallel(handle, policy, {.lanes = 8, .window_records = 200});
+    const kclxx::processor_factory factory = [&] {
+      if (form == "each") return kclxx::each(handle, policy);
+      if (form == "gathering") {
+        return kclxx::batches(for_each(handle), policy,
+                              {.max_records = 100, .linger = 500ms, .order = kclxx::order::key});
+      }
+      return kclxx::parallel(handle, policy, {.lanes = 8, .window_records = 200});
+    }();
     return std::make_unique<accounted>(factory(shard), of_shard);
   };
   const int status = kclxx::run({make, kclxx::checkpoint_mode::manual}, options);

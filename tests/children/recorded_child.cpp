@@ -25,7 +25,9 @@ constexpr std::string_view usage =
     "  --checkpoint-every MS  checkpoint what was processed, and wait for the answer (500)\n"
     "  --automatic MS         leave checkpoints to kclxx, which makes them this often\n"
     "  --only ID              checkpoint the record with this id, and no other\n"
-    "  --delay MICROSECONDS   so long does a record take (0)\n";
+    "  --delay MICROSECONDS   so long does a record take (0)\n"
+    "  --gather RECORDS       process so many at once, and fewer at the shutdown; with "
+    "--automatic\n";
 
 struct options {
   std::string directory;
@@ -33,6 +35,7 @@ struct options {
   std::optional<milliseconds> automatic;
   std::string only;
   microseconds delay{0};
+  std::size_t gather = 0;
 };
 
 class recorded_processor : public kclxx::record_processor {
@@ -49,10 +52,38 @@ class recorded_processor : public kclxx::record_processor {
                std::uint64_t(::getpid()))
         .write();
     last_checkpoint_ = context.now();
+    if (options_.gather == 0) return;
+    const auto factory = kclxx::batches(
+        [this](const kclxx::record_batch& batch) { process(batch, context_->get_checkpointer()); },
+        {}, {.max_records = options_.gather, .linger = std::chrono::hours(1)});
+    gathering_ = factory(context);
   }
 
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
+    if (gathering_) return gathering_->process_records(std::move(batch), checkpointer);
+    process(batch, checkpointer);
+  }
+
+  void lease_lost() override {
+    journal_->line("lease_lost").write();
+    if (gathering_) gathering_->lease_lost();
+  }
+
+  void shard_ended(const kclxx::checkpointer& checkpointer) override {
+    journal_->line("shard_ended").write();
+    if (gathering_) return gathering_->shard_ended(checkpointer);
+    checkpointer.async_checkpoint();  // all is in the journal
+  }
+
+  void shutdown_requested(const kclxx::checkpointer& checkpointer) override {
+    journal_->line("shutdown_requested").write();
+    if (gathering_) return gathering_->shutdown_requested(checkpointer);
+    checkpoint_all(checkpointer);
+  }
+
+ private:
+  void process(const kclxx::record_batch& batch, const kclxx::checkpointer& checkpointer) {
     if (options_.delay.count() > 0) std::this_thread::sleep_for(options_.delay * batch.size());
     const kclxx::record* only = nullptr;
     for (const kclxx::record& record : batch) {
@@ -69,19 +100,6 @@ class recorded_processor : public kclxx::record_processor {
     }
   }
 
-  void lease_lost() override { journal_->line("lease_lost").write(); }
-
-  void shard_ended(const kclxx::checkpointer& checkpointer) override {
-    journal_->line("shard_ended").write();
-    checkpointer.async_checkpoint();  // all is in the journal
-  }
-
-  void shutdown_requested(const kclxx::checkpointer& checkpointer) override {
-    journal_->line("shutdown_requested").write();
-    checkpoint_all(checkpointer);
-  }
-
- private:
   void checkpoint_all(const kclxx::checkpointer& checkpointer) {
     if (options_.automatic || !options_.only.empty() || !last_) return;
     checkpoint(checkpointer, *last_);
@@ -109,6 +127,7 @@ class recorded_processor : public kclxx::record_processor {
   const kclxx::shard_context* context_ = nullptr;
   std::optional<kclxx::sequence_position> last_;
   kclxx::shard_context::clock::time_point last_checkpoint_;
+  std::unique_ptr<kclxx::record_processor> gathering_;
 };
 
 std::optional<options> parse(int argc, char** argv) {
@@ -130,6 +149,8 @@ std::optional<options> parse(int argc, char** argv) {
       result.checkpoint_every = milliseconds(number);
     } else if (name == "--automatic") {
       result.automatic = milliseconds(number);
+    } else if (name == "--gather") {
+      result.gather = static_cast<std::size_t>(number);
     } else if (name == "--delay") {
       result.delay = microseconds(number);
     } else {
@@ -149,6 +170,7 @@ int main(int argc, char** argv) {
   }
   kclxx::run_options run_options;
   if (chosen->automatic) {
+    if (chosen->gather > 0) run_options.mode = kclxx::checkpoint_mode::manual;
     run_options.checkpoint_interval = *chosen->automatic;
   } else {
     run_options.mode = kclxx::checkpoint_mode::manual;

@@ -13,6 +13,15 @@ class Shutdown(DaemonCase):
     OPTIONS = ("--automatic", "3600000")
 
     def test_a_restart_begins_exactly_after_what_was_processed(self):
+        self.restart()
+
+    def test_what_is_gathered_is_handed_over_before_the_restart(self):
+        """Batches of 70 records, with a linger of an hour: the last of each child has fewer."""
+        self.OPTIONS += ("--gather", "70")
+        self.assertTrue(any(len(j.records) % 70 for j in self.restart()))
+
+    def restart(self):
+        """Returns the journals of the children that were asked to shut down."""
         application = self.application(SHARDS)
         producer = application.producer
         producer.start(800)
@@ -40,6 +49,7 @@ class Shutdown(DaemonCase):
         self.figures(f"{len(producer.put)} records, {SHARDS} of {SHARDS} children were asked to "
                      f"shut down and stored their last position, SIGTERM to exit {seconds:.1f} s, "
                      f"0 lost, {duplicates} duplicates")
+        return asked
 
     def wait_until_each_shard_flows(self, application, journals):
         """In mid-stream: each child has had several batches."""

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
 // last record, without waiting for the daemon's answer (--request) or waiting for it
-// (--checkpoint); with --each by a handler of single records, which the library's loop calls.
+// (--checkpoint); with --each by a handler of single records, which the library's loop calls; with
+// --batches by a handler of batches, and with --gather of ten calls each.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include <kclxx/kclxx.hpp>
+#include <kclxx/processing/batches.hpp>
 #include <kclxx/processing/each.hpp>
 
 namespace {
@@ -55,16 +57,26 @@ class count_bytes : public kclxx::record_processor {
 
 int main(int argc, char** argv) {
   const std::string_view how = argc == 2 ? argv[1] : "";
-  if (how != "--request" && how != "--checkpoint" && how != "--each") {
-    std::fputs("usage: kclxx_child --request | --checkpoint | --each\n", stderr);
+  if (how != "--request" && how != "--checkpoint" && how != "--each" && how != "--batches" &&
+      how != "--gather") {
+    std::fputs("usage: kclxx_child --request | --checkpoint | --each | --batches | --gather\n",
+               stderr);
     return 2;
   }
   kclxx::run_options options;
-  if (how == "--each") {
+  if (how == "--each" || how == "--batches" || how == "--gather") {
     options.checkpoint_interval = std::chrono::milliseconds(0);
     std::size_t bytes = 0;
+    const auto add = [&bytes](const kclxx::record& one) { bytes += one.data().size(); };
+    const auto add_all = [&add](const kclxx::record_batch& batch) {
+      for (const kclxx::record& one : batch) add(one);
+    };
+    kclxx::batch_options gathering;
+    if (how == "--gather") {
+      gathering = {.max_records = 10'000, .linger = std::chrono::seconds(1)};
+    }
     const int status = kclxx::run(
-        kclxx::each([&bytes](const kclxx::record& one) { bytes += one.data().size(); }), options);
+        how == "--each" ? kclxx::each(add) : kclxx::batches(add_all, {}, gathering), options);
     std::fprintf(stderr, "%zu bytes\n", bytes);
     return status;
   }
