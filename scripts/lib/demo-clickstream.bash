@@ -104,7 +104,7 @@ number=$(wc -w <<<"${taken//,/ }")
 kill -KILL -- "-$second"
 wait "$second" 2>/dev/null || true
 left_at=$(positions "$taken")
-are_taken_back() { (($(positions "$taken" | grep -cvxFf <(echo "$left_at")) == number)); }
+are_taken_back() { ! grep -qxFf <(echo "$left_at") <(positions "$taken"); }
 await 90 "the first worker takes over what the second one had" are_taken_back
 say "the first worker has taken over the $number of $shards shards that it had"
 
