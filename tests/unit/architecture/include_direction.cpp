@@ -46,6 +46,7 @@ const std::vector<layer>& layers() {
   static const std::vector<layer> all{
       // Opt-in headers show the library that they are for.
       {"include/kclxx/prometheus.hpp", {}, {"kclxx/", "prometheus/"}, {}},
+      {"include/kclxx/detail/json_handler", {}, {"kclxx/", "nlohmann/"}, {}},
       // Who includes it uses Boost.Asio.
       {"include/kclxx/asio.hpp", {}, asio, {}},
       {"include/kclxx/asio_timer.hpp", {}, asio, {}},

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handlers that take a value of the program's own type, from records that are JSON. It needs
+// nlohmann_json, 3.11 or newer: find_package(nlohmann_json), nlohmann_json::nlohmann_json.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <kclxx/detail/json_handler.hpp>
+#include <kclxx/record.hpp>
+#include <kclxx/shard_context.hpp>
+
+namespace kclxx {
+
+/// A handler of records whose data is JSON in UTF-8, from a function that takes the value in it:
+///
+///     struct page_view {
+///       std::string page;
+///       std::uint64_t at;
+///     };
+///     NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(page_view, page, at)
+///
+///     kclxx::each(kclxx::json<page_view>([](const page_view& view) { count(view); }), policy);
+///
+/// `Value` is what nlohmann::json::get makes: a type with from_json, or nlohmann::json itself. The
+/// function has one of these forms, and returns nothing:
+///
+/// - `(Value)`
+/// - `(Value, const record&)`
+/// - `(Value, const record&, const shard_context&)`
+/// - `(const shard_context&) -> Function`: as for basic_handler
+///
+/// Data that is not JSON, or from which from_json throws, is a permanent_error with what the parser
+/// or from_json states.
+///
+/// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
+/// Thread safety: as the function.
+template <class Value, class Function>
+requires(detail::handles_json<std::decay_t<Function>, Value> ||
+         detail::makes_json_handler<std::decay_t<Function>, Value>)
+    [[nodiscard]] auto json(Function&& function) {
+  using stored = std::decay_t<Function>;
+  detail::require_function<stored>(function);
+  if constexpr (detail::handles_json<stored, Value>) {
+    return [call = stored(std::forward<Function>(function))](const record& from,
+                                                             const shard_context& shard) mutable {
+      detail::call_with_json<Value>(call, from, shard);
+    };
+  } else {
+    return [make = stored(std::forward<Function>(function))](const shard_context& shard) mutable {
+      return json<Value>(make(shard));
+    };
+  }
+}
+
+}  // namespace kclxx

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// json(): handlers that take a value of the program's own type.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <kclxx/json.hpp>
+
+#include "support/catch.hpp"
+#include "unit/processing/processing_support.hpp"
+
+namespace kclxx::test {
+
+namespace {
+
+struct click {
+  std::string page;
+  std::uint64_t at = 0;
+};
+
+void from_json(const nlohmann::json& from, click& to) {
+  from.at("page").get_to(to.page);
+  from.at("at").get_to(to.at);
+  if (to.page.empty()) throw std::invalid_argument("an empty page");
+}
+
+const std::string first = R"({"page": "/a", "at": 7, "user": "u"})";
+const std::string second = R"({"page": "/b", "at": 8})";
+
+}  // namespace
+
+TEST_CASE("a function of a value gets what is in each record", "[processing][json]") {
+  strings got;
+  const auto program = [&] {
+    switch (GENERATE(0, 1, 2, 3, 4)) {
+      case 0:
+        return each(json<click>([&](const click& one) { got.push_back(one.page); }));
+      case 1:
+        return each(json<click>([&](click one, const record& from) {
+          CHECK(one.at == nlohmann::json::parse(from.data()).at("at"));
+          got.push_back(std::move(one.page));
+        }));
+      case 2:
+        return each(json<click>([&](const click& one, const record&, const shard_context& shard) {
+          CHECK(shard.shard_id() == "shardId-000000000000");
+          got.push_back(one.page);
+        }));
+      case 3:  // for each shard, and move-only
+        return each(json<click>([&](const shard_context&) {
+          return
+              [&got, own = std::make_unique<int>()](const auto& one) { got.push_back(one.page); };
+        }));
+      default:
+        return each(json<nlohmann::json>(
+            [&](const nlohmann::json& one) { got.push_back(one.at("page").get<std::string>()); }));
+    }
+  }();
+  testing::daemon with(program);
+  with.initialize().deliver({first, second}).request_shutdown();
+  INFO(with);
+  CHECK(got == strings{"/a", "/b"});
+  CHECK(with.persisted() == sequence_position("2"));
+}
+
+TEST_CASE("what does not parse is parked at once, with the parser's reason", "[processing][json]") {
+  int calls = 0;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(each(json<click>([&](const click&) { ++calls; }),
+                            {.bad_record = bad_record::park, .lot = lot}));
+  with.initialize()
+      .deliver({"no", R"({"page": "/"})", R"({"page": 5, "at": 6})", R"({"page": "", "at": 6})",
+                "\xff\n", "", first})
+      .request_shutdown();
+  INFO(with);
+  CHECK(calls == 1);
+  CHECK(with.persisted() == sequence_position("7"));
+  REQUIRE(lot->all.size() == 6);
+  const auto reason = [&](std::size_t which) { return lot->all[which].last_error; };
+  CHECK(reason(0).find("parse error at line 1, column 2") != std::string::npos);
+  CHECK(reason(1).find("key 'at' not found") != std::string::npos);
+  CHECK(reason(2).find("type must be string") != std::string::npos);
+  CHECK(reason(3) == "an empty page");
+  CHECK(reason(4).find("last read: '?'") != std::string::npos);  // a text in UTF-8
+  CHECK(reason(5).find("unexpected end of input") != std::string::npos);
+  for (const auto& one : lot->all) CHECK(one.attempts == 1);
+}
+
+TEST_CASE("a handler of values fails as any other", "[processing][json]") {
+  int calls = 0;
+  testing::daemon with(each(json<click>([&](const click&) {
+    if (++calls == 1) throw std::runtime_error("busy");
+  })));
+  with.initialize().deliver({first}).request_shutdown();
+  INFO(with);
+  CHECK(calls == 2);
+  CHECK(with.persisted() == sequence_position("1"));
+}
+
+TEST_CASE("an empty function of a value is refused", "[processing][json]") {
+  CHECK_THROWS_AS(json<click>(std::function<void(const click&)>()), std::invalid_argument);
+}
+
+}  // namespace kclxx::test
