@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coroutines and completion tokens of the program's own Boost.Asio (1.74 or newer). Header-only.
 // kclxx.hpp does not include it, since this header needs Boost's headers.
+// See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
 
 #include <optional>
@@ -79,9 +80,8 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// std::error_code: `std::error_code(ec) == kclxx::checkpoint_condition::lease_gone`.
 ///
 /// The handler is posted to its associated executor. Until then the operation counts as outstanding
-/// work of that executor. On an idle shard it can take hours: the daemon reads the child's output
-/// only while an action is open (see exit_status). When the execution context is destroyed first,
-/// the handler is destroyed with it, and not called.
+/// work of that executor. On an idle shard it can take hours, until an action is open. When the
+/// execution context is destroyed first, the handler is destroyed with it, and not called.
 ///
 /// A coroutine of `parallel` cannot wait for the checkpoint of its own record, or of a later one:
 /// its record is complete when it has returned, and no checkpoint precedes that. Let another
@@ -90,7 +90,6 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// never ends.
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
-/// Blocking: no.
 template <class CompletionToken>
 auto async_checkpoint(const checkpointer& with, const checkpoint_target& target,
                       CompletionToken&& token) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,6 @@
 namespace kclxx {
 
 /// Which records a checkpoint covers: all of the shard up to and including this position.
-/// Thread safety: a value; distinct objects are independent.
 class checkpoint_target {
  public:
   /// Everything. In a callback: all records delivered. Elsewhere, on another thread or in a timer:
@@ -67,9 +67,9 @@ class KCLXX_EXPORT checkpointer {
   /// Retryable errors are retried according to run_options::retry. Calls that wait at the same
   /// time share one message to the daemon.
   /// Errors: checkpoint_error, or `ec`.
-  /// Blocking: until the daemon answers. The daemon reads the child's output only while an action
-  /// is open (see exit_status). So a call on another thread between two callbacks waits for the
-  /// next one, on an idle shard for hours: give it a deadline, or use `async_checkpoint`.
+  /// Blocking: until the daemon answers, which it does only while an action is open. So a call on
+  /// another thread between two callbacks waits for the next one, on an idle shard for hours: give
+  /// it a deadline, or use `async_checkpoint`.
   void checkpoint(const checkpoint_target& target = {}) const;
   void checkpoint(const checkpoint_target& target, std::error_code& ec) const;
   /// The same, but fails with errc::timed_out when `deadline` passes. The target then stays
@@ -79,26 +79,25 @@ class KCLXX_EXPORT checkpointer {
                         std::error_code& ec) const;
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
-  /// callback returns, or once it has run for 5 ms. At most one is sent in each
+  /// callback returns, or once it has run for 5 ms, at most once per
   /// run_options::checkpoint_interval. In shard_ended a target that is the shard's last record is
-  /// sent only after the callback has returned, so do not wait for its handler there. After a stop
-  /// was requested nothing is persisted any more but what was requested before.
+  /// sent only after the callback has returned: do not wait for its handler there. After a stop was
+  /// requested, no further target is persisted.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, or with the reason why this process will never persist it.
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
-  /// what both use. A handler can be called before async_checkpoint returns. If no thread can be
-  /// started, or the context has no service, async_checkpoint itself may call it. So do not hold a
-  /// lock that the handler takes. A handler should be short, and must not wait for a checkpoint. In
-  /// the test kit handlers run on the test's thread, between callbacks and while a callback waits.
+  /// what both use. One can be called before async_checkpoint returns, even by async_checkpoint
+  /// itself, if no thread can be started or the context has no service: do not hold a lock that
+  /// the handler takes. A handler should be short, and must not wait for a checkpoint. In the test
+  /// kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. A target that kclxx refuses is logged only if there is no handler
   /// and the lease is not lost.
   /// Errors: a target that cannot be checkpointed is reported to the handler or the log.
-  /// Blocking: no.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 

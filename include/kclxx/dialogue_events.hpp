@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens in the dialogue with the daemon, as values. Every session sends these.
-// Thread safety: values; distinct objects are independent.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>

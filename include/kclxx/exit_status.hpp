@@ -4,7 +4,7 @@
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10". An action of the daemon is open until the child has answered it.
+/// process exited with value: 10". See kclxx/kclxx.hpp for when an action is open.
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five

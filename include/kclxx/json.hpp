@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers that take a value of the program's own type, from records that are JSON. It needs
 // nlohmann_json, 3.11 or newer: find_package(nlohmann_json), nlohmann_json::nlohmann_json.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <type_traits>

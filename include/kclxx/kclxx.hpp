@@ -4,11 +4,14 @@
 // kclxx/metrics_recorder.hpp and kclxx/prometheus.hpp (metrics in another library),
 // kclxx/testing/daemon.hpp (the test kit).
 //
-// This applies to each function and type of kclxx, unless its comment states something else:
+// The default contract of each function and type, unless its comment states something else:
 // Errors: std::bad_alloc alone; none if it is noexcept.
 // Thread safety: distinct objects are independent. Const functions of one object may be called from
 // several threads at the same time.
 // Blocking: no: it waits neither for the daemon, nor for a disk, nor for user code.
+//
+// An action of the daemon is open from its line until the status that answers it. The daemon reads
+// the child's lines only while an action is open.
 #pragma once
 
 #include <kclxx/checkpointer.hpp>       // IWYU pragma: export

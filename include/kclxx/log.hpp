@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,6 @@ enum class log_level {
 };
 
 /// One message of the library.
-/// Thread safety: a value; distinct objects are independent.
 struct log_entry {
   log_level level;
   std::string shard_id;  ///< empty before initialize
@@ -57,14 +57,13 @@ class KCLXX_EXPORT log_writer {
  public:
   /// Reads the environment. Ignores wrong values in it; `run` reports them. No file is
   /// opened yet. `descriptor` is used in place of stderr.
-  /// Errors: std::bad_alloc.
   /// Lifetime: the descriptor stays the caller's; it must be open while a copy is in use.
   explicit log_writer(const log_options& options = {}, int descriptor = 2);
   /// What is below the level is dropped. A line that cannot be written to the file goes to stderr;
   /// the first time, a line before it gives the reason.
   /// Errors: none; a line that can be written nowhere is dropped.
-  /// Blocking: until the file or the descriptor has taken the line. A pipe that nobody reads can
-  /// block it indefinitely.
+  /// Blocking: until the file or the descriptor has taken the line. A full pipe that nobody reads
+  /// blocks it indefinitely.
   void operator()(const log_entry& entry) const noexcept;
 
  private:

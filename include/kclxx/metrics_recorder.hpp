@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of metrics, for those who keep them in a library of their own. To switch the
 // built-in outputs on, see metrics_options in run_options.hpp.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface that receives what happens in a session.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ namespace kclxx {
 /// Thread safety: one session makes one call at a time, in the order of the events. An observer of
 /// several sessions (see `serve`) is called by them at the same time.
 /// Lifetime: the references are valid during the call. Sessions share ownership of the observer.
-/// Blocking: it may block; the dialogue does not wait for it.
+/// Blocking: it may block.
 class KCLXX_EXPORT observer {
  public:
   observer() = default;

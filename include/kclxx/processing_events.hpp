@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events about single records, as values. `each`, `batches` and `parallel` (kclxx/processing.hpp)
 // send them.
-// Thread safety: values; distinct objects are independent.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>

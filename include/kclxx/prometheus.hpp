@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Component prometheus: find_package(kclxx REQUIRED COMPONENTS prometheus), kclxx::prometheus.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,6 @@ class prometheus_observer final : public detail::direct_observer {
   /// the registry.
   explicit prometheus_observer(std::shared_ptr<prometheus::Registry> registry);
   /// Removes its series from the registry.
-  /// Blocking: no.
   ~prometheus_observer() override;
 
   /// For the library.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <kclxx/checkpointer.hpp>
@@ -13,14 +14,13 @@ namespace kclxx {
 /// The order of calls: initialize; process_records any number of times; then shutdown_requested at
 /// most once; then lease_lost or shard_ended, or neither. The destructor runs last. The callbacks
 /// other than process_records do nothing by default.
-/// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed
-/// and is never reported to the daemon as success. The daemon then ends the whole worker, with all
-/// its shards: catch what can be handled. A fenced_error, and a checkpoint_error of a lost lease,
-/// do not end the session: the library logs the exception and then calls only lease_lost, or
-/// nothing if the constructor or initialize threw. If the daemon has not reported the loss, by
-/// leaseLost or a ShutdownException, the session ends with shard_end_failed when the shard ends,
-/// and with callback_failed when records still arrive after five minutes. Do not throw these errors
-/// for other reasons.
+/// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed.
+/// The daemon then ends the whole worker, with all its shards: catch what can be handled. A
+/// fenced_error, and a checkpoint_error of a lost lease, do not end the session: the exception is
+/// logged, and only lease_lost is called after it, or nothing if the constructor or initialize
+/// threw. If the daemon has not reported the loss, by leaseLost or a ShutdownException, the session
+/// ends with shard_end_failed when the shard ends, and with callback_failed when records still
+/// arrive after five minutes. Do not throw these errors for other reasons.
 /// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {

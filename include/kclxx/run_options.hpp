@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,6 @@ enum class sharing_mode {
 
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`.
-/// Thread safety: a value.
 struct retry_options {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{5000};
@@ -44,7 +44,6 @@ struct retry_options {
 
 /// The built-in outputs of metrics (docs/metrics.md), all off. The environment takes precedence:
 /// KCLXX_METRICS_DIR, KCLXX_SUMMARY_SECONDS and KCLXX_CLOUDWATCH_SECONDS.
-/// Thread safety: a value.
 struct metrics_options {
   /// Where each shard has a Prometheus text file, `kclxx.APPLICATION.SHARD.prom`, for the textfile
   /// collector of node_exporter. It is removed when the lease ends or the exit status is 0; after a
@@ -68,12 +67,11 @@ struct run_options {
   // What is persisted, and when.
   checkpoint_mode mode = checkpoint_mode::automatic;
   /// The least time between two checkpoints that are made automatically or with async_checkpoint.
-  /// The interval does not apply to retries, after a failed callback, or once shutdown_requested or
-  /// shard_ended has returned. Each checkpoint costs the daemon a write to its lease table.
-  /// Checkpoints are sent only while an action is open (see exit_status). So records that became
-  /// complete just before the shard went idle stay unpersisted until the daemon's next call.
-  /// callProcessRecordsEvenForEmptyRecordList in the daemon's properties makes the daemon call
-  /// regularly. 0: with every batch.
+  /// 0: with every batch. Each checkpoint costs the daemon a write to its lease table. The interval
+  /// does not apply to retries, after a failed callback, or once shutdown_requested or shard_ended
+  /// has returned. A checkpoint is sent only while an action is open: on a shard that has become
+  /// idle it waits for the daemon's next call. callProcessRecordsEvenForEmptyRecordList in the
+  /// daemon's properties makes the daemon call regularly.
   std::chrono::milliseconds checkpoint_interval{5000};
   retry_options retry{};
   /// How long checkpoints are retried after the daemon has sent shutdownRequested, the callback's

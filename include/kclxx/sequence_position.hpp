@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <array>
@@ -26,8 +27,6 @@ namespace kclxx {
 /// An object has at most 48 bytes. It uses heap memory only for a number of more than 77 digits
 /// (leading zeros not counted). Copying one never allocates. To store one, use to_string();
 /// from_string() reads it again.
-///
-/// Thread safety: distinct objects are independent; const access to a shared one is safe.
 class KCLXX_EXPORT sequence_position {
  public:
   /// The longest sequence number accepted: Kinesis permits 129 characters and uses 56.
@@ -76,10 +75,8 @@ class KCLXX_EXPORT sequence_position {
   }
 
   /// The sequence number exactly as it was given, leading zeros included; or the sentinel's name.
-  /// Errors: std::bad_alloc.
   [[nodiscard]] std::string sequence_number() const;
   /// Appends the sequence number to `out`, without making a temporary string.
-  /// Errors: std::bad_alloc.
   void append_sequence_number(std::string& out) const;
   [[nodiscard]] std::uint64_t sub_sequence_number() const noexcept { return sub_; }
 
@@ -130,7 +127,6 @@ class KCLXX_EXPORT sequence_position {
 static_assert(sizeof(sequence_position) <= 48);
 
 /// `sequence/sub-sequence`; `sequence_position::from_string` reads it.
-/// Errors: std::bad_alloc.
 KCLXX_EXPORT std::string to_string(const sequence_position& position);
 /// Writes what to_string returns.
 KCLXX_EXPORT std::ostream& operator<<(std::ostream& out, const sequence_position& position);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>
@@ -89,26 +90,24 @@ class KCLXX_EXPORT shard_context {
   /// from a callback. A delay below zero counts as zero.
   /// Errors: std::logic_error without a service, or for a period below 1 ms.
   /// Lifetime: the function is destroyed after its last call, or when the timer is cancelled.
-  /// Blocking: no.
   timer_id after(std::chrono::milliseconds delay, std::function<void()> function) const;
   timer_id every(std::chrono::milliseconds period, std::function<void()> function) const;
   /// Ends a timer. Does nothing if it has ended already. On the callbacks' thread: the function
   /// does not run again. On another thread: the function may be running now.
-  /// Blocking: no.
   void cancel(timer_id timer) const { fields_.service->cancel_timer(timer); }
 
   /// Ends the session as an exception from a callback does: for a thread of the processor's own,
   /// whose exceptions nobody else catches. A stop is requested at once, also while a callback
   /// waits. The first failure counts. A fenced_error, or a checkpoint_error that the lease is gone,
   /// is a lost lease, as from a callback. Without a service, `kclxx: ` and the message go to
-  /// stderr. Errors: std::invalid_argument for a null pointer. Blocking: no.
+  /// stderr.
+  /// Errors: std::invalid_argument for a null pointer.
   void fail(std::exception_ptr thrown) const;
 
-  /// Writes `text`, with the shard's id and `position`, to run_options::log. If that function is
-  /// empty, a log_writer writes it. Control characters are escaped. Without a service `kclxx: ` and
-  /// the unescaped text go to stderr at once.
-  /// Blocking: no; a thread of the session writes it. While 10,000 lines wait, further ones are
-  /// dropped, and their number is logged.
+  /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
+  /// that is empty. Control characters are escaped. A thread of the session writes it. While 10,000
+  /// lines wait, further ones are dropped, and their number is logged. Without a service `kclxx: `
+  /// and the unescaped text go to stderr at once.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

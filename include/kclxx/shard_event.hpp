@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens in a session, as values: an event, and which shard it belongs to.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,6 @@
 namespace kclxx {
 
 /// The shard that an event belongs to: the names that shard_context has.
-/// Thread safety: a value; distinct objects are independent.
 struct shard_names {
   std::string shard_id{};  ///< empty before initialize
   std::optional<std::string> stream_name{};
@@ -36,7 +36,6 @@ struct event_source {
 };
 
 /// One event. `observer` has a function for each alternative, in this order.
-/// Thread safety: a value; distinct objects are independent.
 using shard_event =
     std::variant<lease_gained, lease_ended, batch_delivered, callback_ended, checkpoint_requested,
                  checkpoint_answered, session_ended, record_attempted, record_retried,

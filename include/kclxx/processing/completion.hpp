@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <exception>
@@ -42,17 +43,14 @@ class KCLXX_EXPORT completion {
   [[nodiscard]] int attempt() const noexcept;
 
   /// The record is processed. Without effect on an empty one.
-  /// Blocking: no.
   void complete() noexcept;
   /// The record is not processed; failure_policy decides what happens, on a thread of the
   /// library's. By default `why` is the exception that is being handled. Without effect on an empty
   /// one.
-  /// Blocking: no.
   void fail(std::exception_ptr why = std::current_exception()) noexcept;
   /// The same, with a std::runtime_error of this text.
   void fail(std::string_view why) noexcept;
   /// The handler makes progress: parallel_options::stuck_after counts from now on.
-  /// Blocking: no.
   void touch() noexcept;
 
  private:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>
@@ -41,7 +42,6 @@ class KCLXX_EXPORT batch_failure : public std::exception {
 
   /// The record at `position` failed. Those before it are complete, and it is tried again with the
   /// rest of the batch. A position outside the batch is ignored, and the batch is halved.
-  /// Errors: std::bad_alloc.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed. All others of the batch are complete; with order::key (batch_options)
   /// all but the later ones of their partition keys. What is not complete is handed over again
@@ -95,7 +95,6 @@ enum class bad_record {
 ///
 /// The log has a line when the circuit opens, and one when it closes; the metric is
 /// `kclxx_circuit_open`.
-/// Thread safety: a value.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +14,6 @@ namespace kclxx {
 class shard_context;
 
 /// A record that failed for good, and why.
-/// Thread safety: a value.
 /// Lifetime: the record is valid during park().
 struct failed_record {
   const kclxx::record& record;

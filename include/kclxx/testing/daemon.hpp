@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test kit: link kclxx::testing. docs/testing.md is its guide.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>
@@ -38,13 +39,12 @@ struct checkpoint_attempt {
 /// Errors: std::logic_error from a function that a daemon could not perform now, and from one that
 /// would never end (see daemon_options::idle_limit); std::invalid_argument for an argument that no
 /// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
-/// and thrown() have it, and the next call throws, since the child has left. If a callback or the
-/// factory throws for a lost lease, only log() has the exception, and the child continues (see
-/// record_processor). Thread safety: none. It belongs to the thread that made it. What another
-/// thread asks for, such as a checkpoint or a completion, has no effect, and the next call throws
-/// std::logic_error. Lifetime: the processor can be inspected until crash(), resume() or the end of
-/// this object, also after the dialogue is over. Handlers that are due after this object's end are
-/// not called. Blocking: a function blocks while user code runs in it.
+/// and thrown() have it, and the next call throws. One for a lost lease is only in log(), and the
+/// child continues (see record_processor).
+/// Thread safety: none. It belongs to the thread that made it. What another thread asks for, such
+/// as a checkpoint or a completion, has no effect, and the next call throws std::logic_error.
+/// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
+/// Handlers that are due after that end are not called. Blocking: while user code runs in it.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;

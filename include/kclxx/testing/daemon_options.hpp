@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which daemon the test kit plays.
+// See kclxx/kclxx.hpp for the default contract of errors, threads and blocking.
 #pragma once
 
 #include <chrono>
