@@ -222,9 +222,12 @@ def main():
     parser = argparse.ArgumentParser(prog="cost", add_help=False, allow_abbrev=False)
     parser.add_argument("--update-baseline", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--only-arguments", action="store_true")
     chosen = parser.parse_args()
     if chosen.repeat < 1:
         parser.error("--repeat must be 1 or more")
+    if chosen.only_arguments:
+        return 0
     runs = [measure_all() for _ in range(chosen.repeat)]
     measured = runs[0]
     print(table(measured))

@@ -23,6 +23,7 @@ def arguments():
     parser.add_argument("--client", default="")
     for flag in ("--quick", "--check", "--update-baseline"):
         parser.add_argument(flag, action="store_true")
+    parser.add_argument("--only-arguments", action="store_true")
     chosen = parser.parse_args()
     if chosen.repetitions < 1:
         parser.error("--repetitions must be 1 or more")
@@ -122,6 +123,9 @@ def status_of(missed, failures):
 
 def main():
     chosen = arguments()
+    if chosen.only_arguments:
+        pick(chosen.workload, [w.name for w in WORKLOADS], "workload")
+        return 0
     workloads, clients, skipped = selection(chosen)
     load = os.getloadavg()[0]
     repetitions, seconds = (min(chosen.repetitions, 2), 0.2) if chosen.quick else (chosen.repetitions, 1.0)

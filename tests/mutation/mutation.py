@@ -238,6 +238,7 @@ def main():
     parser.add_argument("--file", default="")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only-arguments", action="store_true")
     chosen = parser.parse_args()
     names = [name for name in chosen.layer.split(",") if name] or layers()
     for name in names:
@@ -247,6 +248,8 @@ def main():
     if unknown := set(files) - {source.name for name in names for source in sources(name)}:
         parser.error(f"there is no file '{min(unknown)}' in {', '.join(names)}")
     todo = chosen_mutants(names, chosen.sample, files)
+    if chosen.only_arguments:
+        return 0
     if chosen.list:
         for mutant in sum(todo.values(), []):
             print(f"{mutant.file}:{mutant.number}: {mutant.before} => {mutant.after}")
