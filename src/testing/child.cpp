@@ -33,18 +33,18 @@ void keep_undestroyed(Kept what) {
 
 }  // namespace
 
-child::child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
-             std::shared_ptr<idle_time> idle, surroundings around)
+child::child(configuration settings, std::shared_ptr<virtual_clock> time,
+             std::shared_ptr<usage> usage, std::shared_ptr<idle_time> idle, surroundings around)
     : clock_(std::move(time)),
       usage_(std::move(usage)),
       idle_(std::move(idle)),
       around_(std::move(around)),
-      max_line_length_(with.options.max_line_length),
-      log_function_(with.options.log),
-      log_level_(with.options.logging.level),
-      observers_(with.options.observers),
-      context_(std::move(with.context)),
-      driver_(std::move(with.make_processor), with.options, with.seed, *this) {
+      max_line_length_(settings.options.max_line_length),
+      log_function_(settings.options.log),
+      log_level_(settings.options.logging.level),
+      observers_(settings.options.observers),
+      context_(std::move(settings.context)),
+      driver_(std::move(settings.make_processor), settings.options, settings.seed, *this) {
   context_.stop_token = stop_.get_token();
   set_names();
 }
@@ -142,6 +142,12 @@ void child::call_observers(const event_source& source, const shard_event& event)
   }
 }
 
+// Each completion asks, also one that needs no other function of this class.
+bool child::is_observed() const noexcept {
+  if (!virtual_threads::is_stop_thread() && !usage_->is_owner("a completion")) return false;
+  return !observers_.empty();
+}
+
 void child::request_stop() {
   if (is_in_callback()) return threads_->request_stop(stop_);
   threads_->post([this] { stop_.request_stop(); });
@@ -191,8 +197,9 @@ bool child::run_user_code() {
 
 bool child::run_tasks() {
   const place outer = std::exchange(place_, is_in_callback() ? place::nested_task : place::task);
-  const bool has_run = threads_->run();
+  const bool has_run = threads_->run(*idle_);
   place_ = outer;
+  if (idle_->is_spinning() && is_running_user_code()) end_without_progress();
   return has_run;
 }
 
@@ -306,7 +313,10 @@ bool child::wait_until(time_point deadline, const std::function<bool()>& is_over
 void child::require_progress() {
   if (!is_running_user_code()) return idle_->end();  // the test itself waits
   idle_->step();
-  if (!idle_->is_over()) return;
+  if (idle_->is_over()) end_without_progress();
+}
+
+void child::end_without_progress() {
   if (!is_killed_ && !status()) {
     around_.waits_without_end();
     kill();

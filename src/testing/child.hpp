@@ -55,7 +55,7 @@ class child final : public detail::shard_service,
     std::uint32_t seed;
   };
 
-  child(configuration with, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
+  child(configuration settings, std::shared_ptr<virtual_clock> time, std::shared_ptr<usage> usage,
         std::shared_ptr<idle_time> idle, surroundings around);
 
   /// From the daemon; read by settle.
@@ -118,7 +118,7 @@ class child final : public detail::shard_service,
                        std::function<void()> function) override;
   void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
   void observe(shard_event event) noexcept override;
-  [[nodiscard]] bool is_observed() const noexcept override { return !observers_.empty(); }
+  [[nodiscard]] bool is_observed() const noexcept override;
   void wait_until_notified(time_point deadline) override;
   void notify() override;
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t) override {
@@ -160,6 +160,7 @@ class child final : public detail::shard_service,
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
   void require_progress();
+  [[noreturn]] void end_without_progress();
   /// In user code the end of the verb reports it, too.
   [[noreturn]] void refuse(const std::string& why);
 

@@ -25,9 +25,10 @@ std::string name_of(const std::type_info& type) {
 
 }  // namespace
 
-daemon::daemon(processor_factory make_processor, const run_options& options, daemon_options with)
-    : worker_(
-          std::make_unique<virtual_worker>(std::move(make_processor), options, std::move(with))) {}
+daemon::daemon(processor_factory make_processor, const run_options& options,
+               daemon_options settings)
+    : worker_(std::make_unique<virtual_worker>(std::move(make_processor), options,
+                                               std::move(settings))) {}
 
 daemon::daemon(std::unique_ptr<virtual_worker> successor) : worker_(std::move(successor)) {}
 daemon::daemon(daemon&&) noexcept = default;

@@ -38,15 +38,17 @@ void virtual_threads::post(std::function<void()> task) {
   if (!has_ended_) tasks_.push_back(std::move(task));
 }
 
-bool virtual_threads::run() {
+bool virtual_threads::run(idle_time& idle) {
   bool has_run = false;
-  for (;;) {
+  while (!idle.is_spinning()) {
+    idle.run_task();
     try {
       if (!run_one()) return has_run;
     } catch (const detail::process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended the task
     }
     has_run = true;
   }
+  return has_run;
 }
 
 bool virtual_threads::run_one() {

@@ -13,6 +13,7 @@
 
 #include <kclxx/detail/shard_service.hpp>
 
+#include "testing/idle_time.hpp"
 #include "testing/usage.hpp"
 
 namespace kclxx::testing {
@@ -29,8 +30,8 @@ class virtual_threads : public std::enable_shared_from_this<virtual_threads> {
   /// Without effect after end().
   void post(std::function<void()> task);
   /// Runs tasks, and what executors have to do, until nothing is left. One that waits may run
-  /// others. False when there was nothing.
-  bool run();
+  /// others. Ends early when tasks start each other without end. False when there was nothing.
+  bool run(idle_time& idle);
   /// Drops what has not run.
   void end();
 

@@ -49,10 +49,10 @@ void require_exception_name(std::string_view name) {
 }  // namespace
 
 daemon::virtual_worker::virtual_worker(processor_factory make_processor, const run_options& options,
-                                       daemon_options with)
+                                       daemon_options settings)
     : make_processor_(std::move(make_processor)),
       options_(options),
-      with_(std::move(with)),
+      settings_(std::move(settings)),
       lease_(sequence_position("TRIM_HORIZON")) {
   own(std::move(lease_));
   start_child();
@@ -61,12 +61,12 @@ daemon::virtual_worker::virtual_worker(processor_factory make_processor, const r
 daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::uint32_t seed)
     : make_processor_(predecessor.make_processor_),
       options_(predecessor.options_),
-      with_(predecessor.with_),
+      settings_(predecessor.settings_),
       clock_(predecessor.clock_),
       records_(predecessor.records_),
       shard_id_(predecessor.shard_id_),
       lease_(predecessor.lease_.take_over()) {
-  with_.seed = seed;
+  settings_.seed = seed;
   own(std::move(lease_));
   start_child();
 }
@@ -77,11 +77,11 @@ daemon::virtual_worker::~virtual_worker() {
 }
 
 void daemon::virtual_worker::start_child() {
-  shard_context::fields names{.stream_name = with_.stream_name,
-                              .application_name = with_.application_name,
-                              .worker_id = with_.worker_id};
+  shard_context::fields names{.stream_name = settings_.stream_name,
+                              .application_name = settings_.application_name,
+                              .worker_id = settings_.worker_id};
   child_ = std::make_shared<testing::child>(
-      testing::child::configuration{make_processor_, options_, std::move(names), with_.seed},
+      testing::child::configuration{make_processor_, options_, std::move(names), settings_.seed},
       clock_, usage_, idle_,
       testing::child::surroundings{[this](std::string_view line) {
                                      if (!line.empty()) seen_.note("child", line);
@@ -103,7 +103,7 @@ void daemon::virtual_worker::own(daemon_model::lease taken) {
     faults_.pop_front();
     return name;
   });
-  consumer_.emplace(with_.version, lease_);
+  consumer_.emplace(settings_.version, lease_);
 }
 
 void daemon::virtual_worker::verb(const char* name, const std::function<void()>& body) {
@@ -234,7 +234,7 @@ void daemon::virtual_worker::deliver(delivered_records::batch batch) {
 void daemon::virtual_worker::call(const char* name, action_kind what) {
   verb(name, [&] {
     require(name, what);
-    const daemon_version version = with_.version;
+    const daemon_version version = settings_.version;
     send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
          std::nullopt);
   });
@@ -331,7 +331,7 @@ std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor(
   if (lease_.checkpoint() == sequence_position("SHARD_END")) {
     throw std::logic_error("start_successor: the shard is finished, nobody reads it again");
   }
-  auto successor = std::make_unique<virtual_worker>(*this, with_.seed + 1);
+  auto successor = std::make_unique<virtual_worker>(*this, settings_.seed + 1);
   seen_.note("daemon", "has lost the lease to a successor, and does not know it");
   successor->verb("start_successor", [&] { successor->begin_successor(); });
   return successor;
@@ -389,10 +389,7 @@ void daemon::virtual_worker::on_callback(protocol::action_kind what) {
 }
 
 void daemon::virtual_worker::on_wait_without_end() {
-  const auto hours = std::chrono::duration_cast<std::chrono::hours>(idle_->passed());
-  std::string why = "a wait without end: " + std::to_string(hours.count()) +
-                    " hours of virtual time have passed without progress (see "
-                    "daemon_options::idle_limit), so the child was killed";
+  std::string why = "a wait without end: " + idle_->text() + ", so the child was killed";
   if (child_->runs_executors()) {
     why +=
         ". What takes real time, such as a socket or a timer of Asio's own, is not waited for "

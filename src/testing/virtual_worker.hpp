@@ -27,7 +27,8 @@ namespace kclxx::testing {
 /// both are quiet.
 class daemon::virtual_worker {
  public:
-  virtual_worker(processor_factory make_processor, const run_options& options, daemon_options with);
+  virtual_worker(processor_factory make_processor, const run_options& options,
+                 daemon_options settings);
   /// The daemon of another worker, which takes the lease from the predecessor.
   explicit virtual_worker(const virtual_worker& predecessor, std::uint32_t seed);
   virtual_worker(const virtual_worker&) = delete;
@@ -85,10 +86,10 @@ class daemon::virtual_worker {
 
   processor_factory make_processor_;
   run_options options_;
-  daemon_options with_;
+  daemon_options settings_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<usage> usage_ = std::make_shared<usage>();
-  std::shared_ptr<idle_time> idle_ = std::make_shared<idle_time>(with_.idle_limit);
+  std::shared_ptr<idle_time> idle_ = std::make_shared<idle_time>(settings_.idle_limit);
   observations seen_{clock_};
   std::shared_ptr<delivered_records> records_ = std::make_shared<delivered_records>();
   sequence_position read_{"TRIM_HORIZON"};  // delivered to the present child up to here

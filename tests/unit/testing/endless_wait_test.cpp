@@ -161,6 +161,34 @@ TEST_CASE("a completion from another thread is refused at the end of the action"
                  "was called on another thread than the one that made the"));
 }
 
+TEST_CASE("so is one after which nothing is to be done", "[testing][endless]") {
+  std::vector<kclxx::completion> kept;
+  daemon played(kclxx::parallel([&](kclxx::completion done) { kept.push_back(std::move(done)); },
+                                {}, {.lanes = 4, .order = kclxx::order::none}));
+  played.initialize().deliver({"a", "b", "c"});
+  std::thread([&] { kept.back().complete(); }).join();
+  CHECK_THAT(refusal([&] { played.advance(0s); }),
+             kclxx::test::Contains("a completion was called on another thread"));
+}
+
+TEST_CASE("a task that starts itself again ends the action", "[testing][endless]") {
+  std::unique_ptr<kclxx::detail::thread_pool> pool;
+  std::function<void()> again = [&] { pool->post(again); };
+  for (const bool is_waiting : {false, true}) {
+    daemon played(kclxx::each([&](const kclxx::record&, const kclxx::shard_context& shard) {
+      pool = shard.service()->make_thread_pool(1);
+      again();
+      if (is_waiting) shard.sleep_for(1s);
+    }));
+    played.initialize();
+    const std::string why = refusal([&] { played.deliver({"a"}); });
+    CHECK(contains(why, "times without progress and without virtual time passing"));
+    CHECK(refusal([&] { played.deliver({}); }) ==
+          "deliver: the child crashed; resume() starts a successor");
+    pool.reset();
+  }
+}
+
 TEST_CASE("a timer, a task or a failure from another thread is refused at the end of the action",
           "[testing][endless]") {
   const kclxx::shard_context* context = nullptr;

@@ -51,6 +51,15 @@ TEST_CASE("a coroutine that waits and fails is tried again in virtual time", "[t
   CHECK(played.persisted() == sequence_position("SHARD_END"));
 }
 
+TEST_CASE("a coroutine that posts to itself without end ends the action", "[testing][asio]") {
+  daemon played(kclxx::asio::parallel([](const record&) -> asio::awaitable<void> {
+    for (;;) co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+  }));
+  played.initialize();
+  CHECK_THROWS_AS(played.deliver({"a"}), std::logic_error);
+  CHECK_THROWS_AS(played.deliver({}), std::logic_error);
+}
+
 TEST_CASE("the timers of coroutines end in their order, when the test lets time pass",
           "[testing][asio]") {
   std::vector<std::string> ended;
