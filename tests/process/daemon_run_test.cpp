@@ -282,6 +282,9 @@ TEST_CASE("check looks for the program at its path", "[daemon][check]") {
   CHECK(contains(checked("./text").out, "cannot be executed"));
   CHECK(contains(checked("./absent").out, "is not there"));
   CHECK(contains(checked("/usr").out, "is a directory"));
+  CHECK(box.kclxx({"daemon", "check", "a.properties", "--without-program"},
+                  {"KCLXX_PROPERTY_executableName=./absent"})
+            .status == 0);
 }
 
 TEST_CASE("an escape that Java refuses is an error of the file", "[daemon][check]") {
@@ -301,4 +304,29 @@ TEST_CASE("the command that fetches missing jars is for the folder that was name
   const auto run = box.kclxx({"daemon", "run", "a.properties", "--cache", "mine"});
   CHECK(run.status == 5);
   CHECK(contains(run.err, "this fetches them: kclxx daemon fetch --kcl 3 --cache mine\n"));
+}
+
+TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  box.write("caf\u00e9/amazon-kinesis-client-multilang-0.jar", "");
+  const words run{"daemon", "run", "a.properties", "--jars", "caf\u00e9"};
+  const auto refused = box.kclxx(run, {"LC_ALL=C"});
+  CHECK(refused.status == 5);
+  CHECK(
+      contains(refused.err, "caf\u00e9 is not in ASCII, and Java does not find it in this locale"));
+  CHECK(box.kclxx(run, {"LC_ALL=C.UTF-8"}).status == 0);
+}
+
+TEST_CASE("a variable that overrides no key is an error", "[daemon][check]") {
+  const sandbox box;
+  furnish(box);
+  const auto checked = box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_=x"});
+  CHECK(checked.status == 1);
+  CHECK(checked.out.starts_with(
+      "a.properties: error: KCLXX_PROPERTY_ in the environment names no key\n"));
+  const auto run =
+      box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"}, {"KCLXX_PROPERTY_=x"});
+  CHECK(run.status == 5);
+  CHECK(run.err == "kclxx daemon run: KCLXX_PROPERTY_ in the environment names no key\n");
 }

@@ -71,7 +71,7 @@ std::vector<diagnostic> diagnostics_of(const launch_options& options) {
     return find_problems(options, read_properties(options));
   } catch (const properties_error& error) {
     return {{severity::error, error.line(), "", error.what(), "The daemon does not start.",
-             "Correct the line."}};
+             "Correct it."}};
   }
 }
 
@@ -164,6 +164,9 @@ void add_check(CLI::App& daemon, invocation& run) {
               "How long the program may wait for retries, failure_policy::patience(): warn where "
               "the daemon allows less",
               1'000'000);
+  command.add_flag(
+      "--without-program", options->is_without_program,
+      "The program that executableName names is not on this machine: do not look for it");
   command.add_flag("--strict", *is_strict, "Exit status 1 also for warnings");
   command.callback(
       [options, is_strict, &run] { run.status = list_diagnostics(*options, *is_strict); });

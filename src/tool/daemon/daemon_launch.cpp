@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/daemon_launch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <clocale>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -46,6 +48,16 @@ std::string new_worker_id() {
   return id;
 }
 
+/// Java decodes its command line in the character set of the locale.
+void refuse_what_java_cannot_read(const std::string& path) {
+  std::setlocale(LC_CTYPE, "");
+  const bool is_ascii = std::all_of(path.begin(), path.end(),
+                                    [](char c) { return static_cast<signed char>(c) >= 0; });
+  if (is_ascii || MB_CUR_MAX > 1) return;
+  cannot_set_up(path + " is not in ASCII, and Java does not find it in this locale: set " +
+                "LC_ALL=C.UTF-8");
+}
+
 std::string folder_of_jars(const launch_options& options) {
   namespace fs = std::filesystem;
   const std::string name(name_of(options.which()));
@@ -66,6 +78,7 @@ std::string folder_of_jars(const launch_options& options) {
     cannot_set_up(folder.string() +
                   " has a colon, which Java takes for the end of a class path's entry");
   }
+  refuse_what_java_cannot_read(folder.string());
   verify_jars(folder, options.kcl, is_in_cache);
   return folder.string();
 }
@@ -73,7 +86,9 @@ std::string folder_of_jars(const launch_options& options) {
 std::string absolute_file(const std::string& name) {
   if (::access(name.c_str(), R_OK) == -1)
     cannot_set_up(name + " cannot be read: " + std::strerror(errno));
-  return std::filesystem::absolute(name).string();
+  std::string path = std::filesystem::absolute(name).string();
+  refuse_what_java_cannot_read(path);
+  return path;
 }
 
 launch_settings settings_for(const launch_options& options) {
@@ -109,7 +124,9 @@ properties effective_properties(const launch_options& options) {
     if (options.is_shared) share_children(all, find_launcher());
     return all;
   } catch (const properties_error& error) {
-    cannot_set_up(options.file + ":" + std::to_string(error.line()) + ": " + error.what());
+    cannot_set_up(
+        (error.line() == 0 ? "" : options.file + ":" + std::to_string(error.line()) + ": ") +
+        error.what());
   }
 }
 
@@ -159,6 +176,7 @@ properties read_properties(const launch_options& options) {
 
 std::vector<diagnostic> find_problems(const launch_options& options, const properties& all) {
   machine where = this_machine();
+  if (options.is_without_program) where.look = look_at_name;
   where.patience = options.patience;
   std::vector<diagnostic> found = check(all, options.which(), where);
   check_kcl(options.kcl, found);

@@ -20,6 +20,7 @@ struct launch_options {
   std::string heap;
   std::string logging;                    ///< empty: the one that comes with the tool
   bool is_shared = false;                 ///< one process of the program for all shards
+  bool is_without_program = false;        ///< check does not look for the program
   std::chrono::milliseconds patience{0};  ///< of the program, for check; 0: not known
   std::vector<std::string> java_options;
 

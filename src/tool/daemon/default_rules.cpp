@@ -27,72 +27,74 @@ diagnostic at_key_or_nowhere(const property* place, severity level, const std::s
 }
 
 void require(const properties& all, kcl_version which, const std::string& key,
-             const std::string& fix, std::vector<diagnostic>& to) {
+             const std::string& fix, std::vector<diagnostic>& problems) {
   const property* const one = effective(all, key, which);
   if (!is_blank(one)) return;
-  to.push_back(at_key_or_nowhere(one, severity::error, key, "is empty",
-                                 "The daemon does not start without it.", fix));
+  problems.push_back(at_key_or_nowhere(one, severity::error, key, "is empty",
+                                       "The daemon does not start without it.", fix));
 }
 
-void check_table_name(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_table_name(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   const property* const table = effective(all, "tableName", which);
   const property* const name = is_blank(table) ? effective(all, "applicationName", which) : table;
   if (is_blank(name)) return;
   static const std::regex allowed("[A-Za-z0-9_.-]{3,255}");
   if (std::regex_match(name->value, allowed)) return;
-  to.push_back(diagnostic_at(*name, severity::error, name->key + " cannot name a table",
-                             "It is the lease table's name, and DynamoDB refuses it.",
-                             "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
+  problems.push_back(diagnostic_at(*name, severity::error, name->key + " cannot name a table",
+                                   "It is the lease table's name, and DynamoDB refuses it.",
+                                   "Write 3 to 255 of A-Z a-z 0-9 _ . -"));
 }
 
-void check_stream(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_stream(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   const property* const arn = effective(all, "streamArn", which);
   if (which == kcl_version::kcl1 || is_blank(arn)) {
-    require(all, which, "streamName", "Name the stream to read.", to);
+    require(all, which, "streamName", "Name the stream to read.", problems);
     return;
   }
   const property* const region = effective(all, "regionName", which);
   if (!is_blank(region) &&
       arn->value.find(":kinesis:" + region->value + ":") == std::string::npos) {
-    to.push_back(diagnostic_at(*region, severity::warning,
-                               "regionName is not the region of streamArn",
-                               "The stream is looked for in this region.", "Correct one of them."));
+    problems.push_back(
+        diagnostic_at(*region, severity::warning, "regionName is not the region of streamArn",
+                      "The stream is looked for in this region.", "Correct one of them."));
   }
   const property* const name = effective(all, "streamName", which);
   if (is_blank(name) || arn->value.ends_with("/" + name->value)) return;
-  to.push_back(diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
-                             "The ARN takes precedence; this name is ignored.",
-                             "Remove one of them."));
+  problems.push_back(
+      diagnostic_at(*name, severity::warning, "streamName is not the stream of streamArn",
+                    "The ARN takes precedence; this name is ignored.", "Remove one of them."));
 }
 
-void check_start(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_start(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   const char* const timestamp = which == kcl_version::kcl1 ? "timestampAtInitialPositionInStream"
                                                            : "initialPositionInStreamExtended";
   if (effective(all, "initialPositionInStream", which) != nullptr ||
       effective(all, timestamp, which) != nullptr) {
     return;
   }
-  to.push_back({severity::warning, 0, "", "initialPositionInStream is not set",
-                "A shard without a checkpoint starts at LATEST: records that were put before the "
-                "first worker was ready are never read.",
-                "initialPositionInStream = TRIM_HORIZON, or LATEST if you want that."});
+  problems.push_back(
+      {severity::warning, 0, "", "initialPositionInStream is not set",
+       "A shard without a checkpoint starts at LATEST: records that were put before the "
+       "first worker was ready are never read.",
+       "initialPositionInStream = TRIM_HORIZON, or LATEST if you want that."});
 }
 
-void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   if (which == kcl_version::kcl1) return;  // another SDK, which looks for it in another way
   const property* const region = effective(all, "regionName", which);
   if (!is_blank(region)) return;
-  to.push_back(at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
-                                 "The region comes from AWS_REGION, the AWS profile or the EC2 "
-                                 "instance; where none has one, the daemon does not start.",
-                                 "regionName = the region of the stream."));
+  problems.push_back(
+      at_key_or_nowhere(region, severity::warning, "regionName", "is empty",
+                        "The region comes from AWS_REGION, the AWS profile or the EC2 "
+                        "instance; where none has one, the daemon does not start.",
+                        "regionName = the region of the stream."));
 }
 
-void check_fan_out(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_fan_out(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   const property* const mode = effective(all, "retrievalMode", which);
   if (mode != nullptr && lower(mode->value) != "default") return;
   if (!limits_of(all, which).uses_fan_out) return;
-  to.push_back(at_key_or_nowhere(
+  problems.push_back(at_key_or_nowhere(
       mode, severity::warning, "retrievalMode", "is DEFAULT",
       "The daemon uses enhanced fan-out: it registers a consumer with the stream, which is billed "
       "per shard and hour, and per GB.",
@@ -100,7 +102,8 @@ void check_fan_out(const properties& all, kcl_version which, std::vector<diagnos
 }
 
 /// Keys of the other way to read.
-void check_retrieval_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_retrieval_keys(const properties& all, kcl_version which,
+                          std::vector<diagnostic>& problems) {
   const property* const mode = effective(all, "retrievalMode", which);
   if (which == kcl_version::kcl1 || mode == nullptr) return;
   const std::string word = lower(mode->value);
@@ -108,53 +111,55 @@ void check_retrieval_keys(const properties& all, kcl_version which, std::vector<
     const bool is_of_fan_out = one.key.starts_with("fanoutConfig.");
     const bool is_of_polling = one.key == "idleTimeBetweenReadsInMillis";
     if (!(word == "polling" && is_of_fan_out) && !(word == "fanout" && is_of_polling)) continue;
-    to.push_back(diagnostic_at(one, severity::warning, one.key + " has no effect",
-                               "retrievalMode is " + mode->value + ".", "Remove one of them."));
+    problems.push_back(diagnostic_at(one, severity::warning, one.key + " has no effect",
+                                     "retrievalMode is " + mode->value + ".",
+                                     "Remove one of them."));
   }
 }
 
-void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_shutdown(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   if (which == kcl_version::kcl1) return;  // its default is 5000, and 0 leaves it
   const property* const grace = effective(all, "shutdownGraceMillis", which);
   if (grace != nullptr && whole_number(trimmed(grace->value)).value_or(1) != 0) return;
-  to.push_back(at_key_or_nowhere(
+  problems.push_back(at_key_or_nowhere(
       grace, severity::warning, "shutdownGraceMillis", "is 0",
       "On SIGTERM the daemon exits at once: no child receives shutdownRequested, and what was done "
       "since the last checkpoint is done again elsewhere.",
       "shutdownGraceMillis = 25000, and less than your supervisor waits before SIGKILL."));
 }
 
-void check_stuck_child(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_stuck_child(const properties& all, kcl_version which,
+                       std::vector<diagnostic>& problems) {
   if (effective(all, "timeoutInSeconds", which) != nullptr ||
       is_number_above_0(effective(all, "logWarningForTaskAfterMillis", which))) {
     return;
   }
-  to.push_back({severity::warning, 0, "",
-                "neither timeoutInSeconds nor logWarningForTaskAfterMillis is set",
-                "The daemon waits indefinitely for a stuck child, and logs nothing.",
-                "logWarningForTaskAfterMillis = 60000 logs it. timeoutInSeconds halts the "
-                "whole worker, without its graceful shutdown."});
+  problems.push_back({severity::warning, 0, "",
+                      "neither timeoutInSeconds nor logWarningForTaskAfterMillis is set",
+                      "The daemon waits indefinitely for a stuck child, and logs nothing.",
+                      "logWarningForTaskAfterMillis = 60000 logs it. timeoutInSeconds halts the "
+                      "whole worker, without its graceful shutdown."});
 }
 
 }  // namespace
 
-void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
-  require(all, which, "executableName", "Name the program to start for each shard.", to);
+void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
+  require(all, which, "executableName", "Name the program to start for each shard.", problems);
   require(all, which, "applicationName", "Name the application; it is also the lease table's name.",
-          to);
+          problems);
   if (which == kcl_version::kcl3) {
     require(all, which, "AwsCredentialsProvider",
-            "AwsCredentialsProvider = DefaultCredentialsProvider", to);
+            "AwsCredentialsProvider = DefaultCredentialsProvider", problems);
   } else {
     require(all, which, "AWSCredentialsProvider",
-            "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain", to);
+            "AWSCredentialsProvider = DefaultAWSCredentialsProviderChain", problems);
   }
-  check_stream(all, which, to);
-  check_table_name(all, which, to);
+  check_stream(all, which, problems);
+  check_table_name(all, which, problems);
 }
 
 void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
-                    std::vector<diagnostic>& to) {
+                    std::vector<diagnostic>& problems) {
   const daemon_limits limits = limits_of(all, which);
   const std::string waits = "the patience of " + std::to_string(patience.count()) + " ms";
   const std::string fix = "lower max_attempts or the backoff of the program's failure_policy.";
@@ -162,9 +167,9 @@ void check_patience(const properties& all, kcl_version which, std::chrono::milli
                         std::string remedy) {
     const property* const place = effective(all, key, which);
     const diagnostic found{severity::warning, 0, "", key + what, std::move(why), std::move(remedy)};
-    to.push_back(place == nullptr
-                     ? found
-                     : diagnostic_at(*place, found.level, found.what, found.why, found.fix));
+    problems.push_back(place == nullptr
+                           ? found
+                           : diagnostic_at(*place, found.level, found.what, found.why, found.fix));
   };
   if (limits.shutdown_grace_millis && patience.count() > *limits.shutdown_grace_millis) {
     warn("shutdownGraceMillis", " is less than " + waits,
@@ -187,19 +192,19 @@ void check_patience(const properties& all, kcl_version which, std::chrono::milli
 }
 
 void check_defaults(const properties& all, kcl_version which, const machine& where,
-                    std::vector<diagnostic>& to) {
-  check_start(all, which, to);
-  if (!where.has_region) check_region(all, which, to);
-  check_fan_out(all, which, to);
-  check_retrieval_keys(all, which, to);
-  check_shutdown(all, which, to);
-  check_stuck_child(all, which, to);
+                    std::vector<diagnostic>& problems) {
+  check_start(all, which, problems);
+  if (!where.has_region) check_region(all, which, problems);
+  check_fan_out(all, which, problems);
+  check_retrieval_keys(all, which, problems);
+  check_shutdown(all, which, problems);
+  check_stuck_child(all, which, problems);
 }
 
-void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& to) {
+void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& problems) {
   const auto add = [&](std::string what, std::string why, std::string fix) {
-    to.push_back({severity::warning, 0, "KCL " + std::string(kcl.core_version()), std::move(what),
-                  std::move(why), std::move(fix)});
+    problems.push_back({severity::warning, 0, "KCL " + std::string(kcl.core_version()),
+                        std::move(what), std::move(why), std::move(fix)});
   };
   if (kcl.which == kcl_version::kcl1) {
     add("its support has ended, on 30 January 2026",

@@ -33,6 +33,9 @@ struct diagnostic {
 /// looked up in PATH.
 using executable_look = std::function<executable_state(const std::string& program)>;
 
+/// For a program that is elsewhere: `missing` for a name that only a shell would understand.
+executable_state look_at_name(const std::string& program);
+
 /// What the daemon finds where it runs, besides the file.
 struct machine {
   executable_look look;
@@ -45,19 +48,19 @@ struct machine {
 std::vector<diagnostic> check(const properties& all, kcl_version which, const machine& where);
 
 /// Adds what is known to be wrong with a version of the KCL.
-void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& to);
+void check_kcl(const kcl_choice& kcl, std::vector<diagnostic>& problems);
 
 /// The parts of check; each adds what it finds.
-void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to);
-void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to);
-void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to);
-void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& to);
+void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
+void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
+void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
+void check_required(const properties& all, kcl_version which, std::vector<diagnostic>& problems);
 void check_defaults(const properties& all, kcl_version which, const machine& where,
-                    std::vector<diagnostic>& to);
+                    std::vector<diagnostic>& problems);
 void check_patience(const properties& all, kcl_version which, std::chrono::milliseconds patience,
-                    std::vector<diagnostic>& to);
+                    std::vector<diagnostic>& problems);
 void check_executable(const properties& all, const executable_look& look,
-                      std::vector<diagnostic>& to);
+                      std::vector<diagnostic>& problems);
 
 /// The property that this version takes for `key`, in whatever spelling it accepts; the last
 /// one. nullptr: none.

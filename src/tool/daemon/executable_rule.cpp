@@ -63,17 +63,24 @@ std::string word_for_shell(const std::string& command) {
   return "";
 }
 
+constexpr const char* of_shell_in_name = "\"'~$`*";
+
 }  // namespace
 
+executable_state look_at_name(const std::string& program) {
+  const bool is_plain = program.find_first_of(of_shell_in_name) == std::string::npos;
+  return is_plain ? executable_state::ok : executable_state::missing;
+}
+
 void check_executable(const properties& all, const executable_look& look,
-                      std::vector<diagnostic>& to) {
+                      std::vector<diagnostic>& problems) {
   const property* const place = find(all, "executableName");
   if (place == nullptr) return;
   std::string command = place->value;
   std::string program = first_word(command);
   if (program.empty()) return;  // an empty value is reported as missing
   const auto say = [&](const std::string& what, const std::string& why, const std::string& fix) {
-    to.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
+    problems.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
   while (look(program) == executable_state::ok) {
@@ -90,16 +97,16 @@ void check_executable(const properties& all, const executable_look& look,
   if (state == executable_state::ok) {
     const std::string word = word_for_shell(rest_of(command));
     if (word.empty()) return;
-    to.push_back(diagnostic_at(*place, severity::warning, "executableName has " + word,
-                               "There is no shell: the program gets it as an argument.",
-                               "Let a script that executableName names do it."));
+    problems.push_back(diagnostic_at(*place, severity::warning, "executableName has " + word,
+                                     "There is no shell: the program gets it as an argument.",
+                                     "Let a script that executableName names do it."));
     return;
   }
   if (const std::string meant = path_with_blanks(command, look); !meant.empty()) {
     say("names \"" + meant + "\", which has a blank",
         "The daemon splits it at blanks, without quoting, and starts \"" + program + "\".",
         "Use a path without blanks; a symbolic link will do.");
-  } else if (program.find_first_of("\"'~$`*") != std::string::npos) {
+  } else if (program.find_first_of(of_shell_in_name) != std::string::npos) {
     say("has quotes, ~ or $ in \"" + program + "\"",
         "There is no shell: they are read as part of the name. " + no_child,
         "Write the path itself, without blanks.");

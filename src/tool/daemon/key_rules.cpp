@@ -85,15 +85,15 @@ constexpr std::array<rival, 3> rivals{{
 
 }  // namespace
 
-void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   for (const property& one : all) {
     if (find_row(one.key, which) == nullptr && !is_client_key(one.key, which)) {
-      to.push_back(unknown(one, which));
+      problems.push_back(unknown(one, which));
     }
   }
 }
 
-void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_duplicates(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   std::map<std::string, const property*> later;
   std::vector<const property*> repeated(all.size());  // the next property of the same key
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -104,11 +104,11 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
     const property* const next = repeated[i];
     if (next == nullptr) continue;
     if (next->key == one->key) {
-      to.push_back(diagnostic_at(
+      problems.push_back(diagnostic_at(
           *one, severity::warning, one->key + " is repeated (" + place_of(*next) + ")",
           "The last one counts; this one has no effect.", "Remove one of them."));
     } else {
-      to.push_back(
+      problems.push_back(
           diagnostic_at(*one, severity::error,
                         one->key + " is repeated as " + next->key + " (" + place_of(*next) + ")",
                         "Both set the same field, in an undefined order.", "Remove one of them."));
@@ -118,7 +118,7 @@ void check_duplicates(const properties& all, kcl_version which, std::vector<diag
     const property* const one = effective(all, pair.one, which);
     const property* const other = effective(all, pair.other, which);
     if (one == nullptr || other == nullptr || find_row(other->key, which) == nullptr) continue;
-    to.push_back(diagnostic_at(
+    problems.push_back(diagnostic_at(
         *one, severity::error,
         one->key + " is set together with " + other->key + " (" + place_of(*other) + ")",
         "Both set the same field, in an undefined order.", "Remove one of them."));

@@ -30,7 +30,9 @@ properties overrides_in(const std::vector<std::string>& environment) {
     const auto equals = one.find('=');
     if (!one.starts_with(prefix) || equals == std::string_view::npos) continue;
     const std::string_view name = one.substr(0, equals);
-    if (name.size() == prefix.size()) continue;
+    if (name.size() == prefix.size()) {
+      throw properties_error(0, std::string(prefix) + " in the environment names no key");
+    }
     found.push_back({key_of(name.substr(prefix.size())), std::string(one.substr(equals + 1)), 0,
                      std::string(name)});
   }

@@ -12,6 +12,7 @@ namespace kclxx::tool {
 
 /// The variables KCLXX_PROPERTY_<key>, from "NAME=value" texts, sorted by key. Two underscores
 /// mean a dot, which many shells refuse in a name. property::origin is the variable's name.
+/// Errors: properties_error at line 0 for a variable that names no key.
 properties overrides_in(const std::vector<std::string>& environment);
 
 /// `all` with each override in its key's place, whatever spelling of it the generation takes for

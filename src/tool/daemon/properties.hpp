@@ -22,7 +22,7 @@ struct property {
 
 using properties = std::vector<property>;
 
-/// The text is not a properties file.
+/// Text that is not a properties file; line 0: it is not of a file.
 class properties_error : public std::runtime_error {
  public:
   properties_error(std::size_t line, const std::string& what)

@@ -73,17 +73,17 @@ std::string suggestion(std::string_view name, kcl_version which) {
   return nearest(name, names);
 }
 
-std::optional<value_problem> check_name(const value_context& it, std::string_view name) {
+std::optional<value_problem> check_name(const value_context& setting, std::string_view name) {
   const known_provider* const known = find_provider(name);
-  if (known != nullptr && known->is_in(it.which)) return std::nullopt;
+  if (known != nullptr && known->is_in(setting.which)) return std::nullopt;
   // With its package it may be a class of the user's; `profile` is a package of the AWS SDK 1.
   const bool has_package =
       name.find('.') != std::string_view::npos && !name.starts_with("profile.");
   if (known == nullptr && has_package) return std::nullopt;
-  const std::string better = suggestion(name, it.which);
+  const std::string better = suggestion(name, setting.which);
   return value_problem{
       "names " + (name.empty() ? "an empty provider" : std::string(name)) + ", which " +
-          std::string(name_of(it.which)) + " does not have",
+          std::string(name_of(setting.which)) + " does not have",
       "The daemon ignores the name, and does not start when no other provider is left.",
       better.empty() ? "Name a provider of the AWS SDK, or a class with its package."
                      : "Write " + better + "."};
@@ -91,15 +91,15 @@ std::optional<value_problem> check_name(const value_context& it, std::string_vie
 
 }  // namespace
 
-std::optional<value_problem> check_provider(const value_context& it) {
-  if (trimmed(it.value).empty()) {
+std::optional<value_problem> check_provider(const value_context& setting) {
+  if (trimmed(setting.value).empty()) {
     return value_problem{"is empty", "The daemon gets no credentials.",
                          "Name a credentials provider."};
   }
-  for (std::string_view rest = it.value;;) {
+  for (std::string_view rest = setting.value;;) {
     const auto comma = rest.find(',');
     const std::string_view one = trimmed(rest.substr(0, comma));
-    if (auto problem = check_name(it, trimmed(one.substr(0, one.find('|'))))) return problem;
+    if (auto problem = check_name(setting, trimmed(one.substr(0, one.find('|'))))) return problem;
     if (comma == std::string_view::npos) return std::nullopt;
     rest.remove_prefix(comma + 1);
   }

@@ -11,50 +11,50 @@ namespace kclxx::tool {
 
 namespace {
 
-std::optional<value_problem> check_value(const value_context& it) {
-  switch (it.row.type(it.which)) {
+std::optional<value_problem> check_value(const value_context& setting) {
+  switch (setting.row.type(setting.which)) {
     case value_type::int32:
-      return check_whole(it, false, false);
+      return check_whole(setting, false, false);
     case value_type::int64:
-      return check_whole(it, false, true);
+      return check_whole(setting, false, true);
     case value_type::int32_or_zero:
-      return check_whole(it, true, false);
+      return check_whole(setting, true, false);
     case value_type::int64_or_zero:
-      return check_whole(it, true, true);
+      return check_whole(setting, true, true);
     case value_type::decimal:
-      return check_decimal(it);
+      return check_decimal(setting);
     case value_type::flag:
-      return check_flag(it, false);
+      return check_flag(setting, false);
     case value_type::flag_or_false:
-      return check_flag(it, true);
+      return check_flag(setting, true);
     case value_type::position:
-      return check_position(it);
+      return check_position(setting);
     case value_type::timestamp:
-      return check_timestamp(it);
+      return check_timestamp(setting);
     case value_type::retrieval:
-      return check_retrieval(it);
+      return check_retrieval(setting);
     case value_type::metrics_level:
-      return check_metrics_level(it);
+      return check_metrics_level(setting);
     case value_type::client_version:
-      return check_client_version(it);
+      return check_client_version(setting);
     case value_type::billing:
-      return check_billing(it);
+      return check_billing(setting);
     case value_type::uri:
-      return check_uri(it);
+      return check_uri(setting);
     case value_type::region:
-      return check_region(it);
+      return check_region(setting);
     case value_type::arn:
-      return check_arn(it);
+      return check_arn(setting);
     case value_type::duration:
-      return check_duration(it);
+      return check_duration(setting);
     case value_type::tags:
-      return check_tags(it);
+      return check_tags(setting);
     case value_type::provider:
-      return check_provider(it);
+      return check_provider(setting);
     case value_type::text:
-      return check_text(it);
+      return check_text(setting);
     case value_type::no_effect:
-      return value_problem{"has no effect in " + std::string(name_of(it.which)),
+      return value_problem{"has no effect in " + std::string(name_of(setting.which)),
                            "The daemon accepts it and ignores it.", "Remove it.",
                            severity::warning};
     case value_type::unusable:
@@ -80,10 +80,10 @@ bool was_utf8(std::string_view value) {
 
 }  // namespace
 
-void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& to) {
+void check_values(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   for (const property& one : all) {
     if (was_utf8(one.value)) {
-      to.push_back(
+      problems.push_back(
           diagnostic_at(one, severity::error, one.key + " has letters beyond ASCII, in UTF-8",
                         "The daemon reads the file as ISO-8859-1 and gets other characters.",
                         "Write each as \\u and four hexadecimal digits."));
@@ -91,7 +91,7 @@ void check_values(const properties& all, kcl_version which, std::vector<diagnost
     const property_row* const row = find_row(one.key, which);
     if (row == nullptr) continue;
     if (auto found = check_value({*row, which, one.value})) {
-      to.push_back(
+      problems.push_back(
           diagnostic_at(one, found->level, one.key + " " + found->what, found->why, found->fix));
     }
   }

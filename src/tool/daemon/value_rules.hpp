@@ -39,21 +39,22 @@ inline constexpr std::string_view no_start = "The daemon does not start.";
 using daemon_model::trimmed;
 using daemon_model::whole_number;
 
-std::optional<value_problem> check_whole(const value_context& it, bool zero_counts, bool is_wide);
-std::optional<value_problem> check_decimal(const value_context& it);
-std::optional<value_problem> check_flag(const value_context& it, bool false_counts);
-std::optional<value_problem> check_position(const value_context& it);
-std::optional<value_problem> check_retrieval(const value_context& it);
-std::optional<value_problem> check_metrics_level(const value_context& it);
-std::optional<value_problem> check_client_version(const value_context& it);
-std::optional<value_problem> check_billing(const value_context& it);
-std::optional<value_problem> check_timestamp(const value_context& it);
-std::optional<value_problem> check_uri(const value_context& it);
-std::optional<value_problem> check_region(const value_context& it);
-std::optional<value_problem> check_arn(const value_context& it);
-std::optional<value_problem> check_duration(const value_context& it);
-std::optional<value_problem> check_tags(const value_context& it);
-std::optional<value_problem> check_provider(const value_context& it);
-std::optional<value_problem> check_text(const value_context& it);
+std::optional<value_problem> check_whole(const value_context& setting, bool zero_counts,
+                                         bool is_wide);
+std::optional<value_problem> check_decimal(const value_context& setting);
+std::optional<value_problem> check_flag(const value_context& setting, bool false_counts);
+std::optional<value_problem> check_position(const value_context& setting);
+std::optional<value_problem> check_retrieval(const value_context& setting);
+std::optional<value_problem> check_metrics_level(const value_context& setting);
+std::optional<value_problem> check_client_version(const value_context& setting);
+std::optional<value_problem> check_billing(const value_context& setting);
+std::optional<value_problem> check_timestamp(const value_context& setting);
+std::optional<value_problem> check_uri(const value_context& setting);
+std::optional<value_problem> check_region(const value_context& setting);
+std::optional<value_problem> check_arn(const value_context& setting);
+std::optional<value_problem> check_duration(const value_context& setting);
+std::optional<value_problem> check_tags(const value_context& setting);
+std::optional<value_problem> check_provider(const value_context& setting);
+std::optional<value_problem> check_text(const value_context& setting);
 
 }  // namespace kclxx::tool

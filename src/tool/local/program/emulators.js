@@ -138,6 +138,12 @@ async function start(options) {
   const alive = namesAlive(before);
   if (alive.length > 0) {
     const state = runningState(options);
+    for (const name of alive) {
+      const wanted = options[`${name}-port`];
+      if (wanted === undefined || Number(wanted) === state[name].port) continue;
+      throw new Failure(`the local ${titles[name]} runs already, with the port ${state[name].port}; ` +
+        'kclxx local stop ends it');
+    }
     console.error(`kclxx local start: already running in ${directory}; kclxx local stop ends it`);
     printExports(state, directory);
     return 1;

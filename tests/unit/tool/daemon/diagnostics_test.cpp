@@ -205,6 +205,20 @@ TEST_CASE("after kclxx capture the program is looked for, behind kclxx-share, to
   CHECK(contains(what("kclxx capture --output captured --"), "names kclxx and no program"));
 }
 
+TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[diagnostics]") {
+  const auto what = [](const std::string& command) {
+    std::vector<diagnostic> found;
+    check_executable(parse_properties("executableName=" + command), look_at_name, found);
+    return found.empty() ? std::string() : found.front().what;
+  };
+  CHECK(what("./nope 1").empty());
+  CHECK(what("kclxx-share ./nope").empty());
+  CHECK(contains(what("kclxx-share"), "names kclxx-share and no program"));
+  CHECK(contains(what("./nope > log"), "executableName has >"));
+  CHECK(contains(what("~/nope"), "has quotes, ~ or $ in \"~/nope\""));
+  CHECK(contains(what("\"my program\" 1"), "has quotes, ~ or $"));
+}
+
 TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
   for (const char* rest : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
     CAPTURE(rest);

@@ -107,15 +107,15 @@ TEST_CASE("what is written is read as the same", "[properties]") {
 }
 
 TEST_CASE("the environment overrides keys, with two underscores for a dot", "[properties]") {
-  const auto overrides = overrides_in({"PATH=/bin", "KCLXX_PROPERTY_maxRecords=5",
-                                       "KCLXX_PROPERTY_kinesisClient__region=a=b",
-                                       "KCLXX_PROPERTY_fanoutConfig.consumerName=me",
-                                       "KCLXX_PROPERTY_=x", "KCLXX_PROPERTY_tableName="});
+  const auto overrides = overrides_in(
+      {"PATH=/bin", "KCLXX_PROPERTY_maxRecords=5", "KCLXX_PROPERTY_kinesisClient__region=a=b",
+       "KCLXX_PROPERTY_fanoutConfig.consumerName=me", "KCLXX_PROPERTY_tableName="});
   CHECK(pairs_of(overrides) == pairs{{"fanoutConfig.consumerName", "me"},
                                      {"kinesisClient.region", "a=b"},
                                      {"maxRecords", "5"},
                                      {"tableName", ""}});
   CHECK(overrides[2].origin == "KCLXX_PROPERTY_maxRecords");
+  CHECK_THROWS_AS(overrides_in({"KCLXX_PROPERTY_=x"}), properties_error);
   const auto file = parse_properties("maxRecords=1\na=b\nmaxRecords=2\ntableName=t");
   CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl3)) ==
         pairs{{"a", "b"},
