@@ -3,9 +3,6 @@
 
 #include <csignal>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-
 namespace kclxx::tool {
 
 namespace {
@@ -33,24 +30,13 @@ int signal_number(check::signal_name name) {
 
 checked_process::checked_process(const std::vector<std::string>& command,
                                  std::chrono::milliseconds limit)
-    : dialogue_(command, child_process::error_output::piped),
-      error_(dialogue_.loop().context(), dialogue_.take_error().release()),
-      limit_(limit) {
-  read_error();
-}
+    : dialogue_(command, [this](std::string_view text) { keep_error(text); }), limit_(limit) {}
 
-// All the time: the daemon does, and a child must not wait for room in the pipe.
-void checked_process::read_error() {
-  error_.async_read_some(boost::asio::buffer(error_chunk_),
-                         [this](boost::system::error_code error, std::size_t size) {
-                           if (error == boost::asio::error::operation_aborted) return;
-                           if (error) return error_.close();
-                           error_text_.append(error_chunk_.data(), size);
-                           if (error_text_.size() > 2 * kept_of_stderr) {
-                             error_text_.erase(0, error_text_.size() - kept_of_stderr);
-                           }
-                           read_error();
-                         });
+void checked_process::keep_error(std::string_view text) {
+  error_text_.append(text);
+  if (error_text_.size() > 2 * kept_of_stderr) {
+    error_text_.erase(0, error_text_.size() - kept_of_stderr);
+  }
 }
 
 bool checked_process::send(std::string_view bytes) {
@@ -121,7 +107,7 @@ void checked_process::pause(std::chrono::milliseconds time) {
 void checked_process::abandon() {
   dialogue_.close_input();
   dialogue_.close_output();
-  if (error_.is_open()) error_.close();
+  dialogue_.close_error();
   output_ended_ = true;
 }
 
@@ -135,10 +121,6 @@ std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseco
     if (!output_ended_ && (event == event_kind::timed_out || clock::now() >= deadline)) {
       return std::nullopt;
     }
-  }
-  // A process that has stderr open keeps the daemon waiting, even after the child has ended.
-  while (error_.is_open()) {
-    if (!dialogue_.loop().run_one(deadline)) return std::nullopt;
   }
   const auto exit = dialogue_.wait_exit(deadline);
   if (!exit) return std::nullopt;

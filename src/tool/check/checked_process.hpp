@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
-
 #include "tool/check/checked_child.hpp"
 #include "tool/process/child_dialogue.hpp"
 
 namespace kclxx::tool {
 
-/// A process under `kclxx check`. Its stderr is read all the time, as the daemon reads it, and the
-/// last part is kept.
+/// A process under `kclxx check`, with the last part of its stderr.
 class checked_process final : public check::checked_child {
  public:
   /// Errors: start_error.
@@ -36,12 +32,10 @@ class checked_process final : public check::checked_child {
  private:
   using clock = child_dialogue::clock;
 
-  void read_error();
+  void keep_error(std::string_view text);
 
+  std::string error_text_;  // before the dialogue, which adds to it
   child_dialogue dialogue_;
-  boost::asio::posix::stream_descriptor error_;
-  std::array<char, 4096> error_chunk_{};
-  std::string error_text_;
   std::chrono::milliseconds limit_;
   std::deque<std::string> ahead_;  // lines that came while a line was sent
   bool output_ended_ = false;

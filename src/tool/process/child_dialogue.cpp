@@ -10,12 +10,20 @@
 #include <unistd.h>
 #include <utility>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+
+#include "tool/process/cancellation.hpp"
+
 namespace kclxx::tool {
 
 namespace {
 
 constexpr std::size_t read_size = std::size_t{64} << 10;
 constexpr std::string_view newline = "\n";
+constexpr int pieces_in_pipe = 16;
+// As many as can be ready at once: those of the four descriptors.
+constexpr int most_handlers_when_late = 4;
 
 // A handler and not SIG_IGN, which a child would inherit.
 void survive_broken_pipes() {
@@ -30,15 +38,27 @@ void survive_broken_pipes() {
 
 }  // namespace
 
-child_dialogue::child_dialogue(const std::vector<std::string>& command,
-                               child_process::error_output error)
-    : process_(command, error, child_process::process_group::own) {
+child_dialogue::child_dialogue(const std::vector<std::string>& command, error_handler on_error)
+    : process_(command, child_process::error_output::piped, child_process::process_group::own),
+      on_error_(std::move(on_error)) {
   survive_broken_pipes();
   input_.assign(process_.input.release());
   output_.assign(process_.output.release());
+  error_.assign(process_.error.release());
+  read_error();
   ended_.assign(process_.ended().release());
   input_.native_non_blocking(true);
   output_.native_non_blocking(true);
+}
+
+// Cancelled: what the child writes to stderr until it leaves is for its user.
+child_dialogue::~child_dialogue() {
+  if (cancellation_signal() == 0) return;
+  close_input();
+  close_output();
+  process_.killed_at = clock::now() + child_process::grace_time;
+  while (error_.is_open() && loop_.context().run_one_until(*process_.killed_at) > 0) {
+  }
 }
 
 void child_dialogue::queue(std::string_view text, std::string_view end) {
@@ -54,7 +74,10 @@ void child_dialogue::send_bytes(std::string bytes) {
   queue(own_, {});
 }
 
-void child_dialogue::kill() noexcept { process_.kill(SIGKILL); }
+void child_dialogue::kill() noexcept {
+  was_killed_ = true;
+  process_.kill(SIGKILL);
+}
 
 void child_dialogue::close_input() noexcept {
   unsent_ = {};
@@ -68,6 +91,11 @@ void child_dialogue::close_output() noexcept {
   output_.close(ignored);
 }
 
+void child_dialogue::close_error() noexcept {
+  boost::system::error_code ignored;
+  error_.close(ignored);
+}
+
 bool child_dialogue::is_all_read() noexcept {
   if (!input_.is_open()) return true;
   int left = 0;
@@ -75,6 +103,7 @@ bool child_dialogue::is_all_read() noexcept {
 }
 
 child_dialogue::event child_dialogue::next(clock::time_point deadline, output child_lines) {
+  int late_handlers = 0;  // a child that floods stderr has a deadline, too
   for (;;) {
     write_some();
     // First: the time of a callback begins here.
@@ -86,7 +115,10 @@ child_dialogue::event child_dialogue::next(clock::time_point deadline, output ch
       if (!output_.is_open()) return {event_kind::end_of_output};
     }
     await_readiness(reads);
-    if (!loop_.run_one(deadline)) return {event_kind::timed_out, lines_.rest()};
+    if (clock::now() >= deadline) ++late_handlers;
+    if (late_handlers > most_handlers_when_late || !loop_.run_one(deadline)) {
+      return {event_kind::timed_out, lines_.rest()};
+    }
   }
 }
 
@@ -104,12 +136,18 @@ void child_dialogue::await_readiness(bool reads) {
 }
 
 std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) {
+  while (error_.is_open() && !was_killed_) {
+    if (clock::now() >= deadline || !loop_.run_one(deadline)) return std::nullopt;
+  }
   if (!ended_.is_open()) return process_.wait();
   ended_.async_wait(stream::wait_read, [this](boost::system::error_code error) {
     if (!error) ended_.close();
   });
   while (ended_.is_open()) {
     if (!loop_.run_one(deadline)) return std::nullopt;
+  }
+  // What is in the pipe; somebody else may hold it open.
+  for (int left = pieces_in_pipe; left > 0 && error_.is_open() && loop_.run_one({}); --left) {
   }
   return process_.wait();
 }
@@ -150,6 +188,16 @@ void child_dialogue::read_some() {
   } else if (n == 0 || errno != EAGAIN) {
     close_output();
   }
+}
+
+void child_dialogue::read_error() {
+  error_.async_read_some(boost::asio::buffer(error_chunk_),
+                         [this](boost::system::error_code error, std::size_t size) {
+                           if (error == boost::asio::error::operation_aborted) return;
+                           if (error) return close_error();
+                           on_error_({error_chunk_.data(), size});
+                           read_error();
+                         });
 }
 
 // As the daemon's reader, takes text before the end of the output for a line, too.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@
 namespace kclxx::tool {
 
 /// The dialogue with a process, which has a process group of its own. While a line of any size is
-/// written, what the child writes is read, so neither side can block the other.
+/// written, what the child writes is read, so neither side can block the other. Its stderr is read
+/// all the time, as the daemon reads it.
 ///
 /// Memory: `max_line` and two reads for the child's lines.
 /// Errors: next() and wait_exit() throw cancelled.
@@ -28,10 +30,14 @@ class child_dialogue final : public dialogue {
   /// Of a longer line from the child the beginning is kept, about this much.
   static constexpr std::size_t max_line = std::size_t{1} << 20;
 
+  /// Gets what the child writes to stderr, in pieces; called by next() and wait_exit().
+  using error_handler = std::function<void(std::string_view)>;
+
   /// Errors: start_error.
-  explicit child_dialogue(
-      const std::vector<std::string>& command,
-      child_process::error_output error = child_process::error_output::inherited);
+  child_dialogue(const std::vector<std::string>& command, error_handler on_error);
+  ~child_dialogue() override;
+  child_dialogue(const child_dialogue&) = delete;
+  child_dialogue& operator=(const child_dialogue&) = delete;
 
   /// Precondition of both: nothing is being sent. They do nothing when the input is closed.
   void send(std::string_view line) override;
@@ -43,6 +49,7 @@ class child_dialogue final : public dialogue {
   void close_input() noexcept override;
   /// From now on as if the child had closed its output.
   void close_output() noexcept;
+  void close_error() noexcept;
   [[nodiscard]] bool is_input_open() const noexcept { return input_.is_open(); }
   /// Whether the child has taken all that was sent out of the pipe. True once its input is closed.
   [[nodiscard]] bool is_all_read() noexcept;
@@ -51,13 +58,11 @@ class child_dialogue final : public dialogue {
   [[nodiscard]] std::string_view unread() const noexcept { return lines_.rest(); }
 
   event next(clock::time_point deadline, output child_lines = output::is_read) override;
+  /// Until nobody holds its stderr any more either, but for a child that was killed.
   std::optional<child_exit> wait_exit(clock::time_point deadline) override;
 
   void kill() noexcept override;
   void kill(int signal) const noexcept { process_.kill(signal); }
-  /// Our end of the pipe from its stderr, for the caller to take.
-  [[nodiscard]] descriptor take_error() noexcept { return std::move(process_.error); }
-  /// For other descriptors, whose handlers next() and wait_exit() call, too.
   [[nodiscard]] cancellable_loop& loop() noexcept { return loop_; }
 
  private:
@@ -67,13 +72,18 @@ class child_dialogue final : public dialogue {
   void write_some();
   std::optional<event> take_line();
   void read_some();
+  void read_error();
   void await_readiness(bool reads);
 
   cancellable_loop loop_;  // first: no handler is called once the rest is gone
   child_process process_;
   stream input_{loop_.context()};
   stream output_{loop_.context()};
+  stream error_{loop_.context()};
   stream ended_{loop_.context()};
+  error_handler on_error_;
+  std::array<char, 4096> error_chunk_{};
+  bool was_killed_ = false;
   bool awaits_input_ = false;
   bool awaits_output_ = false;
 

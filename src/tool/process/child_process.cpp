@@ -21,9 +21,6 @@ namespace kclxx::tool {
 
 namespace {
 
-// For a child whose input ended because the command was cancelled.
-constexpr std::chrono::seconds grace_time(3);
-
 [[noreturn]] void fail(const std::string& program, int error) {
   throw start_error(program + " cannot be started: " + std::strerror(error));
 }
@@ -101,7 +98,7 @@ bool child_process::leaves_in_time() {
   input.close();
   output.close();
   error.close();
-  if (wait_until(clock::now() + grace_time)) return true;
+  if (wait_until(killed_at.value_or(clock::now() + grace_time))) return true;
   std::cerr << "kclxx: " + program_ + ", process " + std::to_string(pid_) +
                    ", did not leave after the end of its input, and is killed\n"
             << std::flush;

@@ -46,6 +46,11 @@ class child_process {
   descriptor output;
   descriptor error;
 
+  /// For a child whose input ended because the command was cancelled.
+  static constexpr std::chrono::seconds grace_time{3};
+  /// When this object's end kills such a child; by default after the grace time.
+  std::optional<clock::time_point> killed_at;
+
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// A descriptor of its own, readable for poll(2) once the child has ended.
   [[nodiscard]] descriptor ended() const;

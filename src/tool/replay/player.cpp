@@ -321,7 +321,8 @@ void player::finish() {
   for (;;) {
     const auto exit = child_.wait_exit(child_.now() + options_.timeout);
     if (exit) return conclude(*exit);
-    fail("the child did not leave" + within_limit() + " of the end of its output");
+    fail("the child did not leave, or its stderr was held open," + within_limit() +
+         " of the end of its output");
   }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/transcript/line_summary.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <simdjson.h>
 #include <utility>
 
+#include "protocol/base64.hpp"
 #include "protocol/decoder_values.hpp"
 #include "protocol/highest_position.hpp"
 #include "protocol/message.hpp"
@@ -16,16 +16,6 @@ namespace kclxx::transcript {
 namespace {
 
 using namespace protocol;
-
-/// How many bytes this base64 encodes.
-std::size_t decoded_size(std::string_view base64) noexcept {
-  std::size_t padding = 0;
-  while (padding < 2 && base64.size() > padding && base64[base64.size() - 1 - padding] == '=') {
-    ++padding;
-  }
-  const std::size_t whole = base64.size() / 4 * 3;
-  return whole - std::min(padding, whole);
-}
 
 /// One line being looked at. All fields are taken in one go, whatever the action turns out to be.
 class line_walk {
@@ -39,6 +29,7 @@ class line_walk {
   void take_field(ondemand::raw_json_string key, ondemand::value value);
   void take_records(ondemand::value value);
   void take_record(ondemand::object object, std::ptrdiff_t index);
+  void take_data(std::string_view base64, std::ptrdiff_t index);
   void classify();
 
   ondemand::document& document_;
@@ -47,6 +38,7 @@ class line_walk {
   line_summary result_;
   std::optional<std::string> reason_;
   highest_position highest_;
+  std::string data_;
   bool has_action_ = false;
   bool has_records_ = false;
 };
@@ -119,12 +111,7 @@ void line_walk::take_record(ondemand::object object, std::ptrdiff_t index) {
     const ondemand::raw_json_string key = field.key();
     ondemand::value value = field.value();
     if (key == "data") {
-      // The token's length will do; a quoted text, or null.
-      const std::string_view token = value.raw_json_token();
-      const std::size_t end = token.rfind('"');
-      if (end != std::string_view::npos && end > 0) {
-        result_.data_bytes += decoded_size(token.substr(1, end - 1));
-      }
+      take_data(values_.string(value, {"data", index}).value_or(std::string_view()), index);
     } else if (key == "sequenceNumber") {
       digits = values_.string(value, {"sequenceNumber", index}).value_or(std::string_view());
     } else if (key == "subSequenceNumber") {
@@ -135,6 +122,13 @@ void line_walk::take_record(ondemand::object object, std::ptrdiff_t index) {
     fail(field_name{"sequenceNumber", index}.text(), describe_bad_digits(digits));
   }
   highest_.take(digits, sub);
+}
+
+void line_walk::take_data(std::string_view base64, std::ptrdiff_t index) {
+  data_.assign(base64);  // decoded over its own text, and the line stays as it is
+  const base64_result decoded = decode_base64(data_.data(), data_.size());
+  if (decoded.error != nullptr) fail(field_name{"data", index}.text(), decoded.error);
+  result_.data_bytes += decoded.size;
 }
 
 void line_walk::classify() {

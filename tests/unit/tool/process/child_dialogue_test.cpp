@@ -17,6 +17,8 @@ namespace {
 
 std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
+const auto ignored = [](std::string_view) {};
+
 child_dialogue::clock::time_point soon() { return child_dialogue::clock::now() + 20s; }
 
 /// The next line, past what else happens.
@@ -49,7 +51,7 @@ ending read_to_end(child_dialogue& dialogue) {
 }  // namespace
 
 TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("cat; exit 3"));
+  child_dialogue dialogue(shell("cat; exit 3"), ignored);
   const auto write = [&](auto send) {
     send();
     CHECK(dialogue.is_sending());
@@ -71,7 +73,7 @@ TEST_CASE("lines go both ways, and the child's exit is there in the end", "[tool
 TEST_CASE("a carriage return ends a line, as for the daemon, and with a newline it ends one",
           "[tool][dialogue]") {
   child_dialogue dialogue(
-      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"));
+      shell("printf 'a\\rb\\r\\n\\r\\nc\\r'; read -r line; printf '\\nd\\r'; exec cat"), ignored);
   for (const char* line : {"a", "b", "", "c"}) CHECK(next_line(dialogue) == line);
   dialogue.send("");
   CHECK(next_line(dialogue) == "d");
@@ -81,7 +83,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
           "[tool][dialogue]") {
   // The child writes all of its own line before it reads anything.
   child_dialogue dialogue(
-      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"));
+      shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; head -n 1 | wc -c; echo end"), ignored);
   const std::string line(20'000'000, 'y');
   dialogue.send(line);
   bool was_sent = false;
@@ -108,7 +110,7 @@ TEST_CASE("20 MB go out while 20 MB come in, and neither side blocks the other",
 }
 
 TEST_CASE("a child that is silent costs the time that was given", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec sleep 1000"));
+  child_dialogue dialogue(shell("exec sleep 1000"), ignored);
   const auto begin = child_dialogue::clock::now();
   CHECK(dialogue.next(begin + 50ms).what == event_kind::timed_out);
   CHECK(child_dialogue::clock::now() - begin >= 50ms);
@@ -119,7 +121,7 @@ TEST_CASE("a child that is silent costs the time that was given", "[tool][dialog
 
 TEST_CASE("a child that does not read any more is distinguished from one that left",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"));
+  child_dialogue dialogue(shell("exec <&-; echo closed; exec sleep 1000"), ignored);
   CHECK(next_line(dialogue) == "closed");
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
@@ -130,7 +132,7 @@ TEST_CASE("a child that does not read any more is distinguished from one that le
 }
 
 TEST_CASE("what a child wrote before it left is read to the end", "[tool][dialogue]") {
-  child_dialogue dialogue(shell("seq 100000"));
+  child_dialogue dialogue(shell("seq 100000"), ignored);
   const ending all = read_to_end(dialogue);
   CHECK(all.lines == 100'000);
   CHECK(all.bytes == 488'895);
@@ -138,7 +140,7 @@ TEST_CASE("what a child wrote before it left is read to the end", "[tool][dialog
 
 TEST_CASE("what stays unread waits in the pipe, also while the child reads nothing",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("echo before; exec sleep 1000"));
+  child_dialogue dialogue(shell("echo before; exec sleep 1000"), ignored);
   const std::string line(5'000'000, 'y');
   dialogue.send(line);
   const auto deadline = child_dialogue::clock::now() + 300ms;
@@ -149,9 +151,26 @@ TEST_CASE("what stays unread waits in the pipe, also while the child reads nothi
 
 TEST_CASE("what a child has begun and not ended with a newline is there at the deadline",
           "[tool][dialogue]") {
-  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"));
+  child_dialogue dialogue(shell("printf 'one\\nhalf'; exec sleep 1000"), ignored);
   CHECK(next_line(dialogue) == "one");
   const auto event = dialogue.next(child_dialogue::clock::now() + 300ms);
   CHECK(event.what == event_kind::timed_out);
   CHECK(event.line == "half");
+}
+
+TEST_CASE("stderr comes to its handler, and keeps the child's end waiting while somebody holds it",
+          "[tool][dialogue]") {
+  std::string error;
+  child_dialogue dialogue(shell("echo no >&2; sleep 1000 >&- & exec >&-"),
+                          [&](std::string_view text) { error += text; });
+  CHECK(dialogue.next(soon()).what == event_kind::end_of_output);
+  CHECK_FALSE(dialogue.wait_exit(child_dialogue::clock::now() + 300ms));
+  CHECK(error == "no\n");
+  dialogue.kill();
+  CHECK(dialogue.wait_exit(soon()) == child_exit{0, 0});
+}
+
+TEST_CASE("a child that floods stderr has a deadline, too", "[tool][dialogue]") {
+  child_dialogue dialogue(shell("while :; do echo flood; done >&2"), ignored);
+  CHECK(dialogue.next(child_dialogue::clock::now() + 200ms).what == event_kind::timed_out);
 }

@@ -50,6 +50,12 @@ TEST_CASE("the summary of a batch has its size and its largest position", "[tran
   CHECK(batch.millis_behind_latest == 1234ms);
 }
 
+TEST_CASE("data that is not base64 is an error of the line", "[transcript][summary]") {
+  CHECK(wrong(R"({"action":"processRecords","records":[{"data":"YWJj","sequenceNumber":"1"},)"
+              R"({"data":"a*bc","sequenceNumber":"2"}]})")
+            .starts_with("records[1].data "));
+}
+
 TEST_CASE("an empty batch has no position; a sequence number of zeros is one",
           "[transcript][summary]") {
   CHECK_FALSE(fine(R"({"action":"processRecords","records":[]})").position);
