@@ -3,14 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
+#include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,90 +14,19 @@
 #include "tool/command.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/effect_files.hpp"
-#include "tool/replay/replay_progress.hpp"
 #include "tool/replay/replay_shard.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
-class replay_of_files {
- public:
-  replay_of_files(const std::vector<std::string>& files, const std::vector<std::string>& child,
-                  const replay::options& options)
-      : files_(files), child_(child), options_(options), progress_(files.size()) {
-    for (const std::string& file : files) result_.shards.push_back({file, {}, {}});
-  }
-
-  replay_result run(unsigned parallel);
-
- private:
-  void work();
-  void play(std::size_t number);
-  void watch();
-
-  const std::vector<std::string>& files_;
-  const std::vector<std::string>& child_;
-  const replay::options& options_;
-  std::deque<shard_progress> progress_;
-  replay_result result_;  // each shard's part belongs to the thread that plays it
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-  std::size_t done_ = 0;
-};
-
-replay_result replay_of_files::run(unsigned parallel) {
-  std::vector<std::thread> threads;
-  const std::size_t count = std::min<std::size_t>(parallel, files_.size());
+void play(replayed_shard& shard, const std::vector<std::string>& child,
+          const replay::options& options) {
   try {
-    for (std::size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    if (threads.empty()) throw;  // fewer only take longer
-  }
-  watch();
-  for (std::thread& thread : threads) thread.join();
-  throw_if_cancelled();
-  return std::move(result_);
-}
-
-void replay_of_files::work() {
-  for (std::size_t i = next_++; i < files_.size(); i = next_++) {
-    if (cancellation_signal() == 0) play(i);
-    const std::lock_guard lock(mutex_);
-    ++done_;
-    all_done_.notify_one();
-  }
-}
-
-void replay_of_files::play(std::size_t number) {
-  replayed_shard& shard = result_.shards[number];
-  try {
-    shard.summary = replay_shard(shard.file, child_, options_, progress_[number]);
+    shard.summary = replay_shard(shard.file, child, options);
   } catch (const cancelled&) {  // reported for all shards together
   } catch (const std::exception& error) {
     shard.setup_error = error.what();
-  }
-}
-
-void replay_of_files::watch() {
-  std::uint64_t total = 0;
-  for (const std::string& file : files_) {
-    std::error_code not_a_file;
-    const auto size = std::filesystem::file_size(file, not_a_file);
-    if (!not_a_file) total += size;
-  }
-  progress_bar bar(total);
-  std::unique_lock lock(mutex_);
-  const auto is_done = [this] { return done_ == files_.size(); };
-  while (!all_done_.wait_for(lock, std::chrono::milliseconds(200), is_done)) {
-    std::uint64_t read = 0;
-    std::uint64_t records = 0;
-    for (const shard_progress& progress : progress_) {
-      read += progress.played_bytes.load(std::memory_order_relaxed);
-      records += progress.records.load(std::memory_order_relaxed);
-    }
-    bar.show(read, records);
   }
 }
 
@@ -110,7 +35,24 @@ void replay_of_files::watch() {
 replay_result replay_files(const std::vector<std::string>& files,
                            const std::vector<std::string>& child, const replay::options& options,
                            unsigned parallel) {
-  return replay_of_files(files, child, options).run(parallel);
+  replay_result result;  // each shard's part belongs to the thread that plays it
+  for (const std::string& file : files) result.shards.push_back({file, {}, {}});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < files.size() && cancellation_signal() == 0; i = next++) {
+      play(result.shards[i], child, options);
+    }
+  };
+  std::vector<std::jthread> threads;
+  try {
+    const std::size_t count = std::min<std::size_t>(parallel, files.size());
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    if (threads.empty()) throw;  // fewer only take longer
+  }
+  threads.clear();
+  throw_if_cancelled();
+  return result;
 }
 
 replay_result replay_files_twice(const std::vector<std::string>& files,

@@ -10,7 +10,7 @@
 namespace kclxx::tool {
 
 /// Plays transcripts, each against a child of its own, `parallel` at a time. What is wrong with
-/// one of them is in its part of the result. Shows the progress.
+/// one of them is in its part of the result.
 /// Errors: cancelled; std::system_error when no thread can be started.
 replay_result replay_files(const std::vector<std::string>& files,
                            const std::vector<std::string>& child, const replay::options& options,

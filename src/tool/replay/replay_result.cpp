@@ -5,7 +5,7 @@
 
 namespace kclxx::tool {
 
-replay::totals replay_result::total() const noexcept {
+replay::totals replay_result::total() const {
   replay::totals all;
   for (const replayed_shard& shard : shards) all.add(shard.summary.counts);
   return all;

@@ -33,7 +33,7 @@ struct replay_result {
   std::vector<replayed_shard> shards;
   std::optional<effect_comparison> effects;
 
-  [[nodiscard]] replay::totals total() const noexcept;
+  [[nodiscard]] replay::totals total() const;
   /// From the first status of all shards to the last.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;
   /// The worst of all shards: what is last in exit_status.

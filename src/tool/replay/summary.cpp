@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/summary.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace kclxx::replay {
@@ -14,7 +16,23 @@ void diagnostics::add(std::size_t transcript_line, std::string what, std::string
   first_.push_back({transcript_line, std::move(what), std::move(shown)});
 }
 
-void totals::add(const totals& other) noexcept {
+void durations::add(std::chrono::nanoseconds one) {
+  all_.push_back(std::max(one, std::chrono::nanoseconds(0)));
+}
+
+void durations::add(const durations& other) {
+  all_.insert(all_.end(), other.all_.begin(), other.all_.end());
+}
+
+std::chrono::nanoseconds durations::quantile(double part) const {
+  if (all_.empty()) return {};
+  auto sorted = all_;
+  const auto at = static_cast<std::ptrdiff_t>(std::ceil(part * static_cast<double>(count()))) - 1;
+  std::nth_element(sorted.begin(), sorted.begin() + at, sorted.end());
+  return sorted[static_cast<std::size_t>(at)];
+}
+
+void totals::add(const totals& other) {
   records += other.records;
   data_bytes += other.data_bytes;
   line_bytes += other.line_bytes;

@@ -12,7 +12,6 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "tool/replay/latency_histogram.hpp"
 #include "tool/replay/timeline.hpp"
 
 namespace kclxx::replay {
@@ -38,6 +37,22 @@ class diagnostics {
   std::vector<diagnostic> first_;
 };
 
+/// Durations, all of which are kept; below zero they count as zero.
+class durations {
+ public:
+  void add(std::chrono::nanoseconds one);
+  void add(const durations& other);
+
+  [[nodiscard]] std::size_t count() const noexcept { return all_.size(); }
+  /// The duration that this part of all does not exceed; 0 when there is none.
+  /// Precondition: 0 < part <= 1.
+  [[nodiscard]] std::chrono::nanoseconds quantile(double part) const;
+  [[nodiscard]] std::chrono::nanoseconds max() const { return quantile(1); }
+
+ private:
+  std::vector<std::chrono::nanoseconds> all_;
+};
+
 /// The counts, of one shard or of several.
 struct totals {
   std::uint64_t records = 0;     ///< in batches whose status came
@@ -49,9 +64,9 @@ struct totals {
   std::uint64_t checkpoints_failed = 0;
   std::uint64_t successors = 0;  ///< children that continued after a kill
   /// From the last byte of a batch's line to its status.
-  latency_histogram callbacks;
+  durations callbacks;
 
-  void add(const totals& other) noexcept;
+  void add(const totals& other);
 };
 
 struct summary {

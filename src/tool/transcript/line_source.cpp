@@ -20,7 +20,6 @@ line_source::result line_source::next(std::string_view& line) {
     line = lines_.take_rest();
     return line.empty() ? result::end : result::cut_off;
   }
-  delivered_ += line.size() + 1;
   return line.size() > limit_ ? result::too_long : result::line;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include "tool/line_splitter.hpp"
@@ -25,14 +24,11 @@ class line_source {
   /// `line` gets the next line without its newline; valid until the next call that reads. With
   /// `cut_off` it is what follows the last newline, with `too_long` the line's beginning.
   result next(std::string_view& line);
-  /// Bytes of the lines that were given, with their newlines.
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }
 
  private:
   byte_source& source_;
   std::size_t limit_;
   tool::line_splitter lines_;
-  std::uint64_t delivered_ = 0;
 };
 
 }  // namespace kclxx::transcript

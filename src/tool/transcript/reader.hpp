@@ -47,8 +47,6 @@ class reader {
   /// False at the end. What was read before an error has been delivered.
   /// Errors: as the constructor.
   bool next(entry& out);
-  /// So many bytes of the source were delivered.
-  [[nodiscard]] std::uint64_t delivered() const noexcept { return lines_.delivered(); }
 
  private:
   bool next_line(std::string_view& line);
