@@ -120,7 +120,7 @@ def furnish(place):
         shutil.copy(transcript, f"{place}/captured")
     shutil.copy(transcripts[0], f"{place}/shard0.jsonl")
     with open(f"{place}/shardId-000000000003.parked.jsonl", "w", encoding="utf-8") as file:
-        page = (ROOT / "docs/processing.md").read_text()
+        page = (ROOT / "docs/failures.md").read_text()
         file.write(re.search(r'^\{"application".*\n', page, re.MULTILINE)[0])
     shutil.copy(f"{place}/shardId-000000000003.parked.jsonl", f"{place}/again.jsonl")
 

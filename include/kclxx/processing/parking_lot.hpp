@@ -46,7 +46,7 @@ class KCLXX_EXPORT parking_lot {
 };
 
 /// A parking lot of JSON Lines files, one for each shard: `SHARD.parked.jsonl` or, when the names
-/// are known, `APPLICATION.STREAM.SHARD.parked.jsonl`. docs/processing.md has the fields;
+/// are known, `APPLICATION.STREAM.SHARD.parked.jsonl`. docs/failures.md has the fields;
 /// `kclxx replay --parked` delivers the records again.
 ///
 /// Each record is one line, synchronized to disk before park() returns. Several processes may

@@ -31,7 +31,7 @@ struct parked_shard {
   std::vector<sequence_position> positions;  ///< in order
 };
 
-/// Reads files of parked records (docs/processing.md). A record that was parked twice is one.
+/// Reads files of parked records (docs/failures.md). A record that was parked twice is one.
 /// Thread safety: none. Needs memory for all records.
 class parked_records {
  public:
