@@ -8,7 +8,9 @@
 #include <utility>
 
 #include <kclxx/detail/json_handler.hpp>
+#include <kclxx/json_batch.hpp>  // IWYU pragma: export
 #include <kclxx/record.hpp>
+#include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 
 namespace kclxx {
@@ -22,6 +24,9 @@ namespace kclxx {
 ///     NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(page_view, page, at)
 ///
 ///     kclxx::each(kclxx::json<page_view>([](const page_view& view) { count(view); }), policy);
+///     kclxx::batches(kclxx::json<page_view>([](kclxx::json_batch<page_view> views) {
+///       for (const auto& [view, record] : views) count(view);
+///     }), policy);
 ///
 /// `Value` is what nlohmann::json::get makes: a type with from_json, or nlohmann::json itself. The
 /// function has one of these forms, and returns nothing:
@@ -29,10 +34,12 @@ namespace kclxx {
 /// - `(Value)`
 /// - `(Value, const record&)`
 /// - `(Value, const record&, const shard_context&)`
+/// - for `batches`: `(json_batch<Value>)` or `(json_batch<Value>, const shard_context&)`
 /// - `(const shard_context&) -> Function`: as for basic_handler
 ///
 /// Data that is not JSON, or from which from_json throws, is a permanent_error with what the parser
-/// or from_json states.
+/// or from_json states. In `batches` the function gets the other values, if there are any, and then
+/// a batch_failure names these records; with order::key the later values of their keys come again.
 ///
 /// Errors: std::invalid_argument for an empty function; what moving or copying the function throws.
 /// Thread safety: as the function.
@@ -43,7 +50,9 @@ requires(detail::handles_json<std::decay_t<Function>, Value> ||
   using stored = std::decay_t<Function>;
   detail::require_function<stored>(function);
   if constexpr (detail::handles_json<stored, Value>) {
-    return [call = stored(std::forward<Function>(function))](const record& from,
+    using subject = std::conditional_t<detail::handles_json_record<stored, Value>, const record&,
+                                       const record_batch&>;
+    return [call = stored(std::forward<Function>(function))](subject from,
                                                              const shard_context& shard) mutable {
       detail::call_with_json<Value>(call, from, shard);
     };

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "disk.hpp"
 
@@ -13,8 +14,7 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 
 }  // namespace
 
-counts::counts(const std::filesystem::path& directory, const std::string& shard)
-    : fence_(directory / (shard + ".epoch")), file_(directory / (shard + ".counts")) {
+counts::counts(std::filesystem::path file) : file_(std::move(file)) {
   if (std::filesystem::exists(file_)) read();
 }
 
@@ -57,11 +57,10 @@ void counts::add(std::string_view text, const kclxx::sequence_position& position
   position_ = position;
 }
 
-void counts::flush() const {
-  if (records_ == 0) return;
+void counts::write() const {
   std::ostringstream text;
   text << "position\t" << position_.sequence_number() << "\t" << position_.sub_sequence_number()
        << "\nrecords\t" << records_ << "\n";
   for (const auto& [word, count] : words_) text << word << "\t" << count << "\n";
-  fence_.guard([&] { disk::replace(file_, text.str()); });
+  disk::replace(file_, text.str());
 }

@@ -9,26 +9,17 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "fence.hpp"
-
-/// The words of one shard and how far they were counted, kept in DIRECTORY/<shard>.counts.
-///
-/// The position is in the same file as the counts, which is replaced as a whole. So records that
-/// are delivered again after a crash are recognised and not counted twice. A fence,
-/// DIRECTORY/<shard>.epoch, refuses a process that has lost the shard and wakes up: the file would
-/// go back to what that one knew.
+/// The words of one shard and how far they were counted, in a file that is replaced as a whole.
 class counts {
  public:
-  /// Begins as the shard's writer, then reads the file if there is one.
-  /// Errors: std::system_error; std::runtime_error when a file is damaged.
-  counts(const std::filesystem::path& directory, const std::string& shard);
+  /// Reads the file if there is one. Errors: std::runtime_error when it is damaged.
+  explicit counts(std::filesystem::path file);
 
-  /// Adds the words of a text: runs of ASCII letters, in lower case.
+  /// Adds the words of a record: runs of ASCII letters, in lower case.
   void add(std::string_view text, const kclxx::sequence_position& position);
 
-  /// Replaces the file, and returns when it is on the disk.
-  /// Errors: std::system_error; kclxx::fenced_error when another process is the shard's writer.
-  void flush() const;
+  /// Replaces the file, and returns when it is on the disk. Errors: std::system_error.
+  void write() const;
 
   /// How far was counted; TRIM_HORIZON before the first record.
   [[nodiscard]] const kclxx::sequence_position& position() const { return position_; }
@@ -36,7 +27,6 @@ class counts {
  private:
   void read();
 
-  fence fence_;  // before the file is read
   std::filesystem::path file_;
   kclxx::sequence_position position_{"TRIM_HORIZON"};
   std::uint64_t records_ = 0;

@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cerrno>
 #include <filesystem>
 #include <string>
-#include <system_error>
 
-/// Files that are on the disk when a function returns. Errors: std::system_error.
+/// Errors: std::system_error.
 namespace disk {
 
-/// Calls a function of POSIX until no signal interrupts it.
-template <class Call>
-auto retry(Call call, const char* step, const std::filesystem::path& file) {
-  for (;;) {
-    const auto result = call();
-    if (result != -1) return result;
-    if (errno != EINTR) {
-      throw std::system_error(errno, std::generic_category(), step + (" " + file.string()));
-    }
-  }
-}
+/// An open file, which programs started by this one do not inherit.
+class descriptor {
+ public:
+  descriptor(const std::filesystem::path& file, int flags);
+  ~descriptor();
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  operator int() const { return fd_; }  // NOLINT(google-explicit-constructor)
 
-/// A descriptor that programs started by this one do not inherit.
-int open(const std::filesystem::path& file, int flags);
+ private:
+  int fd_;
+};
 
-/// Replaces a file as a whole: after a crash it has the old text or the new one.
+/// Held by one process at a time, and no longer than it lives. The directory may be shared by
+/// several hosts if its file system has flock between them, an atomic rename, and shows a file as
+/// its last writer left it (NFSv4 has these; most object stores that are mounted as a file system
+/// do not).
+class lock {
+ public:
+  /// Blocking: while another process has it.
+  explicit lock(const std::filesystem::path& file);
+
+ private:
+  descriptor fd_;
+};
+
+/// Replaces a file as a whole: after a crash it has the old text or the new one. The new one is on
+/// the disk when this returns.
 void replace(const std::filesystem::path& file, const std::string& text);
-
-/// After this, a file created or renamed there is found after a power failure, too.
-void sync_directory_of(const std::filesystem::path& file);
 
 }  // namespace disk

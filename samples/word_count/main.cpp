@@ -3,7 +3,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <string_view>
 
 #include "word_count.hpp"
@@ -23,11 +22,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
   options.checkpoint_interval = std::chrono::seconds(0);  // the flushes are paced
-  return kclxx::run(
-      [&](const kclxx::shard_context& context) {
-        return std::make_unique<word_count>(context, argv[1], std::chrono::seconds(seconds));
-      },
-      options);
+  return kclxx::run(word_count(argv[1], std::chrono::seconds(seconds)), options);
 }

@@ -6,26 +6,10 @@
 
 #include <kclxx/kclxx.hpp>
 
-#include "counts.hpp"
-
-/// Counts the words of a shard's records in DIRECTORY/<shard id>.counts.
+/// Counts the words of each shard in DIRECTORY/<shard id>.counts, each record once.
 ///
-/// Run it with checkpoint_mode::manual: a record is complete once its words are in the file, so the
-/// file is flushed first, and checkpointed after that.
-class word_count : public kclxx::record_processor {
- public:
-  /// Flushes every `flush_interval`; 0: with each batch.
-  word_count(const kclxx::shard_context& context, const std::filesystem::path& directory,
-             std::chrono::seconds flush_interval);
-
-  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) override;
-  void shard_ended(const kclxx::checkpointer& checkpointer) override { flush(checkpointer); }
-  void shutdown_requested(const kclxx::checkpointer& checkpointer) override { flush(checkpointer); }
-
- private:
-  void flush(const kclxx::checkpointer& checkpointer);
-
-  counts counts_;
-  bool flushes_each_batch_;
-  bool is_flushed_ = true;
-};
+/// The position is in the file, and is read under a lock: what it covers is left out. So a crash,
+/// and a worker that has lost the shard and does not know it, do no harm.
+/// `flush_interval`: how long records are gathered; 0: no longer than a call of the daemon's.
+kclxx::processor_factory word_count(const std::filesystem::path& directory,
+                                    std::chrono::seconds flush_interval);

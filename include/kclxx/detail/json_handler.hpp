@@ -8,12 +8,15 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <kclxx/json_batch.hpp>
 #include <kclxx/processing/failure_policy.hpp>
 #include <kclxx/processing/handler.hpp>
 #include <kclxx/record.hpp>
+#include <kclxx/record_batch.hpp>
 #include <kclxx/shard_context.hpp>
 
 namespace kclxx::detail {
@@ -23,7 +26,9 @@ concept handles_json_record =
     is_procedure_of<Function, Value> || is_procedure_of<Function, Value, const record&> ||
     is_procedure_of<Function, Value, const record&, const shard_context&>;
 template <class Function, class Value>
-concept handles_json = handles_json_record<Function, Value>;
+concept handles_json_batch = handles<Function, json_batch<Value>>;
+template <class Function, class Value>
+concept handles_json = handles_json_record<Function, Value> || handles_json_batch<Function, Value>;
 template <class Function, class Value>
 concept makes_json_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles_json<std::invoke_result_t<Function&, const shard_context&>, Value>;
@@ -59,6 +64,50 @@ void call_with_json(Function& function, const record& from, const shard_context&
   } else {
     function(std::move(value), from, shard);
   }
+}
+
+/// Reports the records that failed with what the handler of the others has reported, if it did.
+[[noreturn]] inline void throw_json_failures(std::vector<batch_failure::failed> unparsed,
+                                             const batch_failure* reported) {
+  if (reported == nullptr) throw batch_failure(std::move(unparsed));
+  if (reported->are_others_complete()) {
+    for (batch_failure::failed one : reported->records()) {
+      if (!one.cause) one.cause = std::current_exception();
+      unparsed.push_back(std::move(one));
+    }
+    throw batch_failure(std::move(unparsed));
+  }
+  // Those before a single position count as complete, which one that did not parse is not.
+  const auto& first = unparsed.front();
+  if (reported->records().front().position < first.position) throw *reported;
+  throw batch_failure(first.position, first.cause);
+}
+
+template <class Value, class Function>
+void call_with_json(Function& function, const record_batch& batch, const shard_context& shard) {
+  std::vector<json_record<Value>> values;
+  std::vector<batch_failure::failed> unparsed;
+  values.reserve(batch.size());
+  for (const record& one : batch) {
+    try {
+      values.push_back({parse_json<Value>(one), one});
+    } catch (const permanent_error&) {
+      unparsed.push_back({one.position(), std::current_exception()});
+    }
+  }
+  try {
+    if (values.empty()) {
+    } else if constexpr (is_procedure_of<Function, json_batch<Value>>) {
+      static_cast<void>(shard);
+      function(json_batch<Value>(values));
+    } else {
+      function(json_batch<Value>(values), shard);
+    }
+  } catch (const batch_failure& failure) {
+    if (unparsed.empty()) throw;
+    throw_json_failures(std::move(unparsed), &failure);
+  }
+  if (!unparsed.empty()) throw_json_failures(std::move(unparsed), nullptr);
 }
 
 }  // namespace kclxx::detail

@@ -102,6 +102,67 @@ TEST_CASE("a handler of values fails as any other", "[processing][json]") {
   CHECK(with.persisted() == sequence_position("1"));
 }
 
+TEST_CASE("a function of a batch gets the values that parse, with their records",
+          "[processing][json][batches]") {
+  strings got;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(json<click>([&](json_batch<click> clicks) {
+                                 for (const auto& [one, from] : clicks) {
+                                   got.push_back(one.page + to_string(from.position()));
+                                 }
+                               }),
+                               {.bad_record = bad_record::park, .lot = lot}));
+  with.initialize().deliver({"no", first, "no, too", second}).deliver({"not one"});
+  with.request_shutdown();
+  INFO(with);
+  CHECK(got == strings{"/a2/0", "/b4/0"});
+  CHECK(lot->data() == strings{"no", "no, too", "not one"});
+  CHECK(lot->all[0].last_error.find("parse error") != std::string::npos);
+  CHECK(with.persisted() == sequence_position("5"));
+}
+
+TEST_CASE("what the function of a batch reports does not complete a record that did not parse",
+          "[processing][json][batches]") {
+  const auto busy = std::make_exception_ptr(std::runtime_error("busy"));
+  strings done;
+  int calls = 0;
+  const bool names_all = GENERATE(false, true);
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(
+      batches(json<click>([&](json_batch<click> clicks, const shard_context&) {
+                if (++calls < 3) {
+                  const auto at = clicks.back().record.position();
+                  if (names_all) {
+                    for (const auto& one : clicks.first(clicks.size() - 1)) {
+                      done.push_back(one.value.page);
+                    }
+                    throw batch_failure(std::vector<batch_failure::failed>{{at, busy}});
+                  }
+                  throw batch_failure(clicks.front().record.position(), busy);
+                }
+                for (const auto& one : clicks) done.push_back(one.value.page);
+              }),
+              {.bad_record = bad_record::park, .lot = lot}));
+  with.initialize().deliver({"no", first, "no, too", second, "nor this"}).request_shutdown();
+  INFO(with);
+  CHECK(done == strings{"/a", "/b"});
+  CHECK(lot->data() == strings{"no", "no, too", "nor this"});
+  CHECK(with.persisted() == sequence_position("5"));
+}
+
+TEST_CASE("values after a position", "[processing][json][batches]") {
+  strings got;
+  testing::daemon with(batches(json<click>([&](const shard_context&) {
+    return [&](json_batch<click> clicks) {
+      CHECK(clicks.after(sequence_position("TRIM_HORIZON")).size() == 2);
+      for (const auto& one : clicks.after(sequence_position("1"))) got.push_back(one.value.page);
+    };
+  })));
+  with.initialize().deliver({first, second}).request_shutdown();
+  INFO(with);
+  CHECK(got == strings{"/b"});
+}
+
 TEST_CASE("an empty function of a value is refused", "[processing][json]") {
   CHECK_THROWS_AS(json<click>(std::function<void(const click&)>()), std::invalid_argument);
 }
