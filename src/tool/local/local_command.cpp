@@ -93,7 +93,7 @@ void add_start(CLI::App& local, invocation& run) {
   passed_on_command start(
       local,
       {"start",
-       "Starts a local Kinesis and DynamoDB, waits until both answer, and prints shell commands\n"
+       "Starts a local Kinesis and DynamoDB, waits until both listen, and prints shell commands\n"
        "that direct AWS clients and `kclxx daemon run` to them. Both are empty, run until `stop`,\n"
        "and store nothing on disk. They accept connections from this machine alone, from all of\n"
        "its users, without authentication. Exit status 1: they run already.",

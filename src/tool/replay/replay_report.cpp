@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
-#include "tool/replay/html_page.hpp"
 #include "tool/replay/report_plot.hpp"
 #include "tool/text.hpp"
 
@@ -16,7 +17,14 @@ namespace {
 
 using replay::span;
 
-constexpr std::string_view replay_style = R"(.resume { overflow-wrap: anywhere; color: #52606d; }
+constexpr std::string_view style = R"(
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f5f7fa;
+  margin: 0 auto; max-width: 1040px; padding: 24px; }
+h1 { font-size: 24px; margin: 0 0 4px; }
+h2 { font-size: 18px; margin: 0 0 8px; overflow-wrap: anywhere; }
+pre { font-size: 13px; white-space: pre-wrap; overflow-wrap: anywhere; }
+section { background: #fff; border: 1px solid #e1e6ec; border-radius: 8px;
+  padding: 20px; margin: 20px 0; }
 svg { display: block; width: 100%; height: auto; margin: 12px 0; }
 svg .title { font-size: 14px; font-weight: 600; fill: #1f2933; }
 svg .label { font-size: 12px; fill: #52606d; }
@@ -36,51 +44,6 @@ double seconds(std::chrono::nanoseconds time) {
 
 std::string duration_label(double seconds) {
   return to_text(std::chrono::nanoseconds(std::llround(seconds * 1e9)));
-}
-
-std::string cell(const std::string& text) { return "<td>" + xml(text) + "</td>"; }
-
-std::string verdict(const replayed_shard& shard) {
-  switch (status_of(shard)) {
-    case exit_status::ok:
-      return "ok";
-    case exit_status::breach:
-      return shard.summary.breaches.count() > 0 ? "breach" : "difference";
-    case exit_status::child_failed:
-      return "child failed";
-    case exit_status::bad_transcript:
-      return "bad transcript";
-    case exit_status::usage:
-    case exit_status::setup_failed:
-      return "not played";
-  }
-  return "?";
-}
-
-std::string row(const std::string& name, const replay::totals& counts, const std::string& status) {
-  const auto& times = counts.callbacks;
-  return "<tr>" + cell(name) + cell(count_label(static_cast<double>(counts.records))) +
-         cell(count_label(static_cast<double>(counts.batches))) +
-         cell(to_text(times.quantile(0.5))) + cell(to_text(times.quantile(0.99))) +
-         cell(to_text(times.max())) +
-         cell(count_label(static_cast<double>(counts.checkpoints_asked))) +
-         cell(count_label(static_cast<double>(counts.checkpoints_failed))) + "<td class=\"" +
-         (status == "ok" ? "ok" : "bad") + "\">" + xml(status) + "</td></tr>\n";
-}
-
-void print_table(std::ostream& out, const replay_result& result) {
-  out << "<section><div class=\"scroll\"><table>\n<tr><th>shard</th><th>records</th>"
-         "<th>batches</th><th>callback p50</th><th>p99</th><th>max</th><th>checkpoints</th>"
-         "<th>failed</th><th>result</th></tr>\n";
-  for (const replayed_shard& shard : result.shards) {
-    out << row(shard.summary.shard.empty() ? shard.file : shard.summary.shard, shard.summary.counts,
-               verdict(shard));
-  }
-  if (result.shards.size() > 1) {
-    const bool is_fine = result.status() == exit_status::ok;
-    out << row("total", result.total(), is_fine ? "ok" : "see above");
-  }
-  out << "</table></div></section>\n";
 }
 
 plot_axis time_axis(const replay::summary& what) {
@@ -164,62 +127,29 @@ void print_positions(std::ostream& out, const replay::summary& what) {
                    {std::move(delivered), std::move(persisted)}});
 }
 
-void print_diagnostic(std::ostream& out, const char* kind, const replayed_shard& of,
-                      const replay::diagnostic& diagnostic) {
-  out << "<li><span class=\"bad\">" << kind << "</span> " << xml(of.file) << ":"
-      << diagnostic.transcript_line << ": " << xml(diagnostic.what);
-  if (!diagnostic.child_line.empty())
-    out << "<br/><code>" << xml(diagnostic.child_line) << "</code>";
-  out << "</li>\n";
-}
-
-void print_first(std::ostream& out, const char* kind, const replayed_shard& of,
-                 const replay::diagnostics& all) {
-  for (const auto& diagnostic : all.first()) print_diagnostic(out, kind, of, diagnostic);
-  if (const auto more = all.count() - all.first().size(); more > 0) {
-    out << "<li><span class=\"bad\">" << kind << "</span> and " << more << " more</li>\n";
-  }
-}
-
-void print_diagnostics(std::ostream& out, const replayed_shard& of) {
-  const replay::summary& what = of.summary;
-  if (status_of(of) == exit_status::ok && what.notes.empty()) return;
-  out << "<ul>\n";
-  if (!of.setup_error.empty()) out << "<li>" << xml(of.setup_error) << "</li>\n";
-  for (const std::string& note : what.notes) out << "<li>" << xml(note) << "</li>\n";
-  print_first(out, "breach", of, what.breaches);
-  print_first(out, "difference", of, what.differences);
-  if (what.failure) print_diagnostic(out, "child failed", of, *what.failure);
-  if (what.damage) print_diagnostic(out, "transcript", of, *what.damage);
-  out << "</ul>\n";
-}
-
-void print_section(std::ostream& out, const replayed_shard& shard) {
-  const replay::summary& what = shard.summary;
-  out << "<section><h2>" << xml(what.shard.empty() ? shard.file : what.shard) << "</h2>\n";
-  out << "<div class=\"resume\">" << xml(shard.file);
-  if (what.resume) out << "; resumes after " << xml(to_string(*what.resume));
-  out << "</div>\n";
-  print_diagnostics(out, shard);
-  if (!what.timeline.spans().empty()) {
-    print_dialogue(out, what);
-    print_latency(out, what);
-    print_lag(out, what);
-    print_positions(out, what);
-  }
+void print_section(std::ostream& out, const replay::summary& what) {
+  if (what.timeline.spans().empty()) return;
+  out << "<section><h2>" << xml(what.shard) << "</h2>\n";
+  print_dialogue(out, what);
+  print_latency(out, what);
+  print_lag(out, what);
+  print_positions(out, what);
   out << "</section>\n";
 }
 
 }  // namespace
 
 void print_report(std::ostream& out, const replay_result& result) {
-  begin_page(out, "kclxx replay", replay_style);
-  out << "<div>" << result.shards.size() << (result.shards.size() == 1 ? " shard, " : " shards, ")
-      << to_text(result.took())
-      << ". The plots run over the time of the replay, from each shard's first line.</div>\n";
-  print_table(out, result);
-  for (const replayed_shard& shard : result.shards) print_section(out, shard);
-  end_page(out);
+  std::ostringstream text;
+  print_text(text, result);
+  out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+         "<title>kclxx replay</title>\n<style>"
+      << style << "</style>\n</head>\n<body>\n<h1>kclxx replay</h1>\n<pre>" << xml(text.str())
+      << "</pre>\n<div>The plots run over the time of the replay, from each shard's first "
+         "line.</div>\n";
+  for (const replayed_shard& shard : result.shards) print_section(out, shard.summary);
+  out << "</body>\n</html>\n";
 }
 
 }  // namespace kclxx::tool
