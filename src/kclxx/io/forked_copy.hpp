@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "io/private_descriptors.hpp"
@@ -15,13 +16,14 @@ class forked_copy {
   /// Writes a line to stderr and leaves, in a process that was forked since the constructor. Takes
   /// no lock, which another thread may have had.
   void leave_if_copy(const std::string& shard_id) const {
-    if (fork_count() != count_) leave(shard_id);
+    if (forks_.load(std::memory_order_relaxed) != count_) leave(shard_id);
   }
 
  private:
   [[noreturn]] static void leave(const std::string& shard_id);
 
-  const unsigned count_ = fork_count();
+  const std::atomic<unsigned>& forks_ = fork_count();
+  const unsigned count_ = forks_;
 };
 
 }  // namespace kclxx::io

@@ -82,9 +82,9 @@ void private_descriptor::close() noexcept {
   fd_.close();
 }
 
-unsigned fork_count() noexcept {
+const std::atomic<unsigned>& fork_count() noexcept {
   watch_forks();
-  return forks.load(std::memory_order_relaxed);
+  return forks;
 }
 
 }  // namespace kclxx::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
 
 #include "io/descriptor.hpp"
@@ -47,7 +48,7 @@ class private_descriptor {
 };
 
 /// How often this process and those that it was forked from were forked without exec since the
-/// first call: user code that returns after a fork returns twice.
-[[nodiscard]] unsigned fork_count() noexcept;
+/// first call: user code that returns after a fork returns twice. Lifetime: never destroyed.
+[[nodiscard]] const std::atomic<unsigned>& fork_count() noexcept;
 
 }  // namespace kclxx::io

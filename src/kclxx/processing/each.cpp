@@ -65,6 +65,12 @@ class each_processor final : public record_processor {
     checkpoint_progress progress(shard_, with);
     processing::failed_attempts attempts;  // of the first record that is not complete
     std::size_t complete = 0;
+    const auto on_complete = [&] {
+      const record& last = batch[complete++];
+      if (attempts.count > 0) attempts = {};
+      if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(last.position());
+      progress.on_complete(last);
+    };
     const auto request = [&] {
       if (complete == 0) return;
       with.async_checkpoint(batch[complete - 1]);
@@ -72,23 +78,35 @@ class each_processor final : public record_processor {
     };
     const auto stop = shard_.stop_token();
     // What returns or throws after a stop is neither complete nor failed.
-    while (complete < batch.size() && !stop.stop_requested()) {
-      const record& next = batch[complete];
-      auto thrown = call(next, attempts);
-      forked_.leave_if_copy(shard_.shard_id());
-      if (stop.stop_requested()) break;
-      if (thrown) {
-        request();
-        if (stop.stop_requested()) break;  // with the answer
-        if (!failures_.is_complete_after(next, attempts, std::move(thrown))) continue;
-      } else {
-        failures_.on_success();
-        if (attempts.count > 0) failures_.on_retry_success(next.position(), attempts.count + 1);
+    const auto is_stopped = [&] { return stop.stop_requested(); };
+    const auto is_over = [&] { return complete == batch.size() || is_stopped(); };
+    // Returns what the handler threw. One block for all records: what succeeds costs no exception.
+    const auto run = [&]() -> std::exception_ptr {
+      bool is_handlers = false;
+      try {
+        while (!is_over()) {
+          const record& next = batch[complete];
+          is_handlers = true;
+          failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
+          is_handlers = false;
+          forked_.leave_if_copy(shard_.shard_id());
+          if (is_stopped()) break;
+          failures_.on_success();
+          if (attempts.count > 0) failures_.on_retry_success(next.position(), attempts.count + 1);
+          on_complete();
+        }
+        return nullptr;
+      } catch (...) {
+        if (!is_handlers) throw;
+        forked_.leave_if_copy(shard_.shard_id());
+        return std::current_exception();
       }
-      ++complete;
-      if (attempts.count > 0) attempts = {};
-      if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(next.position());
-      progress.on_complete(next);
+    };
+    while (auto thrown = run()) {
+      if (is_stopped()) break;
+      request();
+      if (is_stopped()) break;  // with the answer
+      if (failures_.is_complete_after(batch[complete], attempts, std::move(thrown))) on_complete();
     }
     request();
     clamped_.checkpoints->set_open(false);
@@ -96,16 +114,6 @@ class each_processor final : public record_processor {
   void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
-  /// What the handler threw.
-  std::exception_ptr call(const record& next, const processing::failed_attempts& attempts) {
-    try {
-      failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
-      return nullptr;
-    } catch (...) {
-      return std::current_exception();
-    }
-  }
-
   const processing::clamped_context clamped_;
   const shard_context& shard_;
   processing::failure_handling failures_;
