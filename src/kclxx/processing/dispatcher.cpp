@@ -24,23 +24,31 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       is_async_(is_async),
       work_(options, is_async_) {}
 
-template <class Body>
-void dispatcher::change(Body body) {
-  const auto now = service_->now();
-  follow_up then;
-  bool is_unstuck = false;
-  work_list::dropped dropped;
-  {
-    const std::lock_guard lock(mutex_);
-    const bool was_stuck = work_.handlers().stuck() > 0;
-    body(now, then);
-    is_unstuck = was_stuck && work_.handlers().stuck() == 0;
-    dropped = work_.take_dropped();
+/// A change, for which the mutex is held until carry_out(). That does what follows.
+struct dispatcher::step {
+  explicit step(dispatcher& whose)
+      : of(whose),
+        now(of.service_->now()),
+        lock(of.mutex_),
+        was_stuck(of.work_.handlers().stuck() > 0) {}
+
+  void carry_out() {
+    const bool is_unstuck = was_stuck && of.work_.handlers().stuck() == 0;
+    dropped = of.work_.take_dropped();
+    lock.unlock();
+    if (then.notify) of.service_->notify();
+    if (then.timer) of.start_timer(*then.timer);
+    if (is_unstuck) of.report_unstuck();
+    if (of.clamped_.checkpoints->is_awaited()) of.pass_watermark();
   }
-  carry_out(then);
-  if (is_unstuck) stuck_.report_none();
-  if (clamped_.checkpoints->is_awaited()) pass_watermark();
-}
+
+  dispatcher& of;
+  work_list::dropped dropped{};  // declared before the lock, and so destroyed after it
+  const time_point now;
+  follow_up then{};
+  std::unique_lock<std::mutex> lock;
+  const bool was_stuck;
+};
 
 std::optional<sequence_position> dispatcher::watermark() {
   const std::lock_guard lock(mutex_);
@@ -49,11 +57,6 @@ std::optional<sequence_position> dispatcher::watermark() {
 
 void dispatcher::pass_watermark() {
   if (const auto position = watermark()) clamped_.checkpoints->pass(*position);
-}
-
-void dispatcher::carry_out(const follow_up& then) {
-  if (then.notify) service_->notify();
-  if (then.timer) start_timer(*then.timer);
 }
 
 void dispatcher::start_timer(time_point when) {
@@ -105,7 +108,7 @@ void dispatcher::complete(const ticket& one, follow_up& then) {
 void dispatcher::look(follow_up& then) {
   if (!wake_ups_.is_waiting()) return;
   if (has_reached(waits_for_)) return wake_ups_.notify(then);
-  wake_by(requests_.due(work_.window()), then);
+  wake_by(reports_.request_due(work_.window()), then);
 }
 
 void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then) {
@@ -114,7 +117,11 @@ void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then)
 
 void dispatcher::set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
                              follow_up& then) {
-  if (failure_.set(why, kind)) wake_by(now, then);
+  if (failed_ == failure_kind::none) {
+    failed_ = kind;
+    failure_ = std::move(why);
+    wake_by(now, then);
+  }
   look(then);
 }
 
@@ -125,26 +132,20 @@ void dispatcher::clear_if_unused() {
 void dispatcher::run_lane() noexcept {
   try {
     for (;;) {
-      const auto now = service_->now();
+      step taking(*this);
       std::optional<work> next;
-      follow_up then;
-      work_list::dropped dropped;
-      {
-        const std::lock_guard lock(mutex_);
-        if (!is_over() && (!last_take_ || now < *last_take_)) {
-          next = work_.take(now, failures_.admits(now));
-        }
-        if (next && !next->failed) failures_.begin();
-        if (next) {
-          wake_by(work_.handlers().stuck_at(now), then);
-          if (work_.queue().ready() == 0) look(then);  // a window that is not full wants more
-        } else {
-          --lanes_;
-          clear_if_unused();
-          dropped = work_.take_dropped();
-        }
+      if (!is_over() && (!last_take_ || taking.now < *last_take_)) {
+        next = work_.take(taking.now, failures_.admits(taking.now));
       }
-      carry_out(then);
+      if (next && !next->failed) failures_.begin();
+      if (next) {
+        wake_by(work_.handlers().stuck_at(taking.now), taking.then);
+        if (work_.queue().ready() == 0) look(taking.then);  // a window that is not full wants more
+      } else {
+        --lanes_;
+        clear_if_unused();
+      }
+      taking.carry_out();
       if (!next) break;
       if (next->failed) {
         decide(*next, std::move(next->failed));
@@ -162,9 +163,9 @@ void dispatcher::run_lane() noexcept {
 
 void dispatcher::fail(std::exception_ptr why) noexcept {
   try {
-    change([&](time_point now, follow_up& then) {
-      set_failure(why, failure_kind::at_once, now, then);
-    });
+    step failing(*this);
+    set_failure(why, failure_kind::at_once, failing.now, failing.then);
+    failing.carry_out();
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
   }
 }
@@ -184,10 +185,10 @@ void dispatcher::call(const work& one) {
   if (thrown || is_late) return decide(one, std::move(thrown));
   const bool is_outage_over = failures_.on_success();
   if (one.attempt > 1) failures_.on_retry_success(one.what->position(), one.attempt);
-  change([&](time_point, follow_up& then) {
-    complete(one.with, then);
-    if (is_outage_over) post_lanes();
-  });
+  step completing(*this);
+  complete(one.with, completing.then);
+  if (is_outage_over) post_lanes();
+  completing.carry_out();
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
@@ -234,70 +235,69 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
       thrown = std::current_exception();
     }
   }
-  change([&](time_point now, follow_up& then) {
-    if (is_late) {
-      work_.remove(one.with);
-    } else if (decision.what == kind::complete) {
-      complete(one.with, then);
-    } else if (decision.what == kind::retry) {
-      work_.retry(one.with, std::move(attempts), now + decision.delay);
-      wake_by(now + decision.delay, then);
-      look(then);  // it may have been the last handler that ran
-    } else {
-      work_.remove(one.with);
-      set_failure(
-          thrown,
-          decision.what == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
-          now, then);
-    }
-  });
+  step deciding(*this);
+  if (is_late) {
+    work_.remove(one.with);
+  } else if (decision.what == kind::complete) {
+    complete(one.with, deciding.then);
+  } else if (decision.what == kind::retry) {
+    const auto due = deciding.now + decision.delay;
+    work_.retry(one.with, std::move(attempts), due);
+    wake_by(due, deciding.then);
+    look(deciding.then);  // it may have been the last handler that ran
+  } else {
+    work_.remove(one.with);
+    set_failure(
+        thrown,
+        decision.what == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
+        deciding.now, deciding.then);
+  }
+  deciding.carry_out();
 }
 
-template <class Body>
-bool dispatcher::report(const ticket& one, Body body) {
-  bool is_in_time = false;
-  change([&](time_point now, follow_up& then) {
-    const auto* const attempt = work_.running(one);
-    is_in_time = attempt != nullptr && !has_ended_ && !stop_.stop_requested();
-    if (is_in_time) body(*attempt, now, then);
-  });
-  return is_in_time;
+const handlers_in_progress::attempt* dispatcher::reporting(const ticket& one) {
+  return has_ended_ || stop_.stop_requested() ? nullptr : work_.running(one);
 }
 
 void dispatcher::complete(const ticket& one) {
-  bool is_emptied = false;
-  int number = 1;
+  step completing(*this);
+  const auto* const found = reporting(one);
+  if (found == nullptr) return completing.carry_out();
+  const auto attempt = *found;
   std::optional<sequence_position> position;  // of a retried record
   std::optional<record_attempted> observed;
-  const bool is_in_time = report(one, [&](const auto& attempt, time_point now, follow_up& then) {
-    number = attempt.number;
-    if (number > 1) position = work_.window().at(attempt.which).position();
-    if (service_->is_observed()) {
-      observed = attempt_event(work_.window().at(attempt.which), attempt.number,
-                               now - attempt.began, nullptr);
-    }
-    complete(one, then);
-    is_emptied = work_.window().is_empty();
-  });
-  if (is_in_time) {
-    const bool is_outage_over = failures_.on_success();
-    if (position) failures_.on_retry_success(*position, number);
-    if (is_outage_over) change([&](time_point, follow_up&) { post_lanes(); });
+  const record& what = work_.window().at(attempt.which);
+  if (attempt.number > 1) position = what.position();
+  if (service_->is_observed()) {
+    observed = attempt_event(what, attempt.number, completing.now - attempt.began, nullptr);
   }
+  complete(one, completing.then);
+  const bool is_emptied = work_.window().is_empty();
+  completing.carry_out();
+  if (failures_.on_success()) {  // an outage is over
+    step posting(*this);
+    post_lanes();
+    posting.carry_out();
+  }
+  if (position) failures_.on_retry_success(*position, attempt.number);
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
 }
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
-  report(one, [&](const auto&, time_point now, follow_up& then) {
-    work_.fail(one, std::move(why), now);
+  step failing(*this);
+  if (reporting(one) != nullptr) {
+    work_.fail(one, std::move(why), failing.now);
     post_lanes();
-    look(then);
-  });
+    look(failing.then);
+  }
+  failing.carry_out();
 }
 
 void dispatcher::touch(const ticket& one) {
-  change([&](time_point now, follow_up&) { work_.handlers().touch(one, now); });
+  step touching(*this);
+  work_.handlers().touch(one, touching.now);
+  touching.carry_out();
 }
 
 /// Without an open callback a timer does what has to be done meanwhile.
@@ -308,11 +308,11 @@ void dispatcher::callback(Body body) {
     wake_ups_.set_open(true);
   }
   body();  // when it throws, the session ends, and nothing is to be done between callbacks
-  change([&](time_point now, follow_up& then) {
-    wake_ups_.set_open(false);
-    wake_by(next_wake(), then);
-    if (failure_.pending()) wake_by(now, then);
-  });
+  step closing(*this);
+  wake_ups_.set_open(false);
+  wake_by(next_wake(), closing.then);
+  if (failure_) wake_by(closing.now, closing.then);
+  closing.carry_out();
 }
 
 void dispatcher::process(const record_batch& batch, const checkpointer& with) {
@@ -378,10 +378,10 @@ void dispatcher::drain(const checkpointer& with) {
 }
 
 void dispatcher::end() {
-  change([this](time_point, follow_up&) {
-    has_ended_ = true;
-    clear_if_unused();
-  });
+  step ending(*this);
+  has_ended_ = true;
+  clear_if_unused();
+  ending.carry_out();
   clamped_.checkpoints->release();
 }
 
@@ -409,7 +409,7 @@ bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) 
       post_lanes();
       has_arrived = has_reached(what);
       if (const auto wake = next_wake()) until = std::min(until, *wake);
-      if (const auto due = requests_.due(work_.window())) {
+      if (const auto due = reports_.request_due(work_.window())) {
         is_checkpoint_due = *due <= now;
         if (!is_checkpoint_due) until = std::min(until, *due);
       }
@@ -426,12 +426,12 @@ bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) 
 }
 
 void dispatcher::throw_failure(const checkpointer& with, time_point deadline) {
-  std::optional<failure_kind> kind;
+  auto kind = failure_kind::none;
   {
     const std::lock_guard lock(mutex_);
-    kind = failure_.pending();
+    kind = pending_failure();
   }
-  if (!kind) return;
+  if (kind == failure_kind::none) return;
   if (kind == failure_kind::after_handlers) {
     const auto end = service_->now() + options_.drain_timeout;
     static_cast<void>(wait(goal::no_handler, std::min(end, deadline), with));
@@ -444,7 +444,7 @@ void dispatcher::rethrow_failure() {
   std::exception_ptr why;
   {
     const std::lock_guard lock(mutex_);
-    why = failure_.take();
+    why = std::exchange(failure_, nullptr);
   }
   std::rethrow_exception(std::move(why));
 }
@@ -454,24 +454,24 @@ void dispatcher::request_checkpoint(const checkpointer& with) {
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
-    position = requests_.take(work_.window(), now);
+    position = reports_.take_request(work_.window(), now);
   }
   if (position) with.async_checkpoint(*position);
 }
 
 void dispatcher::on_timer(time_point which) {
   const auto now = service_->now();
-  std::optional<failure_kind> failure;
+  auto failure = failure_kind::none;
   {
     const std::lock_guard lock(mutex_);
     if (!wake_ups_.timer_fired(which)) return;
-    failure = failure_.pending();
-    if (!failure) {
+    failure = pending_failure();
+    if (failure == failure_kind::none) {
       work_.queue().make_due_ready(now);
       post_lanes();
     }
   }
-  if (failure) {
+  if (failure != failure_kind::none) {
     // The daemon reads only while a callback is open: to wait for handlers would be of no use. The
     // request is sent if the next batch is there already.
     if (failure != failure_kind::lease_gone) request_checkpoint(checkpointer(service_));
@@ -479,16 +479,49 @@ void dispatcher::on_timer(time_point which) {
   }
   report_stuck();
   observe_window(false);
-  change([&](time_point, follow_up& then) { wake_by(next_wake(), then); });
+  step waiting(*this);
+  wake_by(next_wake(), waiting.then);
+  waiting.carry_out();
 }
 
+/// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
 void dispatcher::report_stuck() {
-  const auto record = stuck_.report_due();
-  if (!record || options_.when_stuck != when_stuck::leave) return;
-  auto why = std::make_exception_ptr(
-      std::runtime_error("the handler of record " + *record + " is stuck (when_stuck::leave)"));
-  change(
-      [&](time_point now, follow_up& then) { set_failure(why, failure_kind::at_once, now, then); });
+  const auto now = service_->now();
+  std::vector<ticket> due;
+  {
+    const std::lock_guard lock(mutex_);
+    due = work_.handlers().take_due(now);
+  }
+  std::exception_ptr why;
+  for (const auto& one : due) {
+    std::optional<stuck_report> report;
+    {
+      const std::lock_guard in_order(observing_);
+      {
+        const std::lock_guard lock(mutex_);
+        report = work_.report(one, now);
+      }
+      if (!report) continue;
+      service_->observe(report->event);
+    }
+    service_->log(log_level::warning, report->text());
+    if (why || options_.when_stuck != when_stuck::leave) continue;
+    why = std::make_exception_ptr(std::runtime_error("the handler of record " + report->record +
+                                                     " is stuck (when_stuck::leave)"));
+  }
+  if (!why) return;
+  step failing(*this);
+  set_failure(why, failure_kind::at_once, failing.now, failing.then);
+  failing.carry_out();
+}
+
+void dispatcher::report_unstuck() {
+  const std::lock_guard in_order(observing_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (work_.handlers().stuck() > 0) return;
+  }
+  service_->observe(handlers_stuck{});
 }
 
 void dispatcher::observe_window(bool is_full) {
@@ -498,7 +531,7 @@ void dispatcher::observe_window(bool is_full) {
   std::optional<window_changed> event;
   {
     const std::lock_guard lock(mutex_);
-    event = window_events_.take(work_.window(), is_full, now);
+    event = reports_.take_event(work_.window(), is_full, now);
   }
   if (event) service_->observe(std::move(*event));
 }

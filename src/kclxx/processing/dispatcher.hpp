@@ -18,17 +18,14 @@
 #include "io/forked_copy.hpp"
 #include "processing/clamped_checkpoints.hpp"
 #include "processing/failure_handling.hpp"
-#include "processing/pending_failure.hpp"
-#include "processing/stuck_reports.hpp"
 #include "processing/wake_ups.hpp"
-#include "processing/watermark_requests.hpp"
-#include "processing/window_events.hpp"
+#include "processing/window_reports.hpp"
 #include "processing/work_list.hpp"
 
 namespace kclxx::processing {
 
 /// Has the records of one shard processed side by side: who calls handlers when, and what the
-/// callbacks wait for. A work_list and wake_ups under one mutex.
+/// callbacks wait for. All of them change the work_list under one mutex, in a step each.
 ///
 /// A lane is a function on a thread of the pool that takes records until none is ready. With a
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
@@ -79,21 +76,30 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void touch(const ticket& one);
 
  private:
+  struct step;
   using follow_up = wake_ups::to_do;
   /// What a callback waits for.
   enum class goal { room, empty_window, no_handler };
-  using failure_kind = pending_failure::kind;
+  /// When what ends the processing leaves a callback, or a timer if none is open.
+  enum class failure_kind {
+    none,
+    at_once,
+    after_handlers,  ///< those that run have drain_timeout to end
+    lease_gone,      ///< at once, without a checkpoint
+  };
 
-  /// Calls body(now, then) with the mutex held, and carries out what follows from it without.
-  template <class Body>
-  void change(Body body);
-  void carry_out(const follow_up& then);
   void start_timer(time_point when);
 
   // With the mutex held.
   [[nodiscard]] bool is_over() const {
-    return has_ended_ || failure_.is_set() || stop_.stop_requested();
+    return has_ended_ || failed_ != failure_kind::none || stop_.stop_requested();
   }
+  /// What is still to be thrown.
+  [[nodiscard]] failure_kind pending_failure() const {
+    return failure_ ? failed_ : failure_kind::none;
+  }
+  /// Null when the attempt has ended, or when it is too late for a report.
+  [[nodiscard]] const handlers_in_progress::attempt* reporting(const ticket& one);
   [[nodiscard]] bool has_reached(goal what);
   [[nodiscard]] std::optional<time_point> next_wake();
   void post_lanes();
@@ -115,10 +121,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void start(const work& one);
   void decide(const work& one, std::exception_ptr thrown);
 
-  /// A completion reports. False, without a call of the body, when that is too late.
-  template <class Body>
-  bool report(const ticket& one, Body body);
-
   // The callbacks' thread.
   template <class Body>
   void callback(Body body);
@@ -131,6 +133,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   void request_checkpoint(const checkpointer& with);
   void on_timer(time_point which);
   void report_stuck();
+  void report_unstuck();
   void end_takes(const std::optional<time_point>& when);
   void observe_window(bool is_full);
 
@@ -147,7 +150,6 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::mutex observing_;  // locked before mutex_, so that events leave in order
   std::mutex mutex_;
   work_list work_;
-  stuck_reports stuck_{service_, mutex_, work_};
   wake_ups wake_ups_;
   goal waits_for_ = goal::room;   // while it waits
   std::uint64_t next_bytes_ = 0;  // of the record that goal::room is waited for with
@@ -155,9 +157,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;
   std::optional<time_point> last_take_;  // when drain_timeout has passed, nothing can be persisted
-  pending_failure failure_;
-  watermark_requests requests_;
-  window_events window_events_;
+  failure_kind failed_ = failure_kind::none;  // the first failure's
+  std::exception_ptr failure_;                // until a callback or a timer throws it
+  window_reports reports_;
 };
 
 }  // namespace kclxx::processing

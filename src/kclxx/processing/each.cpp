@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <stop_token>
 #include <utility>
 
 #include <kclxx/processing/each.hpp>
@@ -65,12 +66,6 @@ class each_processor final : public record_processor {
     checkpoint_progress progress(shard_, with);
     processing::failed_attempts attempts;  // of the first record that is not complete
     std::size_t complete = 0;
-    const auto on_complete = [&] {
-      const record& last = batch[complete++];
-      if (attempts.count > 0) attempts = {};
-      if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(last.position());
-      progress.on_complete(last);
-    };
     const auto request = [&] {
       if (complete == 0) return;
       with.async_checkpoint(batch[complete - 1]);
@@ -78,35 +73,13 @@ class each_processor final : public record_processor {
     };
     const auto stop = shard_.stop_token();
     // What returns or throws after a stop is neither complete nor failed.
-    const auto is_stopped = [&] { return stop.stop_requested(); };
-    const auto is_over = [&] { return complete == batch.size() || is_stopped(); };
-    // Returns what the handler threw. One block for all records: what succeeds costs no exception.
-    const auto run = [&]() -> std::exception_ptr {
-      bool is_handlers = false;
-      try {
-        while (!is_over()) {
-          const record& next = batch[complete];
-          is_handlers = true;
-          failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
-          is_handlers = false;
-          forked_.leave_if_copy(shard_.shard_id());
-          if (is_stopped()) break;
-          failures_.on_success();
-          if (attempts.count > 0) failures_.on_retry_success(next.position(), attempts.count + 1);
-          on_complete();
-        }
-        return nullptr;
-      } catch (...) {
-        if (!is_handlers) throw;
-        forked_.leave_if_copy(shard_.shard_id());
-        return std::current_exception();
-      }
-    };
-    while (auto thrown = run()) {
-      if (is_stopped()) break;
+    while (auto thrown = run(batch, complete, attempts, stop, progress)) {
       request();
-      if (is_stopped()) break;  // with the answer
-      if (failures_.is_complete_after(batch[complete], attempts, std::move(thrown))) on_complete();
+      if (stop.stop_requested()) break;  // with the answer
+      if (!failures_.is_complete_after(batch[complete], attempts, std::move(thrown))) continue;
+      ++complete;
+      attempts = {};
+      request();
     }
     request();
     clamped_.checkpoints->set_open(false);
@@ -114,6 +87,37 @@ class each_processor final : public record_processor {
   void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
+  /// From the record at `complete` on, until the stop token has stopped, or the handler throws:
+  /// returns what. One block for all records, since an exception_ptr for each would cost.
+  std::exception_ptr run(const record_batch& batch, std::size_t& complete,
+                         processing::failed_attempts& attempts, const std::stop_token& stop,
+                         checkpoint_progress& progress) {
+    bool is_in_handler = false;
+    try {
+      while (complete < batch.size() && !stop.stop_requested()) {
+        const record& next = batch[complete];
+        is_in_handler = true;
+        failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
+        is_in_handler = false;
+        forked_.leave_if_copy(shard_.shard_id());
+        if (stop.stop_requested()) break;
+        failures_.on_success();
+        if (attempts.count > 0) {
+          failures_.on_retry_success(next.position(), attempts.count + 1);
+          attempts = {};
+        }
+        ++complete;
+        if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(next.position());
+        progress.on_complete(next);
+      }
+      return nullptr;
+    } catch (...) {
+      if (!is_in_handler) throw;
+      forked_.leave_if_copy(shard_.shard_id());
+      return stop.stop_requested() ? nullptr : std::current_exception();
+    }
+  }
+
   const processing::clamped_context clamped_;
   const shard_context& shard_;
   processing::failure_handling failures_;

@@ -104,7 +104,7 @@ failed_attempts work_list::begin_decision(const ticket& one) {
 
 std::optional<stuck_report> work_list::report(const ticket& one, time_point now) {
   const auto* const attempt = handlers_.find(one);
-  if (attempt == nullptr) return std::nullopt;
+  if (attempt == nullptr || attempt->reports == 0) return std::nullopt;
   const record& what = window().at(attempt->which);
   return stuck_report{{handlers_.stuck(), what.position(), key_of(what), attempt->number,
                        std::chrono::duration_cast<milliseconds>(now - attempt->began)},

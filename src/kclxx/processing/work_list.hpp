@@ -78,7 +78,7 @@ class work_list {
   /// was not removed.
   [[nodiscard]] failed_attempts begin_decision(const ticket& one);
 
-  /// std::nullopt when it was removed.
+  /// std::nullopt when it was removed, or is no longer stuck.
   [[nodiscard]] std::optional<stuck_report> report(const ticket& one, time_point now);
   void clear();
   /// What is no longer needed, and is destroyed without a lock: its destructors are user code.

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "processing/wake_ups.hpp"
-#include "processing/window_events.hpp"
+#include "processing/window_reports.hpp"
 #include "support/catch.hpp"
 #include "unit/processing/owned_batch.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 using kclxx::order;
 using kclxx::processing::message_of;
 using kclxx::processing::wake_ups;
-using kclxx::processing::window_events;
+using kclxx::processing::window_reports;
 using kclxx::processing::work_list;
 using kclxx::test::owned_batch;
 using namespace std::chrono_literals;
@@ -144,11 +144,16 @@ TEST_CASE("a report names the stuck record and the oldest", "[processing]") {
   filled_work_list list(2, false);
   list.complete(list.take(start)->with);
   const auto one = list.take(start);
-  const auto report = list.report(one->with, start + 5s);
-  CHECK(report->text() ==
-        "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 5000 ms; the "
-        "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 5000 "
-        "ms ago");
+  CHECK_FALSE(list.report(one->with, start + 5s));
+  REQUIRE(list.handlers().take_due(start + 60s).size() == 1);
+  const auto report = list.report(one->with, start + 60s);
+  CHECK(
+      report->text() ==
+      "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 60000 ms; the "
+      "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 60000 "
+      "ms ago");
+  list.handlers().touch(one->with, start + 61s);
+  CHECK_FALSE(list.report(one->with, start + 61s));
   list.remove(one->with);
   CHECK_FALSE(list.report(one->with, start));
 }
@@ -190,11 +195,11 @@ TEST_CASE("between callbacks the earliest timer is the one that counts", "[proce
 TEST_CASE("observers see the window when it is full, once a second, and when it has emptied",
           "[processing]") {
   filled_work_list list(4, false);
-  window_events events;
-  CHECK(events.take(list.window(), false, start + 1s)->records == 4);
-  CHECK_FALSE(events.take(list.window(), false, start + 1500ms));
-  CHECK(events.take(list.window(), true, start + 1500ms)->oldest == start);
+  window_reports reports;
+  CHECK(reports.take_event(list.window(), false, start + 1s)->records == 4);
+  CHECK_FALSE(reports.take_event(list.window(), false, start + 1500ms));
+  CHECK(reports.take_event(list.window(), true, start + 1500ms)->oldest == start);
   while (const auto one = list.take(start)) list.complete(one->with);
-  CHECK_FALSE(events.take(list.window(), false, start + 1600ms)->oldest);
-  CHECK_FALSE(events.take(list.window(), false, start + 1700ms));
+  CHECK_FALSE(reports.take_event(list.window(), false, start + 1600ms)->oldest);
+  CHECK_FALSE(reports.take_event(list.window(), false, start + 1700ms));
 }
