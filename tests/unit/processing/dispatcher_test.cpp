@@ -19,7 +19,6 @@
 namespace {
 
 using kclxx::completion;
-using kclxx::order;
 using kclxx::sequence_position;
 using kclxx::shard_context;
 using namespace kclxx::test;
