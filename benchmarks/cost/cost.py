@@ -75,7 +75,7 @@ def parse_callgrind(text):
 def parse_strace(text, few):
     """The calls between the status of batch `few` and that of the last one."""
     statuses = [i for i, line in enumerate(text.splitlines())
-                if line.startswith("write(") and 'status\\",\\"responseFor\\":\\"processRecords' in line]
+                if line.startswith(("write(", "pwritev2(")) and 'status\\",\\"responseFor\\":\\"processRecords' in line]
     if len(statuses) <= few:
         raise Failed(f"strace saw {len(statuses)} statuses")
     return statuses[-1] - statuses[few - 1]

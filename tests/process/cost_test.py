@@ -38,6 +38,8 @@ totals: 285
 def strace(*calls):
     texts = {"read": 'read(3, "{\\"action\\"", 8192) = 8192',
              "status": 'write(4, "\\n{\\"action\\":\\"status\\",\\"responseFor\\":\\"processRecords\\"}\\n", 54) = 54',
+             "status at once": 'pwritev2(4, [{iov_base="\\n{\\"action\\":\\"status\\",\\"responseFor\\":'
+                               '\\"processRecords\\"}\\n", iov_len=54}], 1, -1, RWF_NOWAIT) = 54',
              "initialize": 'write(4, "\\n{\\"action\\":\\"status\\",\\"responseFor\\":\\"initialize\\"}\\n", 50) = 50'}
     return "\n".join(texts[call] for call in calls)
 
@@ -51,7 +53,8 @@ class Parsing(unittest.TestCase):
             cost.parse_callgrind(CALLGRIND.replace("totals: 285\n", ""))
 
     def test_system_calls_are_those_after_the_first_batches_up_to_the_last_status(self):
-        log = strace("initialize", "read", "read", "status", "read", "status", "read", "read", "status", "read")
+        log = strace("initialize", "read", "read", "status at once", "read", "status", "read", "read",
+                     "status at once", "read")
         self.assertEqual(cost.parse_strace(log, few=1), 5)
         self.assertEqual(cost.parse_strace(log, few=2), 3)
 
