@@ -544,7 +544,8 @@ TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]"
   CHECK(processors.service().most <= 2);
 }
 
-TEST_CASE("nobody is notified while no callback waits", "[processing][completion]") {
+TEST_CASE("a callback that waits is notified when there is room, and nobody while none waits",
+          "[processing][completion]") {
   struct counted_notifications final : kclxx::detail::shard_service_wrapper {
     using shard_service_wrapper::shard_service_wrapper;
     void notify() override {
@@ -553,13 +554,22 @@ TEST_CASE("nobody is notified while no callback waits", "[processing][completion
     }
     int count = 0;
   };
-  std::vector<completion> held;
-  wrapped<counted_notifications> processors(
-      kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }));
-  test_daemon daemon(processors.factory(), prompt());
-  daemon.initialize().deliver({"1"});
-  held.at(0).complete();
-  CHECK(processors.service().count == 0);
+  SECTION("no callback waits") {
+    std::vector<completion> held;
+    wrapped<counted_notifications> processors(
+        kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }));
+    test_daemon daemon(processors.factory(), prompt());
+    daemon.initialize().deliver({"1"});
+    held.at(0).complete();
+    CHECK(processors.service().count == 0);
+  }
+  SECTION("a callback waits") {
+    wrapped<counted_notifications> processors(
+        kclxx::parallel([](const kclxx::record&) {}, {}, {.lanes = 1, .window_records = 1}));
+    test_daemon daemon(processors.factory(), prompt());
+    daemon.initialize().deliver({"1", "2", "3", "4"});
+    CHECK(processors.service().count == 3);
+  }
 }
 
 namespace {
