@@ -9,7 +9,7 @@ bool file_dialogue::is_full() const noexcept {
   return held_ || (driver_.is_open() && !driver_.unanswered());
 }
 
-void file_dialogue::on_line(line next) {
+void file_dialogue::on_line(line_decoder::outcome next) {
   auto* const decoded = std::get_if<line_decoder::decoded>(&next);
   if (decoded == nullptr) return driver_.on_line(std::move(next));
   auto* const answer = std::get_if<protocol::checkpoint_answer>(&decoded->message.body);

@@ -16,11 +16,9 @@ namespace kclxx::driver {
 /// Thread safety: none; its functions are events of the driver.
 class file_dialogue {
  public:
-  using line = std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank>;
-
   explicit file_dialogue(session_driver& driver) : driver_(driver) {}
 
-  void on_line(line next);
+  void on_line(line_decoder::outcome next);
   void on_end() { hand_over(end{}); }
   /// The child has written: what waits may be due.
   void resume();

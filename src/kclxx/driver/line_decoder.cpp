@@ -34,8 +34,8 @@ void line_decoder::keep_beginning(const char* line, std::size_t length) {
   if (beginning_.empty()) beginning_.assign(line, std::min(length, excerpt_length));
 }
 
-std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank>
-line_decoder::decode(std::shared_ptr<batch_memory> memory, std::size_t length) {
+line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
+                                           std::size_t length) {
   char* const line = memory->line.data();
   if (beginning_.empty() && protocol::is_blank({line, length})) return blank{};
   keep_beginning(line, length);

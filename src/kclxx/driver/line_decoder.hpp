@@ -28,13 +28,13 @@ class line_decoder {
   };
   /// A line without a message.
   struct blank {};
+  using outcome = std::variant<decoded, bad_line, blank>;
 
   /// Reads ahead in a line of which `line` has arrived; that line, wherever it then is, must be the
   /// next one to decode, with the same memory. False when there is too little to begin with.
   bool read_ahead(std::span<char> line, batch_memory& memory);
   /// Decodes `memory->line[0, length)`.
-  std::variant<decoded, bad_line, blank> decode(std::shared_ptr<batch_memory> memory,
-                                                std::size_t length);
+  outcome decode(std::shared_ptr<batch_memory> memory, std::size_t length);
   /// Of a line of which `line[0, length)` is there, and which is longer than `limit` bytes.
   bad_line too_long(const char* line, std::size_t length, std::size_t limit);
 

@@ -153,8 +153,7 @@ void session_driver::complete(session::waiter_id waiter, std::error_code result)
   host_.run_handler(std::move(found.mapped()), result);
 }
 
-void session_driver::on_line(
-    std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line) {
+void session_driver::on_line(line_decoder::outcome line) {
   std::visit(overloaded{
                  [&](line_decoder::decoded& what) {
                    on_message(std::move(what.message), std::move(what.batch));

@@ -74,8 +74,7 @@ class session_driver {
 
   // From the daemon.
   /// What line_decoder made of a line.
-  void on_line(
-      std::variant<line_decoder::decoded, line_decoder::bad_line, line_decoder::blank> line);
+  void on_line(line_decoder::outcome line);
   void on_message(protocol::message message, record_batch batch);
   void on_bad_line(const std::string& text);
   /// No answer will come to what was asked.

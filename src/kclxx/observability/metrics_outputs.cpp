@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/duration.hpp"
+#include "base/unlocked.hpp"
 #include "observability/figures.hpp"
 #include "observability/metrics_file.hpp"
 #include "observability/summary.hpp"
@@ -113,18 +114,6 @@ class metrics_outputs::state {
   }
 
  private:
-  /// Unlocked while it lives.
-  class unlocked {
-   public:
-    explicit unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
-    ~unlocked() { lock_.lock(); }
-    unlocked(const unlocked&) = delete;
-    unlocked& operator=(const unlocked&) = delete;
-
-   private:
-    std::unique_lock<std::mutex>& lock_;
-  };
-
   void write(std::unique_lock<std::mutex>& lock, clock::time_point now, bool is_last) {
     if (has_file_ && options_.remove_at_end &&
         (has_lease_ended_ || (is_last && is_removed_at_end_))) {
@@ -150,7 +139,7 @@ class metrics_outputs::state {
   template <class Function>
   void output(std::unique_lock<std::mutex>& lock, figures& last, Function write_them) {
     const figures current = recorder_.now();
-    const unlocked meanwhile(lock);
+    const detail::unlocked meanwhile(lock);
     write_them(last, current);
     last = current;
   }
@@ -159,7 +148,7 @@ class metrics_outputs::state {
   void write_file(std::unique_lock<std::mutex>& lock, clock::time_point now) {
     file_schedule_.start(now);
     const figures current = recorder_.now();
-    const unlocked meanwhile(lock);
+    const detail::unlocked meanwhile(lock);
     if (!file_) open_file();
     const std::error_code error = file_->write(to_prometheus_text(current, *names_));
     if (error && !std::exchange(has_file_failed_, true)) {

@@ -59,8 +59,8 @@ std::shared_ptr<shard_runtime> make_runtime(shard_runtime::configuration with,
   options.logging = observability::with_environment(options.logging, variables, problems);
   options.metrics = observability::with_environment(options.metrics, variables, problems);
   auto made = std::make_shared<shard_runtime>(std::move(with), make_processor, options);
-  made->start_observation();
-  for (const std::string& problem : problems) made->log(log_level::warning, problem, {});
+  made->dialogue().start_observation();
+  for (const std::string& problem : problems) made->dialogue().log(log_level::warning, problem, {});
   return made;
 }
 
@@ -92,8 +92,8 @@ class handed_session final : public sharing::shard_session {
       return exit_status::start_failed;
     }
   }
-  void leave_loop() override { runtime_->leave_loop(); }
-  void end_input() override { runtime_->end_input(); }
+  void leave_loop() override { runtime_->dialogue().leave_loop(); }
+  void end_input() override { runtime_->dialogue().end_input(); }
 
  private:
   static detail::environment variables_of(const sharing::handed_shard& shard) {

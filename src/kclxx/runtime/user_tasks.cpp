@@ -49,6 +49,10 @@ user_tasks::~user_tasks() {
 
 void user_tasks::run(std::function<void()> task) {
   try {
+    while (has_without_thread()) {
+      thread_.post(std::move(without_thread_.front()));
+      without_thread_.erase(without_thread_.begin());
+    }
     thread_.post(std::move(task));
   } catch (const std::exception&) {
     without_thread_.push_back(std::move(task));
@@ -64,10 +68,6 @@ void user_tasks::request_stop() {
   } catch (const std::system_error&) {
     without_thread_.emplace_back([source = stop_]() mutable { source.request_stop(); });
   }
-}
-
-void user_tasks::retry() {
-  for (std::function<void()>& task : std::exchange(without_thread_, {})) run(std::move(task));
 }
 
 std::vector<std::function<void()>> user_tasks::take_without_thread() {

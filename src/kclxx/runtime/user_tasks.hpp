@@ -37,11 +37,10 @@ class user_tasks {
   void run(std::function<void()> task);
   /// Call it once. The token has stopped when this returns, if a thread can be had.
   void request_stop();
-  /// What no thread could be had for. It waits for retry(), or for the callbacks' thread, which
-  /// runs it without the lock.
+  /// What no thread could be had for. It waits for the next task, or for the callbacks' thread,
+  /// which runs it without the lock.
   [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
   [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
-  void retry();
 
   void log(const log_entry& entry);
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }

@@ -81,7 +81,7 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/"}),
        {}},
       {"src/kclxx/observability/metrics_outputs",
-       {"base/duration", "io/", "observability/"},
+       {"base/duration", "base/unlocked", "io/", "observability/"},
        with_posix({"kclxx/"}),
        {}},
       {"src/kclxx/observability/observ",

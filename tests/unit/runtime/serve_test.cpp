@@ -577,7 +577,7 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
   CHECK(stuck.get_future().get() != loop_thread.get_id());
   released.set_value();
   serving.join();
-  boost::asio::post(loop.context, [&] { shard->leave_loop(); });
+  boost::asio::post(loop.context, [&] { shard->dialogue().leave_loop(); });
   work.reset();
   loop_thread.join();
   ::close(ends[1]);

@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/shard_dialogue.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/real_thread_pool.hpp"
+#include "base/stoppable_sleep.hpp"
+#include "base/unlocked.hpp"
+#include "runtime/logger.hpp"
+
+namespace kclxx::runtime {
+
+using std::chrono::ceil;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// The destructor and what is left of user code have this long at least, then log functions, then
+/// the last lines: together less than the second that run promises beyond the grace time.
+constexpr milliseconds least_teardown{500};
+constexpr milliseconds last_logs{200};
+constexpr milliseconds last_lines{200};
+
+/// What the daemon has not taken is written again after this time.
+constexpr milliseconds output_pause{10};
+
+}  // namespace
+
+shard_dialogue::shard_dialogue(configuration with, processor_factory make_processor,
+                               const run_options& options)
+    : with_(std::move(with)),
+      tasks_(options, with_.log),
+      loop_(with_.input, with_.input_is_file, all_timers, handlers(), with_.loop),
+      driver_(std::move(make_processor), options, std::random_device{}(), *this),
+      output_(with_.output),
+      reader_(with_.input_is_file ? reader::loop : reader::callbacks),
+      input_(with_.input, options.max_line_length, *this),
+      poll_(with_.input) {
+  if (!with_.input_is_file) return;
+  file_.emplace(driver_);
+  loop_.resume();
+}
+
+/// Its threads may outlive this object.
+void shard_dialogue::start_observation() {
+  const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
+    if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
+  };
+  observation_ = observability::observation::make(
+      driver_.options(),
+      {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
+      {write,
+       [self = weak_from_this()](std::string text) {
+         if (const auto keep = self.lock()) keep->tasks_.write_text(std::move(text));
+       },
+       [write](const std::exception_ptr& thrown) {
+         write(log_level::warning, driver::observer_threw(thrown));
+       }});
+}
+
+std::optional<exit_status> shard_dialogue::status() const {
+  const std::lock_guard lock(mutex_);
+  return driver_.status();
+}
+
+void shard_dialogue::end_input() {
+  const std::lock_guard lock(mutex_);
+  driver_.on_end_of_input(false);
+}
+
+void shard_dialogue::cannot_continue(const std::string& why) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    driver_.on_failure(exit_status::resource_failure, why);
+  } catch (...) {
+    log_now(with_.log, {log_level::error, {}, why});
+    if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
+  }
+}
+
+// ---- The callbacks' thread.
+
+void shard_dialogue::run() {
+  with_.names.service = shared_from_this();
+  with_.names.stop_token = tasks_.stop_token();
+  for (bool is_over = false; !is_over;) {
+    try {
+      run_callbacks(with_.names);
+      is_over = true;
+    } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
+      cannot_continue(cannot_serve(error.what()));
+    }
+  }
+  // Handlers may use the processor, and the destructor may log.
+  finish_user_code();
+  driver_.processor().destroy();
+  finish_observation(clock::now() + last_logs);
+  finish_user_code();
+  with_.names.service.reset();  // it kept this object alive
+}
+
+void shard_dialogue::run_callbacks(const shard_context::fields& fields) {
+  session_lock lock(mutex_);
+  callbacks_thread_ = std::this_thread::get_id();
+  if (std::exchange(user_code_, user_code::none) == user_code::callback) {
+    driver_.on_callback_done({.error = "a callback ended for want of memory"});
+  }
+  while (!driver_.status()) {
+    if (has_odd_jobs()) {
+      odd_jobs jobs = take_odd_jobs();
+      run_user_code(lock, user_code::between, [&] {
+        for (const auto& function : jobs.functions) function();
+        jobs = {};
+      });
+    }
+    auto timer = is_timers_turn_ ? timers_.take_due(clock::now()) : nullptr;
+    is_timers_turn_ = !timer;
+    if (timer) {
+      run_timer(lock, std::move(timer));
+    } else if (call_) {
+      run_callback(lock, fields);
+    } else if (!driver_.status()) {
+      wait_for_work(lock);
+    }
+  }
+}
+
+template <class Function>
+void shard_dialogue::run_user_code(session_lock& lock, user_code what, Function function) {
+  user_code_ = what;
+  user_code_began_ = clock::now();
+  watch();
+  {
+    const detail::unlocked meanwhile(lock);
+    function();
+    forked_.leave_if_copy(shard_id_);
+  }
+  user_code_ = user_code::none;
+}
+
+void shard_dialogue::run_callback(session_lock& lock, const shard_context::fields& fields) {
+  session::call what = *std::exchange(call_, std::nullopt);
+  driver::session_driver::callback_result result;
+  run_user_code(lock, user_code::callback, [&] {
+    result = driver_.run_callback(std::move(what), checkpointer(fields.service), fields);
+  });
+  driver_.on_callback_done(result);
+  drop(lock, result.thrown);
+}
+
+void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::function timer) {
+  std::exception_ptr thrown;
+  run_user_code(lock, user_code::between, [&] {
+    try {
+      (*timer)();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    timer.reset();  // user code, if this was its only call
+  });
+  if (!thrown) return;
+  driver_.on_user_code_threw("a timer", thrown);
+  drop(lock, thrown);
+}
+
+/// Its destructor is the user's.
+void shard_dialogue::drop(session_lock& lock, std::exception_ptr& thrown) {
+  if (!thrown) return;
+  const detail::unlocked meanwhile(lock);
+  thrown = nullptr;
+}
+
+void shard_dialogue::wait_for_work(session_lock& lock) {
+  const auto due = timers_.next_due();
+  if (reader_ == reader::callbacks) {
+    read(lock, due);
+  } else if (due) {
+    has_work_.wait_until(lock, *due);
+  } else {
+    has_work_.wait(lock);
+  }
+}
+
+/// Waits until all user code has returned. What got no thread runs on this one.
+void shard_dialogue::finish_user_code() {
+  for (;;) {
+    tasks_.finish();
+    session_lock lock(mutex_);
+    if (!has_odd_jobs()) return;
+    const odd_jobs jobs = take_odd_jobs();
+    lock.unlock();
+    for (const auto& function : jobs.functions) function();
+  }
+}
+
+void shard_dialogue::finish_observation(time_point deadline) {
+  if (!observation_ || observation_->finish(deadline)) return;
+  log(log_level::warning, "an observer, or the directory of the metrics, took too long at the end",
+      std::nullopt);
+}
+
+bool shard_dialogue::has_odd_jobs() const noexcept {
+  return tasks_.has_without_thread() || timers_.has_dropped();
+}
+
+shard_dialogue::odd_jobs shard_dialogue::take_odd_jobs() {
+  return {tasks_.take_without_thread(), timers_.take_dropped()};
+}
+
+// ---- Who reads.
+
+void shard_dialogue::hand_over() {
+  reader_ = reader::loop;
+  loop_.resume();
+}
+
+/// On the loop. False when it continues to read.
+bool shard_dialogue::give_back() {
+  const std::lock_guard lock(mutex_);
+  if (file_ || input_.is_ahead() || driver_.status()) return false;
+  if (user_code_ != user_code::none) {
+    if (user_code_time() >= session::callback_patience) return false;
+    watch();
+  }
+  reader_ = reader::callbacks;
+  has_work_.notify_one();
+  answered_.notify_all();
+  return true;
+}
+
+// One watch serves many short callbacks: it is started again only when it is over.
+void shard_dialogue::watch() {
+  if (std::exchange(is_watched_, true)) return;
+  const auto left = session::callback_patience - user_code_time();
+  loop_.arm(watch_timer, left > milliseconds(0) ? left : session::callback_patience);
+}
+
+void shard_dialogue::on_watch() {
+  const std::lock_guard lock(mutex_);
+  is_watched_ = false;
+  // After a read, the callbacks' thread starts the watch again.
+  if (user_code_ == user_code::none || reader_ == reader::callbacks_reading || driver_.status()) {
+    return;
+  }
+  if (user_code_time() < session::callback_patience) return watch();
+  if (reader_ == reader::callbacks) hand_over();
+  driver_.on_callback_lasts();
+}
+
+milliseconds shard_dialogue::user_code_time() const {
+  return std::chrono::floor<milliseconds>(clock::now() - user_code_began_);
+}
+
+/// On the callbacks' thread: waits for input once, and delivers it.
+void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& deadline) {
+  reader_ = reader::callbacks_reading;
+  bool is_ahead = false;
+  try {
+    const detail::unlocked meanwhile(lock);
+    is_ahead = read_once(deadline);
+  } catch (...) {
+    reader_ = reader::callbacks;
+    throw;
+  }
+  reader_ = reader::callbacks;
+  // Between two actions a partial line does not mean that the input is ahead.
+  const bool is_busy = call_ || user_code_ != user_code::none || output_.keeps_lines();
+  if (has_ended_ || (is_ahead && is_busy)) hand_over();
+}
+
+bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
+  std::optional<milliseconds> limit;
+  if (input_.holds_large_memory()) limit = line_input::idle_time;
+  if (deadline) {
+    const auto left = ceil<milliseconds>(*deadline - clock::now());
+    limit = limit ? std::min(*limit, left) : left;
+  }
+  const auto found = poll_.wait(limit);
+  if (found == io::input_poll::result::timed_out) input_.on_idle();
+  if (found == io::input_poll::result::readable) {
+    has_ended_ = input_.on_readable() == line_input::state::ended;
+  }
+  return input_.is_ahead();
+}
+
+io::reactor::handlers shard_dialogue::handlers() {
+  return {[this] { on_readable(); }, [this] { on_resumed(); }, [this] { on_hung_up(); },
+          [this](std::size_t which) { on_timer(which); },
+          [this](const char* what) { cannot_continue(cannot_serve(what)); }};
+}
+
+void shard_dialogue::on_resumed() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reader_ != reader::loop) return loop_.leave_input();
+    if (file_) file_->resume();
+  }
+  if (!has_ended_) input_.on_resumed();
+  if (input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+  after_reading();
+}
+
+void shard_dialogue::on_readable() {
+  const bool held_large = input_.holds_large_memory();
+  has_ended_ = input_.on_readable() == line_input::state::ended;
+  if (!held_large && input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+  after_reading();
+}
+
+/// Comes last: input_ may be the callbacks' thread's then.
+void shard_dialogue::after_reading() {
+  if (has_ended_ || is_full()) {
+    loop_.pause();
+  } else if (give_back()) {
+    loop_.leave_input();
+  }
+}
+
+void shard_dialogue::on_idle() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reader_ != reader::loop) return;
+  }
+  input_.on_idle();
+  if (input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
+}
+
+void shard_dialogue::on_line(driver::line_decoder::outcome what, bool has_replaced_utf8) {
+  const std::lock_guard lock(mutex_);
+  if (has_replaced_utf8) driver_.on_utf8_warning();
+  file_ ? file_->on_line(std::move(what)) : driver_.on_line(std::move(what));
+}
+
+void shard_dialogue::on_end_of_input(bool unfinished_line, int error) {
+  const std::lock_guard lock(mutex_);
+  if (file_ && !unfinished_line && error == 0) return file_->on_end();
+  driver_.on_end_of_input(unfinished_line, error);
+}
+
+bool shard_dialogue::is_full() const {
+  const std::lock_guard lock(mutex_);
+  return driver_.status() || output_.keeps_lines() || (file_ && file_->is_full());
+}
+
+// ---- The loop's timers.
+
+void shard_dialogue::on_timer(std::size_t which) {
+  switch (which) {
+    case idle_timer:
+      return on_idle();
+    case watch_timer:
+      return on_watch();
+    case output_timer:
+      return on_output();
+    case stuck_timer:
+    case teardown_timer:
+      return on_end(which);
+    default: {
+      const std::lock_guard lock(mutex_);
+      driver_.on_timer(static_cast<session::timer>(which));
+    }
+  }
+}
+
+void shard_dialogue::on_output() {
+  const std::lock_guard lock(mutex_);
+  if (const std::error_code ec = output_.write_kept()) driver_.on_output_broken(ec);
+  if (output_.keeps_lines()) {
+    loop_.arm(output_timer, output_pause);
+  } else if (reader_ == reader::loop) {
+    loop_.resume();
+  }
+}
+
+void shard_dialogue::on_end(std::size_t which) {
+  session_lock lock(mutex_);
+  const bool is_returned = user_code_ == user_code::none;
+  lock.unlock();
+  if (which == teardown_timer) {
+    with_.on_stuck(
+        "the processor's destructor, or other user code at the end of the session, did not return "
+        "within the grace time");
+  } else if (!is_returned) {
+    with_.on_stuck(nullptr);
+  }
+}
+
+// ---- driver::host
+
+std::error_code shard_dialogue::write(std::string_view lines) {
+  if (file_) loop_.resume();  // its next line may be due
+  const std::error_code ec = output_.write(lines);
+  if (output_.keeps_lines()) loop_.arm(output_timer, output_pause);
+  return ec;
+}
+
+void shard_dialogue::arm(session::timer which, milliseconds after) {
+  if (which == session::timer::grace) grace_end_ = clock::now() + after;
+  loop_.arm(static_cast<std::size_t>(which), after);
+}
+
+void shard_dialogue::call(session::call what) {
+  if (what.what == protocol::action_kind::initialize) {
+    shard_id_ = what.shard_id;
+    if (observation_) observation_->name_shard(what.shard_id);
+  }
+  call_ = std::move(what);
+  wake_callbacks_thread();
+}
+
+void shard_dialogue::end_timers() {
+  timers_.end();
+  wake_callbacks_thread();
+}
+
+void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
+  const auto found = outcomes_.find(waiter);
+  if (found == outcomes_.end()) return;
+  found->second = result;
+  answered_.notify_all();
+  wake_callbacks_thread();
+}
+
+/// What was not begun is not run.
+void shard_dialogue::left(exit_status status) {
+  call_.reset();
+  end_timers();
+  const auto rest =
+      grace_end_ ? ceil<milliseconds>(*grace_end_ - clock::now()) : driver_.options().grace_time;
+  loop_.arm(teardown_timer, std::max(rest, least_teardown));
+  // The session has waited for the callback during the grace time.
+  if (status == exit_status::callback_stuck) loop_.arm(stuck_timer, milliseconds(0));
+}
+
+/// In the order of the events, hence under the lock.
+void shard_dialogue::write_log(log_level level, std::string text,
+                               const std::optional<sequence_position>& position) {
+  tasks_.log({level, shard_id_, std::move(text), position});
+}
+
+void shard_dialogue::request_stop() {
+  tasks_.request_stop();
+  if (has_odd_jobs()) wake_callbacks_thread();
+}
+
+void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code result) {
+  // std::function must be copyable.
+  auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
+  tasks_.run([this, self = weak_from_this(), shared, result] {
+    try {
+      (*shared)(result);
+    } catch (...) {
+      if (const auto keep = self.lock()) {
+        user_code_threw("a checkpoint handler", std::current_exception());
+      }
+    }
+  });
+  if (has_odd_jobs()) wake_callbacks_thread();
+}
+
+void shard_dialogue::wake_callbacks_thread() {
+  has_work_.notify_one();
+  if (reader_ == reader::callbacks_reading && !is_callbacks_thread()) poll_.wake();
+}
+
+bool shard_dialogue::is_callbacks_thread() const {
+  return std::this_thread::get_id() == callbacks_thread_;
+}
+
+/// A timer may run while the next batch is delivered already.
+bool shard_dialogue::is_in_callback() const {
+  return is_callbacks_thread() && user_code_ != user_code::between;
+}
+
+// ---- shard_service
+
+void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
+                                      checkpoint_handler handler) {
+  const std::lock_guard lock(mutex_);
+  driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
+}
+
+std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
+                                           const std::optional<time_point>& deadline) {
+  session_lock lock(mutex_);
+  // Between two actions the daemon does not listen, and the next waits for this thread.
+  if (is_callbacks_thread() && user_code_ == user_code::between) {
+    return driver_.status() ? errc::daemon_gone : errc::not_allowed_here;
+  }
+  const session::waiter_id id = driver_.next_waiter();
+  try {
+    const auto& outcome = outcomes_[id];
+    driver_.on_checkpoint(id, position, is_in_callback());
+    while (!outcome && (!deadline || clock::now() < *deadline)) await_answer(lock, deadline);
+  } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
+    outcomes_.erase(id);
+    lock.unlock();
+    cannot_continue(cannot_serve(error.what()));
+    return errc::daemon_gone;
+  }
+  if (const auto outcome = outcomes_.extract(id).mapped()) return *outcome;
+  driver_.on_deadline(id);
+  return errc::timed_out;
+}
+
+void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
+  if (is_callbacks_thread() && user_code_ != user_code::none && reader_ == reader::callbacks) {
+    read(lock, deadline);
+    watch();  // the user's code continues
+  } else if (deadline) {
+    answered_.wait_until(lock, *deadline);
+  } else {
+    answered_.wait(lock);
+  }
+}
+
+bool shard_dialogue::sleep_until(time_point deadline) {
+  return detail::sleep_until(deadline, tasks_.stop_token());
+}
+
+shard_dialogue::timer_id shard_dialogue::start_timer(milliseconds delay, milliseconds period,
+                                                     std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  const timer_id id = timers_.start(clock::now() + delay, period, std::move(function));
+  wake_callbacks_thread();
+  return id;
+}
+
+void shard_dialogue::cancel_timer(timer_id timer) {
+  const std::lock_guard lock(mutex_);
+  timers_.cancel(timer);
+  if (has_odd_jobs()) wake_callbacks_thread();
+}
+
+std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_t threads) {
+  // With the caller's signals: they are also those of the programs that user code starts.
+  return std::make_unique<detail::real_thread_pool>(threads);
+}
+
+void shard_dialogue::user_code_threw(const std::string& whose,
+                                     const std::exception_ptr& thrown) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    driver_.on_user_code_threw(whose, thrown);
+  } catch (const std::exception& error) {
+    cannot_continue(cannot_serve(error.what()));
+  }
+}
+
+void shard_dialogue::fail(std::exception_ptr thrown) {
+  user_code_threw("the shard's processing", thrown);
+}
+
+void shard_dialogue::log(log_level level, const std::string& text,
+                         const std::optional<sequence_position>& position) {
+  const std::lock_guard lock(mutex_);
+  driver_.on_log(level, text, position);
+}
+
+void shard_dialogue::observe(shard_event what) noexcept {
+  if (observation_) observation_->observe(std::move(what));
+}
+
+// ---- After the end.
+
+bool shard_dialogue::drain_lines() {
+  const auto deadline = clock::now() + last_lines;
+  session_lock lock(mutex_);
+  while (output_.keeps_lines() && clock::now() < deadline) {
+    {
+      const detail::unlocked meanwhile(lock);
+      std::this_thread::sleep_for(output_pause);
+    }
+    output_.write_kept();
+  }
+  output_.drop_kept();
+  lock.unlock();
+  return tasks_.drain_lines(deadline);
+}
+
+void shard_dialogue::drain_stuck(const char* why) {
+  session_lock lock(mutex_);
+  const std::string shard = shard_id_;
+  lock.unlock();
+  if (why != nullptr) tasks_.log({log_level::error, shard, why});
+  const auto deadline = clock::now() + last_logs;
+  finish_observation(deadline);
+  if (!tasks_.drain(deadline)) {
+    tasks_.log_to_descriptor(
+        {log_level::error, shard,
+         "a log function or a checkpoint handler did not return within the grace time"});
+  }
+  tasks_.drain_lines(clock::now() + last_lines);
+}
+
+void shard_dialogue::abandon() {
+  tasks_.abandon();
+  const std::lock_guard lock(mutex_);
+  output_.drop_kept();
+}
+
+}  // namespace kclxx::runtime

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <kclxx/detail/shard_service.hpp>
+#include <kclxx/processor_factory.hpp>
+#include <kclxx/run_options.hpp>
+#include <kclxx/shard_context.hpp>
+
+#include "base/notification.hpp"
+#include "driver/file_dialogue.hpp"
+#include "driver/session_driver.hpp"
+#include "driver/shard_timers.hpp"
+#include "io/forked_copy.hpp"
+#include "io/input_poll.hpp"
+#include "io/line_output.hpp"
+#include "io/reactor.hpp"
+#include "observability/observation.hpp"
+#include "runtime/line_input.hpp"
+#include "runtime/user_tasks.hpp"
+
+namespace kclxx::runtime {
+
+/// One shard in real time: its session_driver under a lock, which is this class's alone; the
+/// driver's host, and the service of its checkpointers.
+///
+/// Two threads serve it. The callbacks' thread runs the user's callbacks and timers, one at a time.
+/// The loop keeps time and never runs user code, so that the end of the input is noticed and the
+/// session leaves in time whatever user code does. The sessions of a resident have one loop in
+/// common. Either thread reads the daemon's lines (see reader). Other user code has threads of its
+/// own, and so has the log on stderr (user_tasks).
+///
+/// Nothing waits under the lock, and no user code runs under it.
+/// Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
+/// checkpointers keep it alive; once the session has left it calls nothing.
+class shard_dialogue final : public detail::shard_service,
+                             public std::enable_shared_from_this<shard_dialogue>,
+                             private driver::host,
+                             private line_sink {
+ public:
+  using time_point = clock::time_point;
+  struct configuration {
+    int input;
+    int output;
+    int log;  // for lines, where there is no run_options::log
+    bool input_is_file;
+    shard_context::fields names;  // of stream, application and worker
+    /// The loop of all sessions of the process, in place of one of its own.
+    io::event_loop* loop;
+    /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
+    /// already.
+    std::function<void(const char* why)> on_stuck;
+    /// There is no memory to end the session in order.
+    std::function<void(exit_status)> leave_process;
+  };
+
+  /// Errors: std::exception when a descriptor or a thread cannot be had.
+  shard_dialogue(configuration with, processor_factory make_processor, const run_options& options);
+
+  /// Before run(), so that a shard without a thread for it is refused.
+  /// Errors: std::system_error when a thread cannot be had.
+  void start_observation();
+  /// The callbacks' thread, from the first callback until user code has returned for good.
+  void run();
+  [[nodiscard]] std::optional<exit_status> status() const;
+  [[nodiscard]] std::chrono::milliseconds grace_time() const {
+    return driver_.options().grace_time;
+  }
+  /// As if the input had ended, though it may be open. Not after run().
+  void end_input();
+  /// The session cannot continue, and ends.
+  void cannot_continue(const std::string& why) noexcept;
+
+  // A loop of its own.
+  void run_loop() { loop_.run(); }
+  void stop_loop() { loop_.stop(); }
+  /// On the loop's thread, or after run_loop(): the descriptors are left alone from now on.
+  void leave_loop() { loop_.leave_loop(); }
+
+  // After run(), or when user code is stuck.
+  /// Waits a moment until the last lines are written. What is not taken by then is lost.
+  bool drain_lines();
+  /// Logs why, and waits a moment until what user code has logged is written.
+  void drain_stuck(const char* why);
+  /// Runs and writes nothing any more.
+  void abandon();
+  void abandon_lines() { tasks_.abandon_lines(); }
+
+  // shard_service
+  void async_checkpoint(const std::optional<sequence_position>& position,
+                        checkpoint_handler handler) override;
+  std::error_code checkpoint(const std::optional<sequence_position>& position,
+                             const std::optional<time_point>& deadline) override;
+  [[nodiscard]] time_point now() const override { return clock::now(); }
+  bool sleep_until(time_point deadline) override;
+  timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
+                       std::function<void()> function) override;
+  void cancel_timer(timer_id timer) override;
+  void wait_until_notified(time_point deadline) override {
+    notification_.wait_until(deadline, tasks_.stop_token());
+  }
+  void notify() override { notification_.notify(); }
+  [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
+  void fail(std::exception_ptr thrown) override;
+  void log(log_level level, const std::string& text,
+           const std::optional<sequence_position>& position) override;
+  void observe(shard_event what) noexcept override;
+  [[nodiscard]] bool is_observed() const noexcept override { return observation_ != nullptr; }
+
+ private:
+  /// The loop's. The first are session::timer's.
+  enum timers : std::size_t {
+    idle_timer = session::timer_count,  // memory for large lines is not needed any more
+    watch_timer,                        // user code lasts
+    output_timer,                       // what the daemon has not taken is written again
+    stuck_timer,
+    teardown_timer,
+    all_timers
+  };
+  /// Who reads the daemon's lines. In lockstep the callbacks' thread has nothing else to do between
+  /// two callbacks and while it waits for an answer, so it reads: no batch costs a switch between
+  /// threads.
+  enum class reader {
+    callbacks,          ///< the callbacks' thread, as soon as it has nothing else to do
+    callbacks_reading,  ///< the callbacks' thread, right now
+    loop,  ///< the loop: user code lasts, input or output is ahead of the dialogue, it has ended
+  };
+  /// What the callbacks' thread is in.
+  enum class user_code {
+    none,
+    callback,
+    between,  ///< a timer, or what else runs between two callbacks
+  };
+  using session_lock = std::unique_lock<std::mutex>;
+
+  // The callbacks' thread. Those that are given its lock release it meanwhile.
+  void run_callbacks(const shard_context::fields& fields);
+  template <class Function>
+  void run_user_code(session_lock& lock, user_code what, Function function);
+  void run_callback(session_lock& lock, const shard_context::fields& fields);
+  void run_timer(session_lock& lock, driver::shard_timers::function timer);
+  void drop(session_lock& lock, std::exception_ptr& thrown);
+  void wait_for_work(session_lock& lock);
+  void finish_user_code();
+  void finish_observation(time_point deadline);
+  void read(session_lock& lock, const std::optional<time_point>& deadline);
+  bool read_once(const std::optional<time_point>& deadline);
+  void await_answer(session_lock& lock, const std::optional<time_point>& deadline);
+
+  // The loop, without the lock.
+  io::reactor::handlers handlers();
+  void on_readable();
+  void on_resumed();
+  void on_hung_up() { end_input(); }
+  void on_timer(std::size_t which);
+  void on_idle();
+  void on_watch();
+  void on_output();
+  void on_end(std::size_t which);
+  void after_reading();
+  bool give_back();
+
+  // line_sink: whoever reads, without the lock.
+  void on_line(driver::line_decoder::outcome what, bool has_replaced_utf8) override;
+  void on_end_of_input(bool unfinished_line, int error) override;
+  [[nodiscard]] bool is_full() const override;
+  [[nodiscard]] bool is_over() const override { return status().has_value(); }
+
+  // Under the lock. driver::host:
+  std::error_code write(std::string_view lines) override;
+  void arm(session::timer which, std::chrono::milliseconds after) override;
+  void call(session::call what) override;
+  void end_timers() override;
+  void wake(session::waiter_id waiter, std::error_code result) override;
+  void left(exit_status status) override;
+  void write_log(log_level level, std::string text,
+                 const std::optional<sequence_position>& position) override;
+  void request_stop() override;
+  void run_handler(checkpoint_handler handler, std::error_code result) override;
+  // and
+  void hand_over();
+  void watch();
+  void wake_callbacks_thread();
+  [[nodiscard]] bool is_callbacks_thread() const;
+  [[nodiscard]] bool is_in_callback() const;
+  [[nodiscard]] std::chrono::milliseconds user_code_time() const;
+  /// For the callbacks' thread: user code that got no thread, and timers' functions to destroy.
+  struct odd_jobs {
+    std::vector<std::function<void()>> functions;
+    std::vector<driver::shard_timers::function> dropped;
+  };
+  [[nodiscard]] bool has_odd_jobs() const noexcept;
+  [[nodiscard]] odd_jobs take_odd_jobs();
+
+  void user_code_threw(const std::string& whose, const std::exception_ptr& thrown) noexcept;
+
+  configuration with_;
+  user_tasks tasks_;
+  detail::notification notification_;
+  /// Set before the threads start, and never changed; null without observers.
+  std::unique_ptr<observability::observation> observation_;
+  io::reactor loop_;
+
+  mutable std::mutex mutex_;
+  // Guarded by it, but for driver_.run_callback, and the processor.
+  driver::session_driver driver_;
+  driver::shard_timers timers_;
+  io::line_output output_;  // nothing is read while it keeps lines
+  std::unordered_map<session::waiter_id, std::optional<std::error_code>> outcomes_;
+  std::condition_variable answered_;  // for calls of checkpoint()
+  std::condition_variable has_work_;  // for the callbacks' thread
+  std::optional<session::call> call_;
+  std::string shard_id_;
+  std::thread::id callbacks_thread_;
+  user_code user_code_ = user_code::none;
+  time_point user_code_began_{};
+  reader reader_;
+  bool is_watched_ = false;
+  bool is_timers_turn_ = true;  // or a timer that is always due would let nothing else in
+  std::optional<time_point> grace_end_;
+
+  // Of whoever reads.
+  line_input input_;
+  std::optional<driver::file_dialogue> file_;  // under the lock, and the loop's alone
+  bool has_ended_ = false;
+  io::input_poll poll_;
+
+  const io::forked_copy forked_;
+};
+
+}  // namespace kclxx::runtime
