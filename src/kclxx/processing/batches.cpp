@@ -141,11 +141,7 @@ class batches_processor final : public record_processor {
   }
   void shutdown_requested(const checkpointer&) override { hand_over_gathered(); }
   void shard_ended(const checkpointer&) override { hand_over_gathered(); }
-  void lease_lost() override {
-    gathered_.clear();
-    observe_in_flight({});
-    clamped_.checkpoints->release();
-  }
+  void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
   using time_point = shard_context::clock::time_point;
@@ -182,7 +178,7 @@ class batches_processor final : public record_processor {
 
   /// A timer is left to run when its records are handed over: it then looks at those that follow.
   void look_at_linger() {
-    if (gathered_.empty() || stop_.stop_requested()) return;
+    if (gathered_.empty()) return;
     const auto due = oldest_ + limits_.linger;
     const auto now = shard_.now();
     if (now >= due) return hand_over_gathered();

@@ -106,12 +106,6 @@ record_batch gathered_records::take() {
   return {owner->records, owner, behind_};
 }
 
-void gathered_records::clear() {
-  memory_.reset();
-  records_ = 0;
-  bytes_ = 0;
-}
-
 void gathered_records::release_memory() { spare_->take(); }
 
 }  // namespace kclxx::processing

@@ -29,7 +29,6 @@ class gathered_records {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// All of them; it is empty then.
   [[nodiscard]] record_batch take();
-  void clear();
   /// Gives back to the system what is not in use.
   void release_memory();
 

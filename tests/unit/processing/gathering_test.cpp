@@ -136,7 +136,9 @@ TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
   CHECK(stopping.seen() == calls{{"a", "b"}});
   CHECK(stopping.persisted() == sequence_position("2"));
   gathering_daemon ending({.linger = 1h});
+  const auto begin = ending.daemon.now();
   ending.daemon.deliver({"a"}).deliver({"b"}).end_shard();
+  CHECK(ending.daemon.now() - begin < 1h);  // before the linger
   CHECK(ending.seen() == calls{{"a", "b"}});
   CHECK(ending.persisted() == sequence_position("SHARD_END"));
 }
@@ -150,6 +152,26 @@ TEST_CASE("when the lease is lost or the input ends, what is gathered is dropped
   ending.daemon.deliver({"a"}).end_input();
   CHECK(ending.seen().empty());
   CHECK(ending.persisted() == sequence_position("TRIM_HORIZON"));
+}
+
+TEST_CASE("a processor that is destroyed by what wraps it hands nothing over any more",
+          "[processing][gathering]") {
+  struct wrapper final : record_processor {
+    void process_records(record_batch batch, const checkpointer& to) override {
+      inner->process_records(std::move(batch), to);
+      inner.reset();
+    }
+    std::unique_ptr<record_processor> inner;
+  };
+  const noting_handler handler;
+  const auto make = batches(handler, {}, {.linger = 1s});
+  testing::daemon with(processor_factory([&](const shard_context& shard) {
+    auto one = std::make_unique<wrapper>();
+    one->inner = make(shard);
+    return one;
+  }));
+  with.initialize().deliver({"a"}).advance(2s);
+  CHECK(handler.seen->empty());
 }
 
 TEST_CASE("no checkpoint covers what is gathered, whoever asks for it", "[processing][gathering]") {
@@ -349,26 +371,27 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
           "[processing][gathering]") {
   CHECK_THROWS_AS(batch_failure(std::vector<batch_failure::failed>{}), std::invalid_argument);
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(
-      batches(
-          [&](const record_batch& batch) {
-            for (const record& one : batch) {
-              if (one.data() != "bad") continue;
-              throw batch_failure({{sequence_position("99")}, {sequence_position("TRIM_HORIZON")}});
-            }
-          },
-          parking(lot)),
-      prompt());
+  testing::daemon with(batches(
+                           [&](const record_batch& batch) {
+                             for (const record& one : batch) {
+                               if (one.data() != "bad") continue;
+                               throw batch_failure({{sequence_position("99")},
+                                                    {sequence_position("2", 5)},
+                                                    {sequence_position("TRIM_HORIZON")}});
+                             }
+                           },
+                           parking(lot)),
+                       prompt());
   with.initialize().deliver({"a", "bad", "c", "d"});
   CHECK(lot->data() == strings{"bad"});
-  CHECK(lot->all.at(0).last_error == "2 of the batch's records failed, the first at 99/0");
+  CHECK(lot->all.at(0).last_error == "3 of the batch's records failed, the first at 99/0");
   CHECK(with.persisted() == sequence_position("4"));
 }
 
 TEST_CASE("records that fail while others of their batch succeed do not open the circuit",
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
-  naming_handler handler{.failures = 14};
+  naming_handler handler{.failures = 18};
   testing::daemon with(batches(std::ref(handler), {.max_attempts = 1,
                                                    .bad_record = bad_record::park,
                                                    .lot = lot,
@@ -380,8 +403,11 @@ TEST_CASE("records that fail while others of their batch succeed do not open the
   with.deliver(payloads);
   CHECK(lot->all.size() == 10);
   CHECK(count_logged(with, "the circuit is open") == 0);
+  with.deliver({"bad", "bad", "good"}).deliver({"bad", "bad", "good"});
+  CHECK(lot->all.size() == 14);
+  CHECK(count_logged(with, "the circuit is open") == 0);
   with.deliver({"good", "bad", "bad", "bad"});  // an outage may have begun
-  CHECK(lot->all.size() == 12);
+  CHECK(lot->all.size() == 16);
   CHECK(count_logged(with, "the circuit is open") == 1);
 }
 
@@ -394,6 +420,26 @@ TEST_CASE("a stop during the wait of named records leaves them incomplete",
   CHECK(with.stop_requested());
   CHECK(handler.seen.size() == 1);
   CHECK_FALSE(with.exit_status());
+}
+
+TEST_CASE("after a stop no further named record is parked", "[processing][gathering]") {
+  struct last_lot final : parking_lot {
+    void park(const shard_context&, const failed_record&) override {
+      ++parked;
+      daemon->end_input();
+    }
+    testing::daemon* daemon = nullptr;
+    int parked = 0;
+  };
+  const auto lot = std::make_shared<last_lot>();
+  naming_handler handler;
+  testing::daemon with(
+      batches(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot}),
+      prompt());
+  lot->daemon = &with;
+  with.initialize().deliver({"good"}).deliver({"bad1", "bad2", "good"});
+  CHECK(lot->parked == 1);
+  CHECK(with.persisted() == sequence_position("1"));
 }
 
 }  // namespace kclxx::test
