@@ -263,6 +263,27 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
   CHECK(logged(shard, "failed: the table is gone"));
 }
 
+TEST_CASE("a failure waits for the handlers that run until the last one has failed, and no longer",
+          "[processing][lanes]") {
+  std::optional<served_shard> session;
+  session.emplace(
+      kclxx::parallel(
+          [&](const record& one, const kclxx::shard_context& shard) {
+            if (number_of(one) == 1) {
+              static_cast<void>(session->log().await("failed after 1 attempt"));
+              shard.sleep_for(50ms);  // the callback most likely waits by now
+            }
+            throw kclxx::permanent_error("no");
+          },
+          {}, {.lanes = 2, .window_records = 2, .stuck_after = 0ms, .drain_timeout = 100s}),
+      prompt());
+  session->initialize("shard-1");
+  const auto began = std::chrono::steady_clock::now();
+  session->send(keyed_records(3, 1, 3));
+  CHECK(session->status() == kclxx::exit_status::callback_failed);
+  CHECK(std::chrono::steady_clock::now() - began < 90s);
+}
+
 TEST_CASE("while a callback waits, what is complete is checkpointed within a second",
           "[processing][lanes]") {
   awaited_count may_end;  // the records up to this one
