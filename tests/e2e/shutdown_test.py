@@ -17,15 +17,14 @@ class Shutdown(DaemonCase):
 
     def test_what_is_gathered_is_handed_over_before_the_restart(self):
         """Batches of 70 records, with a linger of an hour: the last of each child has fewer."""
-        self.OPTIONS += ("--gather", "70")
-        self.assertTrue(any(len(j.records) % 70 for j in self.restart()))
+        self.assertTrue(any(len(j.records) % 70 for j in self.restart("--gather", "70")))
 
-    def restart(self):
+    def restart(self, *first_options):
         """Returns the journals of the children that were asked to shut down."""
         application = self.application(SHARDS)
         producer = application.producer
         producer.start(800)
-        worker = application.start_worker("first", *self.OPTIONS)
+        worker = application.start_worker("first", *self.OPTIONS, *first_options)
         self.wait_until_each_shard_flows(application, SHARDS)
         seconds = application.stop_worker(worker)
         asked = application.journals()
