@@ -90,11 +90,18 @@ class KCLXX_EXPORT metrics_recorder {
   void note(const event_source& source, const callback_ended& event);
   void note(const event_source& source, const checkpoint_answered& event);
   void note(const event_source& source, const window_changed& event);
+  void note(const event_source& source, const handlers_stuck& event);
   void set_in_flight(std::size_t records, std::uint64_t bytes, double oldest);
+  /// Dates; 0 for none.
+  void set_call(double began);
+  void set_stuck(double began);
+  void set_oldest_call();
 
   std::string_view label_of(const std::string& error);
 
   bool has_window_ = false;  // processing reports what is in flight
+  double call_began_ = 0;    // of the callback, or of the attempt in it
+  double stuck_began_ = 0;   // of the oldest handler that is reported as stuck
   std::vector<std::string> other_errors_;
 };
 

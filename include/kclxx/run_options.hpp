@@ -14,6 +14,7 @@
 namespace kclxx {
 
 class observer;
+struct shard_names;
 
 /// Who decides which records may be checkpointed.
 enum class checkpoint_mode {
@@ -50,6 +51,10 @@ struct metrics_options {
   /// failure it stays. The directory must exist. An empty string means no file.
   std::string directory{};
   std::chrono::milliseconds write_interval{15000};  ///< at least 1 ms
+  /// The program's own families, as whole lines of Prometheus' text format; their series have the
+  /// shard as a label. Called before each write of the file, on a thread of the session. A function
+  /// that throws adds nothing, and is logged once.
+  std::function<std::string(const shard_names&)> own_families{};
   /// False: the file stays at the end of the lease and at exit status 0, too.
   bool remove_at_end = true;
   /// The interval of summary lines in the log. Each states what was done since the one before.

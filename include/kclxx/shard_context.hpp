@@ -104,6 +104,13 @@ class KCLXX_EXPORT shard_context {
   /// Errors: std::invalid_argument for a null pointer.
   void fail(std::exception_ptr thrown) const;
 
+  /// Asks the daemon to stop, with SIGTERM: all shards of the worker are shut down, this one too.
+  /// Callbacks go on until shutdown_requested. A supervisor starts the worker again unless its
+  /// configuration prevents it (docs/deployment.md). The log has a line; further calls of the
+  /// session do nothing. Without a daemon, as under `kclxx replay` and `serve`, that line is all.
+  /// If the daemon has ended or may not be signalled, the line says so.
+  void request_worker_stop() const { fields_.service->request_worker_stop(); }
+
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
   /// that is empty. Control characters are escaped. A thread of the session writes it. While 10,000
   /// lines wait, further ones are dropped, and their number is logged. Without a service `kclxx: `

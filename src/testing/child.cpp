@@ -400,6 +400,12 @@ void child::fail(std::exception_ptr thrown) {
   settle();
 }
 
+void child::request_worker_stop() {
+  if (virtual_threads::is_stop_thread() || !usage_->is_owner("request_worker_stop()")) return;
+  leave_callback_of_the_dead();
+  if (!is_killed_) around_.asks_worker_to_stop();
+}
+
 void child::log(log_level level, const std::string& text,
                 const std::optional<sequence_position>& position) {
   usage_->require_owner("log()");

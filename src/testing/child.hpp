@@ -46,6 +46,7 @@ class child final : public detail::shard_service,
     std::function<void(const log_entry&)> log;
     std::function<void(protocol::action_kind)> callback_begins;
     std::function<void()> waits_without_end;  // and is killed
+    std::function<void()> asks_worker_to_stop;
     std::function<void(exit_status)> left;
   };
   struct configuration {
@@ -130,6 +131,7 @@ class child final : public detail::shard_service,
     threads_->release_executor(one);
   }
   void fail(std::exception_ptr thrown) override;
+  void request_worker_stop() override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
 

@@ -146,6 +146,8 @@ std::exception_ptr daemon::thrown() const noexcept { return worker_->thrown(); }
 
 bool daemon::stop_requested() const noexcept { return worker_->child().stop_requested(); }
 
+bool daemon::worker_stop_requested() const noexcept { return worker_->is_asked_to_stop(); }
+
 std::chrono::steady_clock::time_point daemon::now() const noexcept {
   return worker_->clock().now();
 }

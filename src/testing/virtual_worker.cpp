@@ -77,6 +77,7 @@ daemon::virtual_worker::~virtual_worker() {
 }
 
 void daemon::virtual_worker::start_child() {
+  is_asked_to_stop_ = false;
   shard_context::fields names{.stream_name = settings_.stream_name,
                               .application_name = settings_.application_name,
                               .worker_id = settings_.worker_id};
@@ -92,6 +93,11 @@ void daemon::virtual_worker::start_child() {
                                    [this](const log_entry& entry) { seen_.log(entry); },
                                    [this](protocol::action_kind what) { on_callback(what); },
                                    [this] { on_wait_without_end(); },
+                                   [this] {
+                                     if (!std::exchange(is_asked_to_stop_, true)) {
+                                       seen_.note("child", "asks the worker to stop");
+                                     }
+                                   },
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
@@ -116,7 +122,14 @@ void daemon::virtual_worker::verb(const char* name, const std::function<void()>&
   idle_->end();
   body();
   run_until_quiet();
+  shut_down_if_asked();
   usage_->raise_remembered();
+}
+
+void daemon::virtual_worker::shut_down_if_asked() {
+  if (!is_asked_to_stop_ || !why_not(action_kind::shutdown_requested).empty()) return;
+  call(action_kind::shutdown_requested);
+  run_until_quiet();
 }
 
 void daemon::virtual_worker::require(const char* name, action_kind what) const {
@@ -234,10 +247,14 @@ void daemon::virtual_worker::deliver(delivered_records::batch batch) {
 void daemon::virtual_worker::call(const char* name, action_kind what) {
   verb(name, [&] {
     require(name, what);
-    const daemon_version version = settings_.version;
-    send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
-         std::nullopt);
+    call(what);
   });
+}
+
+void daemon::virtual_worker::call(action_kind what) {
+  const daemon_version version = settings_.version;
+  send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
+       std::nullopt);
 }
 
 void daemon::virtual_worker::send_unknown_action(std::string_view name) {

@@ -56,6 +56,7 @@ class daemon::virtual_worker {
   [[nodiscard]] testing::child& child() const noexcept { return *child_; }
   [[nodiscard]] const virtual_clock& clock() const noexcept { return *clock_; }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
+  [[nodiscard]] bool is_asked_to_stop() const noexcept { return is_asked_to_stop_; }
   /// A line about them; empty when there is none.
   [[nodiscard]] std::string unmet_faults() const;
   /// For records that are delivered now.
@@ -73,6 +74,7 @@ class daemon::virtual_worker {
   void send(protocol::action_kind what, std::string_view action, std::string line,
             const std::optional<sequence_position>& largest);
   void send_initialize();
+  void call(protocol::action_kind what);
   void deliver(delivered_records::batch batch);
   /// Initializes a processor at the lease's checkpoint, and delivers what comes after.
   void begin_successor();
@@ -82,6 +84,7 @@ class daemon::virtual_worker {
   void take(daemon_model::daemon_events happened);
   void on_callback(protocol::action_kind what);
   void on_wait_without_end();
+  void shut_down_if_asked();
   void on_left(kclxx::exit_status status);
 
   processor_factory make_processor_;
@@ -101,6 +104,7 @@ class daemon::virtual_worker {
   std::exception_ptr thrown_;
   bool is_initialized_ = false;
   bool ends_input_in_callback_ = false;
+  bool is_asked_to_stop_ = false;  // by the present child
 };
 
 }  // namespace kclxx::testing

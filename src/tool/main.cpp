@@ -17,6 +17,7 @@
 #include "tool/daemon/daemon_command.hpp"
 #include "tool/exit_status.hpp"
 #include "tool/generate/generate_command.hpp"
+#include "tool/health/health_command.hpp"
 #include "tool/local/local_command.hpp"
 #include "tool/new/new_command.hpp"
 #include "tool/replay/replay_command.hpp"
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   add_check_command(app, run);
   add_daemon_command(app, run);
   add_generate_command(app, run);
+  add_health_command(app, run);
   add_local_command(app, run);
   add_new_command(app, run);
   add_replay_command(app, run);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -27,7 +28,10 @@ constexpr std::string_view usage =
     "  --only ID              checkpoint the record with this id, and no other\n"
     "  --delay MICROSECONDS   so long does a record take (0)\n"
     "  --gather RECORDS       process so many at once, and fewer at the shutdown; with "
-    "--automatic\n";
+    "--automatic\n"
+    "  --signs DIRECTORY      is stuck while it has the file stuck; once it has the file stop, "
+    "the\n"
+    "                         worker is asked to stop\n";
 
 struct options {
   std::string directory;
@@ -36,6 +40,7 @@ struct options {
   std::string only;
   microseconds delay{0};
   std::size_t gather = 0;
+  std::string signs;
 };
 
 class recorded_processor : public kclxx::record_processor {
@@ -85,6 +90,7 @@ class recorded_processor : public kclxx::record_processor {
  private:
   void process(const kclxx::record_batch& batch, const kclxx::checkpointer& checkpointer) {
     if (options_.delay.count() > 0) std::this_thread::sleep_for(options_.delay * batch.size());
+    obey_signs();
     const kclxx::record* only = nullptr;
     for (const kclxx::record& record : batch) {
       const std::string_view id = record.data().substr(0, record.data().find(' '));
@@ -98,6 +104,14 @@ class recorded_processor : public kclxx::record_processor {
     if (context_->now() - last_checkpoint_ >= options_.checkpoint_every) {
       checkpoint_all(checkpointer);
     }
+  }
+
+  void obey_signs() const {
+    if (options_.signs.empty()) return;
+    while (std::filesystem::exists(options_.signs + "/stuck")) {
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    if (std::filesystem::exists(options_.signs + "/stop")) context_->request_worker_stop();
   }
 
   void checkpoint_all(const kclxx::checkpointer& checkpointer) {
@@ -137,8 +151,8 @@ std::optional<options> parse(int argc, char** argv) {
   for (int i = 2; i < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::string_view value = argv[i + 1];
-    if (name == "--only") {
-      result.only = value;
+    if (name == "--only" || name == "--signs") {
+      (name == "--only" ? result.only : result.signs) = value;
       continue;
     }
     int number = 0;

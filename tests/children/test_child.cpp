@@ -132,6 +132,9 @@ class obedient : public kclxx::record_processor {
       stop.get_future().wait();
       say("stopped");
       note("stopped");
+    } else if (what == "stop the worker") {
+      std::thread([&] { context_.request_worker_stop(); }).join();
+      context_.request_worker_stop();
     } else if (what == "sleep until stopped") {
       say("sleeps");
       const bool slept = context_.sleep_for(1h);

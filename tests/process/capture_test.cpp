@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <sys/stat.h>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "process/captured_dialogue.hpp"
+#include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/termination_count.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -56,6 +59,43 @@ TEST_CASE("both directions pass unchanged, however they are cut", "[process][cap
   CHECK(transcript.head.shard == "shardId-000000000007");
   CHECK(transcript.head.command == std::vector<std::string>{"cat"});
   CHECK(transcript.name.starts_with("shardId-000000000007.20"));
+}
+
+TEST_CASE("under capture the daemon is asked to stop, and not the capture",
+          "[process][capture][worker_stop]") {
+  const termination_count counted;
+  captured_dialogue dialogue({child}, captured_dialogue::error_output::piped);
+  const auto await = [&](const std::string& text) {
+    std::string all;
+    for (std::string one = dialogue.read(1); !one.empty(); one = dialogue.read(1)) {
+      if ((all += one).find(text) != std::string::npos) return;
+    }
+    FAIL(all << " has no " << text);
+  };
+  dialogue.send(initialize + "\n");
+  await(R"("responseFor":"initialize")");
+  dialogue.send(records_line({"stop the worker"}) + "\n");
+  await("checkpoint");
+  dialogue.send(R"({"action":"checkpoint","sequenceNumber":"1","subSequenceNumber":0})"
+                "\n");
+  await(R"("responseFor":"processRecords")");
+  dialogue.close_input();
+  CHECK_THAT(dialogue.rest_of_error(), Contains(", is asked to stop"));
+  CHECK(dialogue.wait().signal == 0);
+  CHECK(counted.await_first() == 1);
+}
+
+TEST_CASE("under replay no process is asked to stop", "[process][replay][worker_stop]") {
+  const termination_count counted;
+  const temporary_folder folder;
+  const std::string file = (folder.path() / "dialogue.jsonl").string();
+  std::ofstream(file) << initialize << '\n' << records_line({"stop the worker"}) << '\n';
+  child_process replay({KCLXX_TOOL, "replay", file, "--", child},
+                       child_process::error_output::piped);
+  CHECK_THAT(read_all(replay.error.get()), Contains("no daemon runs this program"));
+  CHECK_THAT(read_all(replay.output.get()), Contains("\nok\n"));
+  CHECK(replay.wait() == child_exit{0, 0});
+  CHECK(counted.get() == 0);
 }
 
 TEST_CASE("what is not a whole line is passed on at once", "[process][capture]") {

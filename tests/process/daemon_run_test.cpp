@@ -16,7 +16,7 @@ namespace {
 // Prints its arguments and environment, and the files that it is given.
 const std::string java =
     "for a; do echo \"arg: $a\"; done\n"
-    "env | grep ^KCLXX_ | sort\n"
+    "env | grep ^KCLXX_ | grep -v ^KCLXX_DAEMON_PROCESS= | sort\n"
     "while [ $# -gt 0 ]; do\n"
     "  case $1 in -p) echo properties; cat $2;; -l) echo logging; cat $2;; esac; shift\n"
     "done\n";
@@ -55,6 +55,16 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                  "KCLXX_WORKER_ID=me\n"));
   CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
   CHECK(contains(run.out, "logging\n<?xml"));
+}
+
+TEST_CASE("run names Java's process to the programs below it", "[daemon][run][worker_stop]") {
+  const sandbox box;
+  furnish(box);
+  box.program("bin/java", "echo $KCLXX_DAEMON_PROCESS; cut -d ' ' -f 1,22 /proc/$$/stat\n");
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"});
+  const std::string named = run.out.substr(0, run.out.find('\n') + 1);
+  CHECK(named.size() > 4);
+  CHECK(run.out == named + named);
 }
 
 TEST_CASE("run --share puts kclxx-share, which lies beside the tool, in front of the program",

@@ -31,6 +31,8 @@ namespace kclxx::test {
 
 using namespace sharing;
 using io::descriptor;
+using io::process_identity;
+using io::this_process;
 
 inline sockaddr_un address_of(const fs::path& path) {
   sockaddr_un address{};
@@ -58,11 +60,6 @@ inline descriptor accept_at(const descriptor& listening) {
   descriptor accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
   REQUIRE(accepted.is_open());
   return accepted;
-}
-
-inline process_identity this_process() {
-  const auto id = static_cast<std::uint64_t>(::getpid());
-  return {id, start_of(id)};
 }
 
 /// What a launcher of this daemon has sent. It is there when this is called, or soon.

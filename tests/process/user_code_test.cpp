@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real child whose user code does not return, forks, or runs in timers.
 #include <chrono>
+#include <fstream>
+#include <string>
+#include <unistd.h>
 
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/termination_count.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -23,6 +28,34 @@ void must_leave(scripted_daemon& daemon, int status, const char* logged = "") {
 }
 
 }  // namespace
+
+TEST_CASE("request_worker_stop sends the daemon one SIGTERM, and the dialogue continues",
+          "[process][worker_stop]") {
+  const termination_count counted;
+  started_child one;
+  one.records({"stop the worker"});
+  one.await_stderr("the daemon, process " + std::to_string(::getpid()) + ", is asked to stop");
+  CHECK(counted.await_first() == 1);
+  one.expect_checkpoint("1");
+  one.answer();
+  one.expect_status("processRecords");
+  one.shutdown_requested();
+  one.expect_status("shutdownRequested");
+  CHECK(one.end() == 0);
+  CHECK(counted.get() == 1);
+}
+
+TEST_CASE("a program whose input is a file has no daemon to stop",
+          "[process][own-process][worker_stop]") {
+  const termination_count counted;
+  const temporary_folder folder;
+  const std::string file = (folder.path() / "lines").string();
+  std::ofstream(file) << R"({"action":"initialize","shardId":"s","sequenceNumber":"0"})" << '\n'
+                      << records_line({"stop the worker"}) << '\n';
+  scripted_daemon one({child}, {.input_file = file, .environment = {}});
+  one.await_stderr("the worker is not asked to stop: no daemon runs this program");
+  CHECK(counted.get() == 0);
+}
 
 TEST_CASE("whatever user code hangs, the process leaves within the grace time and a second",
           "[process][P31][P56]") {

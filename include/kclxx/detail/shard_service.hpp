@@ -129,6 +129,9 @@ class KCLXX_EXPORT shard_service {
   /// See shard_context::fail, which has checked the argument.
   virtual void fail(std::exception_ptr thrown) = 0;
 
+  /// See shard_context::request_worker_stop. By default a warning in the log: there is no daemon.
+  virtual void request_worker_stop();
+
   /// See shard_context::log.
   virtual void log(log_level level, const std::string& text,
                    const std::optional<sequence_position>& position = std::nullopt) = 0;

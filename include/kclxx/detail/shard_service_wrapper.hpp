@@ -57,6 +57,7 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
   void adopt_executor(virtual_executor& one) override { inner_->adopt_executor(one); }
   void release_executor(virtual_executor& one) noexcept override { inner_->release_executor(one); }
   void fail(std::exception_ptr thrown) override { inner_->fail(std::move(thrown)); }
+  void request_worker_stop() override { inner_->request_worker_stop(); }
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override {
     inner_->log(level, text, position);

@@ -29,9 +29,8 @@ struct checkpoint_attempt {
   bool operator==(const checkpoint_attempt&) const = default;
 };
 
-/// A MultiLangDaemon with one shard, for tests of a record_processor, in virtual time, on the
-/// test's thread (a std::stop_callback may run on another). It uses the code of production, except
-/// for threads and pipes.
+/// A MultiLangDaemon with one shard in virtual time, on the test's thread (a std::stop_callback may
+/// run on another). It uses the code of production, except for threads and pipes.
 ///
 /// Each function returns once the dialogue is quiet: callbacks have run, checkpoints are answered,
 /// and the clock has advanced past the retries that a callback or the end of an action waited for.
@@ -41,8 +40,7 @@ struct checkpoint_attempt {
 /// daemon could send. An exception of a callback does not reach the caller: exit_status(), log()
 /// and thrown() have it, and the next call throws. One for a lost lease is only in log(), and the
 /// child continues (see record_processor).
-/// Thread safety: none. It belongs to the thread that made it. What another thread asks for, such
-/// as a checkpoint or a completion, has no effect, and the next call throws std::logic_error.
+/// Thread safety: none. What another thread asks for has no effect, and the next call throws.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
 /// Handlers that are due after that end are not called. Blocking: while user code runs in it.
 class daemon {
@@ -74,7 +72,7 @@ class daemon {
   daemon& lose_lease();
   daemon& end_shard();
   daemon& request_shutdown();
-  /// An action of a later daemon, which this library does not know.
+  /// An action that this library does not know.
   daemon& send_unknown_action(std::string_view name);
   /// The daemon closes the child's stdin. Inside a callback: the daemon dies.
   daemon& end_input();
@@ -107,7 +105,7 @@ class daemon {
   daemon& end_input_in_next_callback();
 
   // What happened, crashes included. References are valid until the next call.
-  /// Each position that was persisted, in order; SHARD_END for the end of the shard.
+  /// Each persisted position, in order; SHARD_END for the shard's end.
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept;
   /// Where a successor would resume: after this.
   [[nodiscard]] const sequence_position& persisted() const noexcept;
@@ -122,6 +120,8 @@ class daemon {
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;
+  /// By shard_context::request_worker_stop; shutdownRequested follows the open action.
+  [[nodiscard]] bool worker_stop_requested() const noexcept;
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
   /// The user's processor.
   /// Errors: std::logic_error when there is none, and when it is of another type, which is named.

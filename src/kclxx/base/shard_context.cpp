@@ -18,6 +18,9 @@ detail::shard_service::~shard_service() = default;
 detail::virtual_executor::~virtual_executor() = default;
 void detail::shard_service::observe(shard_event) noexcept {}
 bool detail::shard_service::is_observed() const noexcept { return false; }
+void detail::shard_service::request_worker_stop() {
+  log(log_level::warning, "the worker is not asked to stop: no daemon runs this program");
+}
 detail::shard_service_wrapper::~shard_service_wrapper() = default;
 
 std::chrono::system_clock::time_point detail::shard_service::date() const {

@@ -150,12 +150,28 @@ class metrics_outputs::state {
     const figures current = recorder_.now();
     const detail::unlocked meanwhile(lock);
     if (!file_) open_file();
-    const std::error_code error = file_->write(to_prometheus_text(current, *names_));
+    const std::error_code error =
+        file_->write(to_prometheus_text(current, *names_) + own_families());
     if (error && !std::exchange(has_file_failed_, true)) {
       write_log_(log_level::warning,
                  "cannot write the metrics to " + file_->path() + ": " + error.message());
     }
     if (!error) has_file_failed_ = false;
+  }
+
+  std::string own_families() {
+    std::string why = "an unknown exception";
+    try {
+      return options_.own_families ? options_.own_families(*names_) : std::string();
+    } catch (const std::exception& error) {
+      why = error.what();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+    if (!std::exchange(has_own_thrown_, true)) {
+      write_log_(log_level::warning,
+                 "metrics_options::own_families failed: " + why + " (logged once)");
+    }
+    return {};
   }
 
   void open_file() {
@@ -189,6 +205,7 @@ class metrics_outputs::state {
   figures summarized_;
   figures reported_;
   bool has_file_failed_ = false;
+  bool has_own_thrown_ = false;
 };
 
 bool metrics_outputs::is_any_on(const metrics_options& options) noexcept {

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <unistd.h>
 
 #include <kclxx/metrics_recorder.hpp>
 
@@ -52,21 +53,28 @@ detail::direct_observer::~direct_observer() = default;
 void metrics_recorder::record(const event_source& source, const shard_event& event) {
   std::visit(
       overloaded{
-          [&](const lease_gained&) { set(metric::last_batch, seconds(source.date)); },
+          [&](const lease_gained&) {
+            set(metric::process_id, static_cast<double>(::getpid()));
+            set(metric::last_batch, seconds(source.date));
+            set_call(seconds(source.date));
+          },
           [&](const lease_ended&) {
             set_in_flight(0, 0, 0);
+            set_stuck(0);
+            set_call(0);
             set(metric::circuit_open, 0);
           },
           [&](const record_attempted& what) {
             observe(metric::record_duration, seconds(what.duration));
+            if (call_began_ != 0) set_call(seconds(source.date));
           },
-          [&](const record_retried&) { add(metric::retries, 1); },
+          [&](const record_retried& what) {
+            add(metric::retries, 1);
+            if (call_began_ != 0) set_call(seconds(source.date) + seconds(what.delay));
+          },
           [&](const record_parked&) { add(metric::parked_records, 1); },
           [&](const record_skipped&) { add(metric::skipped_records, 1); },
           [&](const circuit_changed& what) { set(metric::circuit_open, what.is_open ? 1 : 0); },
-          [&](const handlers_stuck& what) {
-            set(metric::stuck_handlers, static_cast<double>(what.handlers));
-          },
           [&](const checkpoint_requested&) {},
           [&](const session_ended&) {},
           [&](const auto& what) { note(source, what); },
@@ -82,6 +90,7 @@ void metrics_recorder::note(const event_source& source, const batch_delivered& e
     set(metric::behind_latest, seconds(*event.millis_behind_latest));
   }
   set(metric::last_batch, seconds(source.date));
+  set_call(seconds(source.date));
   if (event.last_arrival) set(metric::last_record_arrival, seconds(*event.last_arrival));
   if (!has_window_ && event.records > 0) {
     set_in_flight(event.records, event.bytes, seconds(source.date));
@@ -89,6 +98,7 @@ void metrics_recorder::note(const event_source& source, const batch_delivered& e
 }
 
 void metrics_recorder::note(const event_source&, const callback_ended& event) {
+  set_call(0);
   if (event.how == callback_ended::outcome::threw) {
     add(metric::callback_errors, 1, detail::callback_name(event.callback));
   }
@@ -120,6 +130,30 @@ void metrics_recorder::note(const event_source& source, const window_changed& ev
   const double oldest =
       event.oldest ? seconds(source.date) - seconds(source.time - *event.oldest) : 0;
   set_in_flight(event.records, event.bytes, oldest);
+}
+
+void metrics_recorder::note(const event_source& source, const handlers_stuck& event) {
+  set(metric::stuck_handlers, static_cast<double>(event.handlers));
+  if (event.handlers == 0) return set_stuck(0);
+  const double began = seconds(source.date) - seconds(event.age);
+  const bool is_oldest = event.handlers == 1 || stuck_began_ == 0 || began < stuck_began_;
+  if (is_oldest) set_stuck(began);
+}
+
+void metrics_recorder::set_call(double began) {
+  call_began_ = began;
+  set_oldest_call();
+}
+
+void metrics_recorder::set_stuck(double began) {
+  stuck_began_ = began;
+  set_oldest_call();
+}
+
+void metrics_recorder::set_oldest_call() {
+  const bool has_both = call_began_ != 0 && stuck_began_ != 0;
+  set(metric::oldest_call,
+      has_both ? std::min(call_began_, stuck_began_) : call_began_ + stuck_began_);
 }
 
 void metrics_recorder::set_in_flight(std::size_t records, std::uint64_t bytes, double oldest) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <poll.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 
 #include "base/duration.hpp"
 #include "base/environment.hpp"
+#include "io/daemon_process.hpp"
 #include "io/signals.hpp"
 #include "io/stdio_guard.hpp"
 #include "observability/log_writer.hpp"
@@ -48,6 +50,19 @@ shard_context::fields names_in(const detail::environment& variables) {
   return {.stream_name = variables("KCLXX_STREAM_NAME"),
           .application_name = variables("KCLXX_APPLICATION_NAME"),
           .worker_id = variables("KCLXX_WORKER_ID")};
+}
+
+std::optional<io::process_identity> daemon_in(const detail::environment& variables,
+                                              const io::process_identity& parent) {
+  return io::daemon_process(variables(io::daemon_variable), parent);
+}
+
+/// The parent, if it may be a daemon: who writes to the input lives, and has started this process.
+io::process_identity parent_daemon(const io::stdio_guard& stdio) {
+  if (stdio.input_is_file() || stdio.input_is_terminal()) return {};
+  const io::process_identity parent = io::parent_process();
+  pollfd input{stdio.input(), 0, 0};
+  return ::poll(&input, 1, 0) == 0 ? parent : io::process_identity{};
 }
 
 /// With the variables' settings of log and metrics. Errors: std::exception.
@@ -108,6 +123,7 @@ class handed_session final : public sharing::shard_session {
             .log = shard.error.get(),
             .input_is_file = io::is_file(shard.input.get()),
             .names = names_in(variables_of(shard)),
+            .daemon = daemon_in(variables_of(shard), shard.daemon),
             .loop = &loop,
             .on_stuck = std::move(on_stuck)};
   }
@@ -144,9 +160,12 @@ exit_status serve(const transport& over, processor_factory make_processor,
   shard_context::fields names{.stream_name = over.stream_name,
                               .application_name = over.application_name,
                               .worker_id = over.worker_id};
-  return serve(
-      {over.input, over.output, over.log, io::is_file(over.input), std::move(names), nullptr},
-      make_processor, options);
+  return serve({.input = over.input,
+                .output = over.output,
+                .log = over.log,
+                .input_is_file = io::is_file(over.input),
+                .names = std::move(names)},
+               make_processor, options);
 }
 
 int run(processor_factory make_processor, const run_options& options) {
@@ -167,10 +186,15 @@ int run(processor_factory make_processor, const run_options& options) {
     log_failure(options, error);
     return static_cast<int>(exit_status::start_failed);
   }
-  return static_cast<int>(serve({stdio->input(), stdio->output(), STDERR_FILENO,
-                                 stdio->input_is_file(), names_in(detail::own_environment),
-                                 [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
-                                make_processor, options));
+  return static_cast<int>(
+      serve({.input = stdio->input(),
+             .output = stdio->output(),
+             .log = STDERR_FILENO,
+             .input_is_file = stdio->input_is_file(),
+             .names = names_in(detail::own_environment),
+             .daemon = daemon_in(detail::own_environment, parent_daemon(*stdio)),
+             .leave_process = [](exit_status status) { std::_Exit(static_cast<int>(status)); }},
+            make_processor, options));
 }
 
 }  // namespace kclxx

@@ -8,6 +8,7 @@
 #include "base/real_thread_pool.hpp"
 #include "base/stoppable_sleep.hpp"
 #include "base/unlocked.hpp"
+#include "io/daemon_process.hpp"
 #include "runtime/logger.hpp"
 
 namespace kclxx::runtime {
@@ -551,6 +552,21 @@ void shard_dialogue::user_code_threw(const std::string& whose,
 
 void shard_dialogue::fail(std::exception_ptr thrown) {
   user_code_threw("the shard's processing", thrown);
+}
+
+void shard_dialogue::request_worker_stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_asked_to_stop_, true)) return;
+  }
+  if (!with_.daemon) return shard_service::request_worker_stop();
+  const std::error_code error = io::ask_to_end(*with_.daemon);
+  const std::string daemon = "the daemon, process " + std::to_string(with_.daemon->id);
+  if (error) {
+    log(log_level::error, daemon + ", cannot be asked to stop: " + error.message(), {});
+  } else {
+    log(log_level::warning, daemon + ", is asked to stop: all shards of this worker end", {});
+  }
 }
 
 void shard_dialogue::log(log_level level, const std::string& text,

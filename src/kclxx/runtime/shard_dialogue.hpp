@@ -27,6 +27,7 @@
 #include "io/forked_copy.hpp"
 #include "io/input_poll.hpp"
 #include "io/line_output.hpp"
+#include "io/process_identity.hpp"
 #include "io/reactor.hpp"
 #include "observability/observation.hpp"
 #include "runtime/line_input.hpp"
@@ -58,6 +59,7 @@ class shard_dialogue final : public detail::shard_service,
     int log;  // for lines, where there is no run_options::log
     bool input_is_file;
     shard_context::fields names;  // of stream, application and worker
+    std::optional<io::process_identity> daemon;
     /// The loop of all sessions of the process, in place of one of its own.
     io::event_loop* loop;
     /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
@@ -115,6 +117,7 @@ class shard_dialogue final : public detail::shard_service,
   void notify() override { notification_.notify(); }
   [[nodiscard]] std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override;
   void fail(std::exception_ptr thrown) override;
+  void request_worker_stop() override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
   void observe(shard_event what) noexcept override;
@@ -229,6 +232,7 @@ class shard_dialogue final : public detail::shard_service,
   time_point user_code_began_{};
   reader reader_;
   bool is_watched_ = false;
+  bool has_asked_to_stop_ = false;
   bool is_timers_turn_ = true;  // or a timer that is always due would let nothing else in
   std::optional<time_point> grace_end_;
 

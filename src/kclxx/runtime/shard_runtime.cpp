@@ -28,9 +28,10 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
                              const run_options& options)
     : with_(std::move(with)),
       dialogue_(std::make_shared<shard_dialogue>(
-          shard_dialogue::configuration{
-              with_.input, with_.output, with_.log, with_.input_is_file, std::move(with_.names),
-              with_.loop, [this](const char* why) { leave_stuck(why); }, with_.leave_process},
+          shard_dialogue::configuration{with_.input, with_.output, with_.log, with_.input_is_file,
+                                        std::move(with_.names), with_.daemon, with_.loop,
+                                        [this](const char* why) { leave_stuck(why); },
+                                        with_.leave_process},
           std::move(make_processor), options)) {}
 
 exit_status shard_runtime::serve() {

@@ -27,6 +27,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
     int log;  // for lines, where there is no run_options::log
     bool input_is_file;
     shard_context::fields names;  // of stream, application and worker
+    std::optional<io::process_identity> daemon{};
     /// What a session does that cannot end since user code does not return. Empty: serve() returns
     /// and abandons the thread.
     std::function<void(exit_status)> leave_process{};

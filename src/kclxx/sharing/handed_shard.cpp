@@ -67,7 +67,7 @@ std::optional<std::string> handed_shard::variable(std::string_view name) const {
 }
 
 std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
-                                                           const process_identity& daemon) {
+                                                           const io::process_identity& daemon) {
   std::string packet(sizeof(shard_message) + max_variables, '\0');
   alignas(cmsghdr) std::array<char, CMSG_SPACE(descriptor_count * sizeof(int))> control{};
   std::array pieces{iovec{packet.data(), packet.size()}};
@@ -105,7 +105,7 @@ std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
   }
   return handed_shard{std::move(descriptors[0]), std::move(descriptors[1]),
                       std::move(descriptors[2]),
-                      variables_in(std::string_view(packet).substr(sizeof shard))};
+                      variables_in(std::string_view(packet).substr(sizeof shard)), daemon};
 }
 
 std::optional<uid_t> user_of_peer(int connection) noexcept {

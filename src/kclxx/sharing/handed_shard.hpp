@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
-#include "sharing/process_identity.hpp"
+#include "io/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -20,6 +20,7 @@ struct handed_shard {
   io::descriptor output;
   io::descriptor error;
   std::vector<std::string> variables;
+  io::process_identity daemon{};
 
   /// std::nullopt: it is not set, or empty.
   [[nodiscard]] std::optional<std::string> variable(std::string_view name) const;
@@ -35,7 +36,7 @@ struct nothing {};
 
 /// What a launcher sent. `daemon` is the one of this resident. Does not wait.
 std::variant<handed_shard, refusal, nothing> receive_shard(int connection,
-                                                           const process_identity& daemon);
+                                                           const io::process_identity& daemon);
 
 /// The user of the process at the other side. Errors: std::nullopt.
 std::optional<uid_t> user_of_peer(int connection) noexcept;

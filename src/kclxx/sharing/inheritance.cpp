@@ -59,12 +59,9 @@ void remove_socket(const inheritance& of) noexcept {
   }
 }
 
-io::descriptor watch(const process_identity& process) {
-  io::descriptor watched = open_process(process.id);
-  if (!watched.is_open()) throw std::system_error(errno, std::generic_category(), "pidfd_open");
-  if (start_of(process.id) != process.start) {
-    throw std::system_error(ESRCH, std::generic_category(), "the daemon");
-  }
+io::descriptor watch(const io::process_identity& process) {
+  io::descriptor watched = io::open_process(process);
+  if (!watched.is_open()) throw std::system_error(errno, std::generic_category(), "the daemon");
   return watched;
 }
 

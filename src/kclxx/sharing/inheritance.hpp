@@ -6,7 +6,7 @@
 #include <string>
 
 #include "io/descriptor.hpp"
-#include "sharing/process_identity.hpp"
+#include "io/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -17,7 +17,7 @@ struct inheritance {
   io::descriptor folder;
   std::string socket_name;
   std::uint64_t socket_inode = 0;
-  process_identity daemon;
+  io::process_identity daemon;
 };
 
 /// std::nullopt: the process was not started as a resident. Call it once.
@@ -27,6 +27,6 @@ std::optional<inheritance> inherited();
 void remove_socket(const inheritance& of) noexcept;
 
 /// A descriptor that becomes readable when the daemon ends. Errors: std::system_error.
-io::descriptor watch(const process_identity& process);
+io::descriptor watch(const io::process_identity& process);
 
 }  // namespace kclxx::sharing

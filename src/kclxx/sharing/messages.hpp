@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sharing/process_identity.hpp"
+#include "io/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -40,7 +40,7 @@ struct message_header {
 /// message_kind::shard. After it in the packet: the variables, each as NAME=value and a zero.
 struct shard_message {
   message_header header{};
-  process_identity daemon{};
+  io::process_identity daemon{};
 };
 constexpr std::size_t max_variables = std::size_t{32} * 1024;
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/daemon_process.hpp"
 #include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/capture/relay.hpp"
@@ -36,6 +37,16 @@ descriptor take_over(int standard, const std::string& name) {
     throw std::system_error(errno, std::generic_category(), name);
   }
   return own;
+}
+
+// For the child, whose parent is this process.
+void name_daemon() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no threads yet
+  const char* const named = std::getenv(io::daemon_variable);
+  const auto daemon = io::daemon_process(named ? std::optional<std::string>(named) : std::nullopt,
+                                         io::parent_process());
+  const std::string value = daemon ? io::to_text(*daemon) : io::no_daemon;
+  ::setenv(io::daemon_variable, value.c_str(), 1);
 }
 
 [[noreturn]] void leave_as(const child_exit& how) {
@@ -78,6 +89,7 @@ struct capture {
                               const std::vector<std::string>& command) {
   try {
     io::outlive_signals();
+    name_daemon();
     // A write beyond a limit on file sizes is then an error, as on a full disk. A handler, which
     // the child does not inherit.
     std::signal(SIGXFSZ, [](int) {});

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
 #include "tool/check/checked_process.hpp"
 #include "tool/check/report.hpp"
@@ -185,8 +187,10 @@ void add_check_command(CLI::App& app, invocation& run) {
       ->type_name("TEXT");
   command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
       ->type_name("FILE");
-  command.callback(
-      [options, &run] { run.status = static_cast<int>(run_check(*options, run.child)); });
+  command.callback([options, &run] {
+    ::setenv(io::daemon_variable, io::no_daemon, 1);
+    run.status = static_cast<int>(run_check(*options, run.child));
+  });
 }
 
 }  // namespace kclxx::tool

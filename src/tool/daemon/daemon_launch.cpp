@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/daemon_process.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command.hpp"
 #include "tool/daemon/daemon_jars.hpp"
@@ -194,6 +195,7 @@ void run_daemon(const launch_options& options) {
   }
   launch made = compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::setenv(io::daemon_variable, io::to_text(io::this_process()).c_str(), 1);
   listen_to_sigterm();
   exec(std::move(made.command));
 }

@@ -2,6 +2,7 @@
 #include "tool/replay/replay_command.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/effect_files.hpp"
@@ -201,7 +203,10 @@ void add_replay_command(CLI::App& app, invocation& run) {
       child_use::required, run);
   auto arguments = std::make_shared<replay_arguments>();
   add_options(command, *arguments);
-  command.callback([arguments, &run] { run.status = run_replay(*arguments, run.child); });
+  command.callback([arguments, &run] {
+    ::setenv(io::daemon_variable, io::no_daemon, 1);
+    run.status = run_replay(*arguments, run.child);
+  });
 }
 
 }  // namespace kclxx::tool

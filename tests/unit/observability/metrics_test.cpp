@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -120,6 +121,36 @@ TEST_CASE("with a window its records are in flight, until the lease ends",
   CHECK(recorder.now().gauge(metric::oldest_in_flight) == 1'600'000'000 - 2);
   recorder.record(source(), lease_ended{lease_ended::reason::lost});
   CHECK(recorder.now().gauge(metric::in_flight_records) == 0);
+}
+
+TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait for a retry",
+          "[observability][metrics][health]") {
+  figures_recorder recorder;
+  auto after_event = [&, passed = 0s](const shard_event& event) mutable {
+    event_source at = source();
+    at.date += (passed += 10s);
+    recorder.record(at, event);
+    const double began = recorder.now().gauge(metric::oldest_call);
+    return began == 0 ? -1 : began - 1'600'000'000;
+  };
+  CHECK(after_event(lease_gained{}) == 10);
+  CHECK(recorder.now().gauge(metric::process_id) == ::getpid());
+  CHECK(after_event(callback_ended{callback_kind::initialize, 1s}) == -1);
+  CHECK(after_event(batch_delivered{.records = 2}) == 30);
+  CHECK(after_event(checkpoint_answered{sequence_position("1"), 1s}) == 30);
+  CHECK(after_event(record_attempted{.position = sequence_position("1"), .duration = 1s}) == 50);
+  CHECK(after_event(record_retried{.position = sequence_position("2"), .delay = 7s}) == 67);
+  CHECK(after_event(callback_ended{callback_kind::process_records, 1s}) == -1);
+  // Of a handler beside the callbacks, only a report tells.
+  CHECK(after_event(record_attempted{.position = sequence_position("3"), .duration = 1s}) == -1);
+  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 30);
+  CHECK(after_event(batch_delivered{}) == 30);
+  CHECK(after_event(handlers_stuck{.handlers = 2, .age = 60s}) == 30);
+  CHECK(after_event(callback_ended{callback_kind::process_records, 1s}) == 30);
+  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 70);
+  CHECK(after_event(handlers_stuck{}) == -1);
+  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 90);
+  CHECK(after_event(lease_ended{lease_ended::reason::lost}) == -1);
 }
 
 TEST_CASE("however many names of errors come, few series are kept", "[observability][metrics]") {

@@ -288,6 +288,34 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
       [&] { return test::read_file(path).find("} 4711\n") != std::string::npos; }));
 }
 
+TEST_CASE("the program's own families are in the file, and one that throws leaves the others",
+          "[observability][outputs]") {
+  const temporary_folder folder;
+  kept_log log;
+  std::atomic<bool> throws = false;
+  metrics_outputs outputs({.directory = folder.path().string(),
+                           .write_interval = std::chrono::milliseconds::max(),
+                           .own_families =
+                               [&](const shard_names& shard) {
+                                 if (throws) throw std::runtime_error("no figures");
+                                 return "clicks{shard=\"" + shard.shard_id + "\"} 7\n";
+                               },
+                           .remove_at_end = false},
+                          writer_to(log));
+  const auto text = [&] {
+    return test::read_file((folder.path() / "kclxx.billing.shardId-3.prom").string());
+  };
+  outputs.record(source(), lease_gained{});
+  REQUIRE(test::eventually([&] { return test::contains(text(), "} 7\n"); }));
+  CHECK(test::contains(text(), "\nclicks{shard=\"shardId-3\"} 7\n"));
+  CHECK(test::contains(text(), "\nkclxx_process_id{"));
+  throws = true;
+  CHECK(outputs.finish(in_time()));
+  CHECK_FALSE(test::contains(text(), "clicks"));
+  CHECK(test::contains(text(), "\nkclxx_process_id{"));
+  CHECK(log.await("no figures (logged once)"));
+}
+
 TEST_CASE("with the longest interval the text file is written at the beginning and the end",
           "[observability][outputs]") {
   const temporary_folder folder;

@@ -50,7 +50,7 @@ struct two_pipes {
   std::array<std::array<int, 2>, 2> ends{};
 };
 
-const process_identity daemon{42, 4711};
+const io::process_identity daemon{42, 4711};
 
 shard_message own_message() {
   shard_message message;

@@ -60,7 +60,7 @@ TEST_CASE("a resident takes what it was started with", "[sharing]") {
           set_variable(std::to_string(::getpid()) + " 17 42 4711 name");
           const auto start = inherited();
           return start && start->socket_inode == 17 &&
-                         start->daemon == process_identity{42, 4711} &&
+                         start->daemon == io::process_identity{42, 4711} &&
                          start->socket_name == "name" &&
                          start->listening.get() == listening_descriptor &&
                          start->connection.get() == connection_descriptor &&
@@ -172,7 +172,7 @@ TEST_CASE("the end of a daemon can be waited for", "[sharing]") {
     ::_exit(static_cast<int>(::read(until[0], &byte, 1)));
   }
   const auto id = static_cast<std::uint64_t>(child);
-  const io::descriptor watched = watch({id, start_of(id)});
+  const io::descriptor watched = watch({id, io::start_of(id)});
   pollfd ended{watched.get(), POLLIN, 0};
   CHECK(::poll(&ended, 1, 0) == 0);
   for (const int fd : until) ::close(fd);
@@ -184,7 +184,7 @@ TEST_CASE("a process that is not there, or another one with its number, is no da
           "[sharing]") {
   const auto own = static_cast<std::uint64_t>(::getpid());
   CHECK_THROWS_AS(watch({}), std::system_error);
-  CHECK_THROWS_AS(watch({own, start_of(own) + 1}), std::system_error);
+  CHECK_THROWS_AS(watch({own, io::start_of(own) + 1}), std::system_error);
 }
 
 }  // namespace kclxx::sharing

@@ -91,9 +91,9 @@ class played_daemon {
   played_daemon(const played_daemon&) = delete;
   played_daemon& operator=(const played_daemon&) = delete;
 
-  [[nodiscard]] process_identity identity() const {
+  [[nodiscard]] io::process_identity identity() const {
     const auto id = static_cast<std::uint64_t>(id_);
-    return {id, start_of(id)};
+    return {id, io::start_of(id)};
   }
   void end() { until_.close(); }
 
@@ -113,14 +113,14 @@ class launcher {
     write_end_ = descriptor(ends[1]);
   }
 
-  void offer(const process_identity& daemon) {
+  void offer(const io::process_identity& daemon) {
     shard_message message;
     message.daemon = daemon;
     send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
     write_end_.close();
   }
   /// The resident may have closed the connection.
-  void try_to_offer(const process_identity& daemon) {
+  void try_to_offer(const io::process_identity& daemon) {
     shard_message message;
     message.daemon = daemon;
     try_to_send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));

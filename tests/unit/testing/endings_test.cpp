@@ -54,6 +54,40 @@ class mortal final : public recording_processor {
 
 }  // namespace
 
+TEST_CASE("a worker that is asked to stop requests the shutdown once the action has ended",
+          "[testing][worker_stop]") {
+  auto daemon = kclxx::testing::daemon(
+      kclxx::each([](const kclxx::record&, const kclxx::shard_context& shard) {
+        shard.request_worker_stop();
+        shard.request_worker_stop();
+      }));
+  daemon.initialize();
+  CHECK_FALSE(daemon.worker_stop_requested());
+  daemon.deliver({"a", "b"});
+  CHECK(daemon.worker_stop_requested());
+  CHECK(daemon.callbacks() == names{"initialize", "process_records", "shutdown_requested"});
+  CHECK(daemon.persisted() == sequence_position("2"));
+  CHECK_FALSE(daemon.exit_status());
+  CHECK_THROWS_AS(daemon.deliver({"c"}), std::logic_error);
+  CHECK(daemon.end_input().exit_status() == exit_status::ok);
+
+  SECTION("a successor's worker was not asked") {
+    daemon.resume();
+    CHECK_FALSE(daemon.worker_stop_requested());
+    daemon.deliver({});
+    CHECK(daemon.callbacks().back() == "process_records");
+  }
+}
+
+TEST_CASE("a timer can ask the worker to stop", "[testing][worker_stop]") {
+  auto daemon = scripted([](const std::string&, const checkpointer*) {});
+  daemon.initialize();
+  const auto* shard = daemon.processor<recording_processor>().context;
+  shard->after(1s, [shard] { shard->request_worker_stop(); });
+  daemon.advance(2s);
+  CHECK(daemon.callbacks().back() == "shutdown_requested");
+}
+
 TEST_CASE("an exception of a callback does not reach the test, but is seen; the next call refuses",
           "[testing]") {
   auto daemon = kclxx::testing::daemon([](const kclxx::record_batch& batch) {

@@ -27,7 +27,7 @@ constexpr std::size_t max_variable_count = 128;
 
 /// One packet: the message, and the shard's variables where they are.
 /// Errors: E2BIG when they are too many or too long, and those of sendmsg.
-bool send_shard(int connection, const process_identity& daemon, char** environment) {
+bool send_shard(int connection, const io::process_identity& daemon, char** environment) {
   shard_message shard;
   shard.daemon = daemon;
   std::array<iovec, 1 + max_variable_count> pieces{};
@@ -91,7 +91,7 @@ bool hand_over::has_exited(int& status) const {
   return true;
 }
 
-hand_over::answer hand_over::offer_shard(const process_identity& daemon, char** environment,
+hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, char** environment,
                                          failure& why) {
   // One that has closed the connection may have answered before.
   if (!send_shard(connection_.get(), daemon, environment) && errno != EPIPE &&

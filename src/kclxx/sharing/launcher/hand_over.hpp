@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "io/descriptor.hpp"
+#include "io/process_identity.hpp"
 #include "sharing/launcher/failure.hpp"
-#include "sharing/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -29,7 +29,7 @@ class hand_over {
   [[nodiscard]] bool is_own_child() const { return child_ != -1; }
   /// Offers the descriptors 0, 1 and 2, and waits for the answer. While the program starts, that
   /// may take long.
-  answer offer_shard(const process_identity& daemon, char** environment, failure& why);
+  answer offer_shard(const io::process_identity& daemon, char** environment, failure& why);
   /// The exit status of the shard that was accepted; resident_gone when the resident is.
   int wait_for_end();
 

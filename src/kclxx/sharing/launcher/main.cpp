@@ -23,6 +23,7 @@
 namespace {
 
 using namespace kclxx::sharing;
+namespace io = kclxx::io;
 using kclxx::exit_status;
 
 constexpr int usage_error = 2;
@@ -55,13 +56,6 @@ bool is_pipe_or_socket(int descriptor) {
          (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
-/// The daemon is the process that started this one. False: there is no telling who that is.
-bool find_daemon(process_identity& daemon) {
-  daemon.id = static_cast<std::uint64_t>(::getppid());
-  daemon.start = daemon.id == 0 ? 0 : start_of(daemon.id);
-  return daemon.start != 0 && static_cast<std::uint64_t>(::getppid()) == daemon.id;
-}
-
 /// As a child whose input has ended: with 0 when nothing was asked.
 [[noreturn]] void leave_without_daemon() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -71,7 +65,7 @@ bool find_daemon(process_identity& daemon) {
 }
 
 /// Nobody wants a program to be started then.
-void leave_if_gone(const process_identity& daemon) {
+void leave_if_gone(const io::process_identity& daemon) {
   pollfd input{STDIN_FILENO, 0, 0};
   if (static_cast<std::uint64_t>(::getppid()) != daemon.id || ::poll(&input, 1, 0) == 1) {
     leave_without_daemon();
@@ -89,7 +83,7 @@ void let_go() {
 
 /// A connection to the resident, which is started where there is none: by one launcher, while the
 /// others wait for the lock.
-meeting_place::found find_resident(const program& what, const process_identity& daemon,
+meeting_place::found find_resident(const program& what, const io::process_identity& daemon,
                                    const meeting_place& place, hand_over& to, failure& why) {
   const auto found = place.connect(to, why);
   if (found != meeting_place::found::nobody || why.is_set()) return found;
@@ -102,7 +96,7 @@ meeting_place::found find_resident(const program& what, const process_identity& 
 }
 
 /// Serves the shard to its end. Returns with the reason when it cannot be shared.
-void share(const program& what, const process_identity& daemon, failure& why) {
+void share(const program& what, const io::process_identity& daemon, failure& why) {
   if (!is_pipe_or_socket(STDIN_FILENO)) why.set("stdin is neither a pipe nor a socket");
   if (why.is_set()) return;
   const meeting_place place(daemon, hash_of(what, environ), why);
@@ -161,8 +155,8 @@ int main(int count, char** arguments) {
     return cannot_start;
   }
   failure why;
-  process_identity daemon;
-  if (find_daemon(daemon)) {
+  const io::process_identity daemon = io::parent_process();
+  if (daemon.start != 0) {
     share(what, daemon, why);
     leave_if_gone(daemon);
   } else {

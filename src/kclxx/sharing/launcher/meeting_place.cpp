@@ -49,7 +49,7 @@ sockaddr_un address_of(int folder, const char* name) {
 
 }  // namespace
 
-meeting_place::meeting_place(const process_identity& daemon, std::uint64_t hash, failure& why) {
+meeting_place::meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& why) {
   std::snprintf(
       name_, sizeof name_, "%llu-%llu-%016llx", static_cast<unsigned long long>(daemon.id),
       static_cast<unsigned long long>(daemon.start), static_cast<unsigned long long>(hash));
@@ -108,7 +108,7 @@ meeting_place::found meeting_place::connect_to(const char* name, hand_over& to,
     return found::nobody;
   }
   // Where a program that the resident's main has started keeps the socket, nobody accepts.
-  io::descriptor process = open_process(static_cast<std::uint64_t>(peer.pid));
+  io::descriptor process = io::open_process(static_cast<std::uint64_t>(peer.pid));
   pollfd ended{process.get(), POLLIN, 0};
   if (process.is_open() ? ::poll(&ended, 1, 0) == 1 : errno == ESRCH) return found::nobody;
   if (!process.is_open()) {
@@ -157,11 +157,11 @@ void meeting_place::sweep() const {
   }
   while (const dirent* entry = ::readdir(entries)) {  // NOLINT(concurrency-mt-unsafe): no threads
     char* rest = nullptr;
-    process_identity daemon;
+    io::process_identity daemon;
     daemon.id = std::strtoull(entry->d_name, &rest, 10);
     if (*rest != '-') continue;
     daemon.start = std::strtoull(rest + 1, &rest, 10);
-    if (*rest != '-' || start_of(daemon.id) == daemon.start) continue;
+    if (*rest != '-' || io::start_of(daemon.id) == daemon.start) continue;
     failure why;
     hand_over ignored;
     if (connect_to(entry->d_name, ignored, why) == found::nobody && !why.is_set()) {

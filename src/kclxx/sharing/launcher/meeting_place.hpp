@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "io/descriptor.hpp"
+#include "io/process_identity.hpp"
 #include "sharing/launcher/failure.hpp"
 #include "sharing/launcher/hand_over.hpp"
-#include "sharing/process_identity.hpp"
 
 namespace kclxx::sharing {
 
@@ -15,7 +15,7 @@ namespace kclxx::sharing {
 class meeting_place {
  public:
   /// Makes the folder where it is missing. Errors: `why`.
-  meeting_place(const process_identity& daemon, std::uint64_t hash, failure& why);
+  meeting_place(const io::process_identity& daemon, std::uint64_t hash, failure& why);
 
   [[nodiscard]] int folder() const { return folder_.get(); }
   [[nodiscard]] const char* name() const { return name_; }

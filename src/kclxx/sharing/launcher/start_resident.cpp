@@ -55,7 +55,7 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
   return true;
 }
 
-[[noreturn]] void become_resident(const program& what, const process_identity& daemon,
+[[noreturn]] void become_resident(const program& what, const io::process_identity& daemon,
                                   const meeting_place& place, const sockets& with,
                                   char** environment) {
   // In this process: launchers learn by it which process they connect to (SO_PEERCRED).
@@ -81,7 +81,7 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
 
 }  // namespace
 
-hand_over start_resident(const program& what, const process_identity& daemon,
+hand_over start_resident(const program& what, const io::process_identity& daemon,
                          const meeting_place& place, char** environment, failure& why) {
   sockets with;
   with.listening = place.bind(with.inode, why);
@@ -104,7 +104,7 @@ hand_over start_resident(const program& what, const process_identity& daemon,
   char byte = 0;
   while (::read(with.listens[0].get(), &byte, 1) == -1 && errno == EINTR) continue;
   with.listens[0].close();
-  io::descriptor process = open_process(static_cast<std::uint64_t>(child));
+  io::descriptor process = io::open_process(static_cast<std::uint64_t>(child));
   if (!process.is_open()) why.set("the resident cannot be watched: %s", std::strerror(errno));
   return {std::move(with.connection[0]), std::move(process), child};
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code of docs/metrics.md that needs no prometheus-cpp.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <kclxx/kclxx.hpp>
+#include <kclxx/observer.hpp>
+
+kclxx::run_options with_clicks(const std::atomic<int>& clicks);
+std::shared_ptr<kclxx::observer> make_tracing();
+
+kclxx::run_options with_clicks(const std::atomic<int>& clicks) {
+  // clang-format off: as the page has it
+  kclxx::run_options options;
+  options.metrics.own_families = [&clicks](const kclxx::shard_names& shard) {
+    return "# TYPE clicks_total counter\n"
+           "clicks_total{shard=\"" +
+           shard.shard_id + "\"} " + std::to_string(clicks.load()) + "\n";
+  };
+  // clang-format on
+  return options;
+}
+
+namespace {
+
+/// Starts a span of OpenTelemetry's with this beginning, and ends it.
+void emit(const std::string& name, std::chrono::system_clock::time_point begin,
+          std::chrono::system_clock::time_point end, const std::string& position,
+          const std::string& error) {
+  static_cast<void>(name + position + error);
+  static_cast<void>(end - begin);
+}
+
+class tracing : public kclxx::observer {
+  void on_record_attempted(const kclxx::event_source& at,
+                           const kclxx::record_attempted& what) override {
+    emit("handle " + at.shard->stream_name.value_or("?"), at.date - what.duration, at.date,
+         to_string(what.position), what.error);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<kclxx::observer> make_tracing() { return std::make_shared<tracing>(); }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kclxx health` over the files of a real child, and over files that are wrong.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "process/child_under_test.hpp"
+#include "support/catch.hpp"
+#include "support/eventually.hpp"
+#include "support/temporary_folder.hpp"
+#include "tool/process/child_process.hpp"
+
+using namespace kclxx::test;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct outcome {
+  int status;
+  std::string out;
+};
+
+outcome health(const fs::path& directory, const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command{KCLXX_TOOL, "health", directory.string()};
+  command.insert(command.end(), options.begin(), options.end());
+  kclxx::tool::child_process run(command);
+  outcome found;
+  found.out = read_all(run.output.get());
+  found.status = run.wait().status;
+  return found;
+}
+
+std::string figures(double oldest_call, long process) {
+  return "# HELP x\nkclxx_behind_latest_seconds{application=\"a\",shard=\"shardId-5\"} 86400\n"
+         "kclxx_oldest_call_timestamp_seconds{application=\"a\",shard=\"shardId-5\"} " +
+         std::to_string(oldest_call) +
+         "\nkclxx_process_id{application=\"a\",shard=\"shardId-5\"} " + std::to_string(process) +
+         "\n";
+}
+
+double date() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+class metrics_folder {
+ public:
+  [[nodiscard]] const fs::path& path() const { return folder_.path(); }
+  [[nodiscard]] std::string file() const { return (path() / "kclxx.a.shardId-5.prom").string(); }
+  void write(const std::string& text, std::chrono::seconds age = 0s) const {
+    std::ofstream(file()) << text;
+    fs::last_write_time(file(), fs::file_time_type::clock::now() - age);
+  }
+
+ private:
+  temporary_folder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a child is alive until its callback runs for too long, and its death is not its fault",
+          "[process][health]") {
+  const metrics_folder folder;
+  scripted_daemon one(
+      {child, "fast_metrics"},
+      {.input_file = {}, .environment = {"KCLXX_METRICS_DIR=" + folder.path().string()}});
+  start(one);
+  const auto is_alive = [&] { return health(folder.path(), {"--stuck-after", "2"}); };
+  REQUIRE(eventually(
+      [&] { return health(folder.path()).out.find("1 shard gets on") != std::string::npos; }));
+  CHECK(is_alive().status == 0);
+
+  one.records({"sleep"});
+  REQUIRE(eventually([&] { return is_alive().status == 1; }));
+  const std::string line = is_alive().out;
+  CHECK_THAT(line, Contains("/kclxx.unknown.shardId-000000000007.prom: shardId-000000000007 is "
+                            "stuck: a handler or callback of process "));
+  CHECK(health(folder.path()).status == 0);
+
+  one.kill();
+  one.wait_exit();
+  const auto dead = is_alive();
+  CHECK(dead.status == 0);
+  CHECK_THAT(dead.out, Contains("0 shards get on; 1 left by processes that have ended"));
+}
+
+TEST_CASE("a file that is not written any more is stale while its process lives",
+          "[process][health]") {
+  const metrics_folder folder;
+  const pid_t younger = ::fork();
+  if (younger == 0) {
+    for (;;) ::pause();
+  }
+  folder.write(figures(0, ::getppid()), 3s);
+  CHECK(health(folder.path()).status == 0);
+  const auto stale = health(folder.path(), {"--stale-after", "1"});
+  CHECK(stale.status == 1);
+  CHECK_THAT(stale.out, Contains(folder.file() + ": shardId-5 is stale: process " +
+                                 std::to_string(::getppid()) + " has written nothing for"));
+  // Another process has got the number.
+  folder.write(figures(0, younger), 3600s);
+  const auto ended = health(folder.path());
+  CHECK(ended.status == 0);
+  CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
+  ::kill(younger, SIGKILL);
+  ::waitpid(younger, nullptr, 0);
+}
+
+TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[process][health]") {
+  const metrics_folder folder;
+  folder.write(figures(date() + 60, ::getpid()));
+  const auto found = health(folder.path());
+  CHECK(found.status == 0);
+  CHECK(found.out == folder.path().string() + ": 1 shard gets on\n");
+  folder.write(figures(date() - 601, ::getpid()));
+  CHECK(health(folder.path()).status == 1);
+  folder.write(figures(date() - 590, ::getpid()));
+  CHECK(health(folder.path()).status == 0);
+}
+
+TEST_CASE("what health cannot use is named", "[process][health]") {
+  const metrics_folder folder;
+  const auto empty = health(folder.path());
+  CHECK(empty.status == 0);
+  CHECK_THAT(empty.out, Contains("it has no files of kclxx (KCLXX_METRICS_DIR)"));
+  std::ofstream(folder.path() / "other.prom") << "x 1\n";
+  CHECK(health(folder.path()).out == empty.out);
+
+  const std::string text = figures(0, ::getpid());
+  const auto broken = GENERATE_COPY(std::string(), text.substr(0, text.size() - 1),
+                                    text.substr(0, text.size() / 2), figures(-1, ::getpid()));
+  folder.write(broken);
+  const auto garbled = health(folder.path());
+  CHECK(garbled.status == 1);
+  CHECK_THAT(garbled.out, Contains(folder.file() + ": it is garbled: "));
+
+  fs::remove(folder.file());
+  fs::create_directory(folder.file());
+  const auto unreadable = health(folder.path());
+  CHECK(unreadable.status == 1);
+  CHECK_THAT(unreadable.out, Contains(folder.file() + ": it cannot be read: "));
+  CHECK(health(folder.path() / "missing").status == 5);
+}
