@@ -16,43 +16,6 @@
 
 namespace kclxx {
 
-/// As Prometheus defines them.
-enum class metric_type { counter, gauge, histogram };
-
-/// One family, named by Prometheus' rules. docs/metrics.md lists them all.
-/// Units: the name has it: `_seconds`, `_timestamp_seconds` (since 1970, UTC), `_bytes`; the others
-/// are numbers of things.
-/// Thread safety: immutable.
-/// Lifetime: the views are of static memory.
-struct metric_family {
-  std::string_view name;
-  std::string_view help;
-  metric_type type;
-  /// The name and the unit in the CloudWatch line; empty if that line does not have this metric.
-  std::string_view cloudwatch_name{};
-  std::string_view cloudwatch_unit{};
-  /// The label that it has besides application, stream and shard; empty: none.
-  std::string_view label{};
-  /// The values of that label that are there from the start; others may come.
-  std::span<const std::string_view> label_values{};
-};
-
-/// The index of each family in metric_families(), which has the help texts.
-enum class metric : std::size_t {
-#define KCLXX_METRIC(enumerator, ...) enumerator,
-#include <kclxx/detail/metric_families.inc>
-};
-
-/// All families, in the order of `metric`.
-/// Lifetime: static.
-[[nodiscard]] KCLXX_EXPORT std::span<const metric_family> metric_families() noexcept;
-
-/// Upper bounds of the buckets of all histograms, in ascending order: those of OpenTelemetry's
-/// conventions. There is one more bucket, without a bound.
-/// Units: seconds.
-/// Lifetime: static.
-[[nodiscard]] KCLXX_EXPORT std::span<const double> histogram_buckets() noexcept;
-
 /// Turns the events of one session into changes of its metrics, to store them elsewhere:
 ///
 /// 1. Derive from it, and override add, set and observe to change a series in the other library.
@@ -63,6 +26,44 @@ enum class metric : std::size_t {
 /// Thread safety: none; events of one session come one at a time.
 class KCLXX_EXPORT metrics_recorder {
  public:
+  /// As Prometheus defines them.
+  enum class metric_type { counter, gauge, histogram };
+
+  /// One family, named by Prometheus' rules. docs/metrics.md lists them all.
+  ///
+  /// Units: the name has it: `_seconds`, `_timestamp_seconds` (since 1970, UTC), `_bytes`; the
+  /// others are numbers of things.
+  /// Thread safety: immutable.
+  /// Lifetime: the views are of static memory.
+  struct metric_family {
+    std::string_view name;
+    std::string_view help;
+    metric_type type;
+    /// The name and the unit in the CloudWatch line; empty if that line does not have this metric.
+    std::string_view cloudwatch_name{};
+    std::string_view cloudwatch_unit{};
+    /// The label that it has besides application, stream and shard; empty: none.
+    std::string_view label{};
+    /// The values of that label that are there from the start; others may come.
+    std::span<const std::string_view> label_values{};
+  };
+
+  /// The index of each family in families(), which has the help texts.
+  enum class metric : std::size_t {
+#define KCLXX_METRIC(enumerator, ...) enumerator,
+#include <kclxx/detail/metric_families.inc>
+  };
+
+  /// All families, in the order of `metric`.
+  /// Lifetime: static.
+  [[nodiscard]] static std::span<const metric_family> families() noexcept;
+
+  /// Upper bounds of the buckets of all histograms, in ascending order: those of OpenTelemetry's
+  /// conventions. There is one more bucket, without a bound.
+  /// Units: seconds.
+  /// Lifetime: static.
+  [[nodiscard]] static std::span<const double> histogram_buckets() noexcept;
+
   metrics_recorder() = default;
   metrics_recorder(const metrics_recorder&) = delete;
   metrics_recorder& operator=(const metrics_recorder&) = delete;
@@ -71,7 +72,7 @@ class KCLXX_EXPORT metrics_recorder {
   /// Calls add, set and observe for what the event changes.
   /// Errors: std::bad_alloc, and what these throw; what they had changed before stays changed.
   /// Blocking: as long as these do.
-  void record(const event_source& source, const shard_event& event);
+  void record(const observer::event_source& source, const observer::shard_event& event);
 
  protected:
   /// Adds to a counter. `label_value` is not empty if the family has a label. It is valid only
@@ -86,11 +87,11 @@ class KCLXX_EXPORT metrics_recorder {
   virtual void observe(metric family, double seconds) = 0;
 
  private:
-  void note(const event_source& source, const batch_delivered& event);
-  void note(const event_source& source, const callback_ended& event);
-  void note(const event_source& source, const checkpoint_answered& event);
-  void note(const event_source& source, const window_changed& event);
-  void note(const event_source& source, const handlers_stuck& event);
+  void note(const observer::event_source& source, const observer::batch_delivered& event);
+  void note(const observer::event_source& source, const observer::callback_ended& event);
+  void note(const observer::event_source& source, const observer::checkpoint_answered& event);
+  void note(const observer::event_source& source, const observer::window_changed& event);
+  void note(const observer::event_source& source, const observer::handlers_stuck& event);
   void set_in_flight(std::size_t records, std::uint64_t bytes, double oldest);
   /// Dates; 0 for none.
   void set_call(double began);

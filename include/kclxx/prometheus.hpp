@@ -25,7 +25,7 @@ class prometheus_observer final : public detail::direct_observer {
 
   /// For the library.
   /// Errors: none; what there is no memory for is left out.
-  void on_event(const event_source& source, const shard_event& event) override;
+  void on_event(const observer::event_source& source, const observer::shard_event& event) override;
 
  private:
   class state;

@@ -10,11 +10,9 @@
 #include <vector>
 
 #include <kclxx/log.hpp>
+#include <kclxx/observer.hpp>
 
 namespace kclxx {
-
-class observer;
-struct shard_names;
 
 /// Who decides which records may be checkpointed.
 enum class checkpoint_mode {
@@ -54,7 +52,7 @@ struct metrics_options {
   /// The program's own families, as whole lines of Prometheus' text format; their series have the
   /// shard as a label. Called before each write of the file, on a thread of the session. A function
   /// that throws adds nothing, and is logged once.
-  std::function<std::string(const shard_names&)> own_families{};
+  std::function<std::string(const observer::shard_names&)> own_families{};
   /// False: the file stays at the end of the lease and at exit status 0, too.
   bool remove_at_end = true;
   /// The interval of summary lines in the log. Each states what was done since the one before.

@@ -26,17 +26,17 @@ using family = std::variant<counters*, gauges*, histograms*>;
 
 std::vector<family> register_families(prometheus::Registry& registry) {
   std::vector<family> all;
-  for (const metric_family& one : metric_families()) {
+  for (const metrics_recorder::metric_family& one : metrics_recorder::families()) {
     const std::string name(one.name);
     const std::string help(one.help);
     switch (one.type) {
-      case metric_type::counter:
+      case metrics_recorder::metric_type::counter:
         all.emplace_back(&prometheus::BuildCounter().Name(name).Help(help).Register(registry));
         break;
-      case metric_type::gauge:
+      case metrics_recorder::metric_type::gauge:
         all.emplace_back(&prometheus::BuildGauge().Name(name).Help(help).Register(registry));
         break;
-      case metric_type::histogram:
+      case metrics_recorder::metric_type::histogram:
         all.emplace_back(&prometheus::BuildHistogram().Name(name).Help(help).Register(registry));
         break;
     }
@@ -49,12 +49,12 @@ class shard_series final : public metrics_recorder {
  public:
   shard_series(const std::vector<family>& families, prometheus::Labels labels)
       : families_(families), labels_(std::move(labels)), series_(families.size()) {
-    const auto all = metric_families();
+    const auto all = metrics_recorder::families();
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto which = static_cast<metric>(i);
-      if (all[i].type == metric_type::counter && !all[i].label.empty()) {
+      if (all[i].type == metrics_recorder::metric_type::counter && !all[i].label.empty()) {
         for (const std::string_view value : all[i].label_values) add(which, 0, value);
-      } else if (which == metric::build_info) {
+      } else if (which == metrics_recorder::metric::build_info) {
         prometheus::Labels with_version = labels_;
         with_version.emplace(all[i].label, version);
         auto& info = std::get<gauges*>(families_[i])->Add(with_version);
@@ -78,7 +78,7 @@ class shard_series final : public metrics_recorder {
   static one_series make(const family& in, const prometheus::Labels& labels) {
     if (const auto* of = std::get_if<counters*>(&in)) return &(*of)->Add(labels);
     if (const auto* of = std::get_if<gauges*>(&in)) return &(*of)->Add(labels);
-    const auto bounds = histogram_buckets();
+    const auto bounds = metrics_recorder::histogram_buckets();
     return &std::get<histograms*>(in)->Add(
         labels, prometheus::Histogram::BucketBoundaries(bounds.begin(), bounds.end()));
   }
@@ -99,7 +99,7 @@ class shard_series final : public metrics_recorder {
     auto found = all.find(std::string(label_value));
     if (found == all.end()) {
       prometheus::Labels labels = labels_;
-      labels.emplace(metric_families()[index].label, label_value);
+      labels.emplace(metrics_recorder::families()[index].label, label_value);
       found = all.emplace(label_value, make(families_[index], labels)).first;
     }
     std::get<prometheus::Counter*>(found->second)->Increment(static_cast<double>(amount));
@@ -121,7 +121,7 @@ class shard_series final : public metrics_recorder {
   std::vector<std::map<std::string, one_series>> series_;  // by the family's own label
 };
 
-prometheus::Labels labels_of(const shard_names& names) {
+prometheus::Labels labels_of(const observer::shard_names& names) {
   constexpr const char* unknown = "unknown";
   return {{"application", names.application_name.value_or(unknown)},
           {"stream", names.stream_name.value_or(unknown)},
@@ -135,10 +135,10 @@ class prometheus_observer::state {
   explicit state(std::shared_ptr<prometheus::Registry> registry)
       : registry_(std::move(registry)), families_(register_families(*registry_)) {}
 
-  void record(const event_source& source, const shard_event& event) {
+  void record(const observer::event_source& source, const observer::shard_event& event) {
     const std::lock_guard lock(mutex_);
     const auto labels = labels_of(*source.shard);
-    if (std::holds_alternative<lease_gained>(event)) {
+    if (std::holds_alternative<observer::lease_gained>(event)) {
       auto known = shards_.find(labels);
       if (known == shards_.end()) {
         auto series = std::make_unique<shard_series>(families_, labels);
@@ -149,8 +149,8 @@ class prometheus_observer::state {
     const auto found = shards_.find(labels);
     if (found == shards_.end()) return;  // before the lease, and after it
     found->second.series->record(source, event);
-    const bool is_end =
-        std::holds_alternative<lease_ended>(event) || std::holds_alternative<session_ended>(event);
+    const bool is_end = std::holds_alternative<observer::lease_ended>(event) ||
+                        std::holds_alternative<observer::session_ended>(event);
     // The next owner's session may have begun in this process.
     if (is_end) found->second.sessions.erase(source.shard);
     if (found->second.sessions.empty()) shards_.erase(found);
@@ -159,7 +159,7 @@ class prometheus_observer::state {
  private:
   struct entry {
     std::unique_ptr<shard_series> series;
-    std::set<std::shared_ptr<const shard_names>> sessions;
+    std::set<std::shared_ptr<const observer::shard_names>> sessions;
   };
 
   std::shared_ptr<prometheus::Registry> registry_;
@@ -173,7 +173,8 @@ prometheus_observer::prometheus_observer(std::shared_ptr<prometheus::Registry> r
 
 prometheus_observer::~prometheus_observer() = default;
 
-void prometheus_observer::on_event(const event_source& source, const shard_event& event) {
+void prometheus_observer::on_event(const observer::event_source& source,
+                                   const observer::shard_event& event) {
   try {
     state_->record(source, event);
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a series; the dialogue continues

@@ -118,17 +118,18 @@ void child::user_code_threw(const char* whose, const std::exception_ptr& thrown)
 }
 
 void child::set_names() {
-  names_ = std::make_shared<shard_names>(
-      shard_names{shard_id_, context_.stream_name, context_.application_name, context_.worker_id});
+  names_ = std::make_shared<observer::shard_names>(observer::shard_names{
+      shard_id_, context_.stream_name, context_.application_name, context_.worker_id});
 }
 
-void child::observe(shard_event event) noexcept {
+void child::observe(observer::shard_event event) noexcept {
   if (observers_.empty() || is_killed_) return;
-  const event_source source{names_, clock_->now(), clock_->date()};
+  const observer::event_source source{names_, clock_->now(), clock_->date()};
   threads_->post([this, source, event = std::move(event)] { call_observers(source, event); });
 }
 
-void child::call_observers(const event_source& source, const shard_event& event) {
+void child::call_observers(const observer::event_source& source,
+                           const observer::shard_event& event) {
   for (const auto& each : observers_) {
     try {
       each->on_event(source, event);

@@ -118,7 +118,7 @@ class child final : public detail::shard_service,
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override;
   void cancel_timer(timer_id timer) override { timers_.cancel(timer); }
-  void observe(shard_event event) noexcept override;
+  void observe(observer::shard_event event) noexcept override;
   [[nodiscard]] bool is_observed() const noexcept override;
   void wait_until_notified(time_point deadline) override;
   void notify() override;
@@ -157,7 +157,7 @@ class child final : public detail::shard_service,
   void run_timer(const driver::shard_timers::function& timer);
   void user_code_threw(const char* whose, const std::exception_ptr& thrown);
   void set_names();
-  void call_observers(const event_source& source, const shard_event& event);
+  void call_observers(const observer::event_source& source, const observer::shard_event& event);
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
@@ -186,7 +186,7 @@ class child final : public detail::shard_service,
   std::unordered_map<session::waiter_id, std::optional<std::error_code>> waiting_;
   std::optional<session::call> call_;
   std::string shard_id_;
-  std::shared_ptr<const shard_names> names_;  // of the events
+  std::shared_ptr<const observer::shard_names> names_;  // of the events
   bool has_observer_thrown_ = false;
   std::stop_source stop_;
   std::exception_ptr thrown_;

@@ -331,14 +331,16 @@ obedient::static_object obedient::at_exit;
 
 class hanging final : public kclxx::observer {
  public:
-  void on_event(const kclxx::event_source&, const kclxx::shard_event&) override {
+  void on_event(const kclxx::observer::event_source&,
+                const kclxx::observer::shard_event&) override {
     std::this_thread::sleep_for(1h);
   }
 };
 
 class throwing final : public kclxx::observer {
  public:
-  void on_event(const kclxx::event_source&, const kclxx::shard_event&) override {
+  void on_event(const kclxx::observer::event_source&,
+                const kclxx::observer::shard_event&) override {
     throw std::runtime_error("no disk");
   }
 };

@@ -14,8 +14,8 @@
 #include <kclxx/checkpoint_handler.hpp>
 #include <kclxx/export.hpp>
 #include <kclxx/log.hpp>
+#include <kclxx/observer.hpp>
 #include <kclxx/sequence_position.hpp>
-#include <kclxx/shard_event.hpp>
 
 namespace kclxx::detail {
 
@@ -138,7 +138,7 @@ class KCLXX_EXPORT shard_service {
 
   /// Sends an event of this shard to run_options::observers. By default to none.
   /// Blocking: no.
-  virtual void observe(shard_event event) noexcept;
+  virtual void observe(observer::shard_event event) noexcept;
   /// False when nobody receives events, so that none need be made.
   [[nodiscard]] virtual bool is_observed() const noexcept;
 };

@@ -62,7 +62,7 @@ class KCLXX_EXPORT shard_service_wrapper : public shard_service {
            const std::optional<sequence_position>& position) override {
     inner_->log(level, text, position);
   }
-  void observe(shard_event event) noexcept override { inner_->observe(std::move(event)); }
+  void observe(observer::shard_event event) noexcept override { inner_->observe(std::move(event)); }
   [[nodiscard]] bool is_observed() const noexcept override { return inner_->is_observed(); }
 
  private:

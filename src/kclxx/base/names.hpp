@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <kclxx/log.hpp>
-#include <kclxx/shard_event.hpp>
+#include <kclxx/observer.hpp>
 
 namespace kclxx::detail {
 
@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 5> exception_names{
 inline constexpr std::array<std::string_view, 5> callback_names{
     "initialize", "process_records", "lease_lost", "shard_ended", "shutdown_requested"};
 
-constexpr std::string_view callback_name(callback_kind kind) noexcept {
+constexpr std::string_view callback_name(observer::callback_kind kind) noexcept {
   return callback_names[static_cast<std::size_t>(kind)];
 }
 

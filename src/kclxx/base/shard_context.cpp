@@ -16,7 +16,7 @@ namespace kclxx {
 detail::thread_pool::~thread_pool() = default;
 detail::shard_service::~shard_service() = default;
 detail::virtual_executor::~virtual_executor() = default;
-void detail::shard_service::observe(shard_event) noexcept {}
+void detail::shard_service::observe(observer::shard_event) noexcept {}
 bool detail::shard_service::is_observed() const noexcept { return false; }
 void detail::shard_service::request_worker_stop() {
   log(log_level::warning, "the worker is not asked to stop: no daemon runs this program");

@@ -9,9 +9,9 @@ namespace kclxx::driver {
 
 namespace {
 
-batch_delivered described(const record_batch& batch) {
-  batch_delivered event{.records = batch.size(),
-                        .millis_behind_latest = batch.millis_behind_latest()};
+observer::batch_delivered described(const record_batch& batch) {
+  observer::batch_delivered event{.records = batch.size(),
+                                  .millis_behind_latest = batch.millis_behind_latest()};
   for (const record& delivered : batch) event.bytes += delivered.data().size();
   if (!batch.empty()) {
     event.first = batch.front().position();
@@ -23,21 +23,22 @@ batch_delivered described(const record_batch& batch) {
 
 }  // namespace
 
-std::optional<shard_event> dialogue_events::of(const session::call& what) const {
+std::optional<observer::shard_event> dialogue_events::of(const session::call& what) const {
   if (!host_.is_observed()) return std::nullopt;
   switch (what.what) {
-    case callback_kind::initialize:
-      return lease_gained{what.start_position};
-    case callback_kind::process_records:
+    case observer::callback_kind::initialize:
+      return observer::lease_gained{what.start_position};
+    case observer::callback_kind::process_records:
       return described(what.batch);
-    case callback_kind::lease_lost:
-      return lease_ended{lease_ended::reason::lost};
+    case observer::callback_kind::lease_lost:
+      return observer::lease_ended{observer::lease_ended::reason::lost};
     default:
       return std::nullopt;
   }
 }
 
-void dialogue_events::on_call(std::optional<shard_event> event, callback_kind what) {
+void dialogue_events::on_call(std::optional<observer::shard_event> event,
+                              observer::callback_kind what) {
   open_ = what;
   if (event) host_.observe(*std::move(event));
 }
@@ -46,27 +47,29 @@ void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanosec
                                         const std::optional<std::string>& error,
                                         bool is_lease_gone) {
   if (!duration) return;
-  using outcome = callback_ended::outcome;
+  using outcome = observer::callback_ended::outcome;
   const outcome how = !error          ? outcome::returned
                       : is_lease_gone ? outcome::lease_gone
                                       : outcome::threw;
-  host_.observe(callback_ended{*open_, *duration, how, error.value_or("")});
+  host_.observe(observer::callback_ended{*open_, *duration, how, error.value_or("")});
 }
 
 void dialogue_events::on_status(const session::session& from) {
-  if (std::exchange(open_, std::nullopt) != callback_kind::shard_ended || !host_.is_observed()) {
+  if (std::exchange(open_, std::nullopt) != observer::callback_kind::shard_ended ||
+      !host_.is_observed()) {
     return;
   }
   // Without the end persisted a status follows only when the lease is lost (P50, P51).
-  using reason = lease_ended::reason;
-  host_.observe(lease_ended{from.is_shard_finished() ? reason::shard_finished : reason::lost});
+  using reason = observer::lease_ended::reason;
+  host_.observe(
+      observer::lease_ended{from.is_shard_finished() ? reason::shard_finished : reason::lost});
 }
 
 void dialogue_events::on_checkpoint(const sequence_position& position, session::session& from) {
   if (!host_.is_observed()) return;
   send_answer(from);
   unanswered_ = request{position, host_.now()};
-  host_.observe(checkpoint_requested{position});
+  host_.observe(observer::checkpoint_requested{position});
 }
 
 void dialogue_events::settle(session::session& from) {
@@ -77,14 +80,15 @@ void dialogue_events::send_answer(session::session& from) {
   const auto asked = std::exchange(unanswered_, std::nullopt);
   if (!asked) return;
   const auto answer = from.take_answer();
-  host_.observe(checkpoint_answered{asked->position, host_.now() - asked->time,
+  host_.observe(
+      observer::checkpoint_answered{asked->position, host_.now() - asked->time,
                                     answer ? answer->error.value_or("") : "not answered"});
 }
 
 void dialogue_events::on_left(exit_status status, session::session& from) {
   if (!host_.is_observed()) return;
   send_answer(from);
-  host_.observe(session_ended{status});
+  host_.observe(observer::session_ended{status});
 }
 
 }  // namespace kclxx::driver

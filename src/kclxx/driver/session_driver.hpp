@@ -46,7 +46,7 @@ class host {
   virtual void left(exit_status status) = 0;
 
   /// For observers; it does not call them inside the event. Without any, none is sent.
-  virtual void observe(shard_event) noexcept {}
+  virtual void observe(observer::shard_event) noexcept {}
   [[nodiscard]] virtual bool is_observed() const noexcept { return false; }
 
   // User code: to be run later, outside the event.

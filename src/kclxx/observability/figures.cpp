@@ -26,12 +26,13 @@ std::uint64_t histogram_figures::count() const noexcept {
 }
 
 figures::figures() {
-  const auto families = metric_families();
+  const auto families = metrics_recorder::families();
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto family = static_cast<metric>(i);
-    if (families[i].type == metric_type::histogram)
+    if (families[i].type == metrics_recorder::metric_type::histogram)
       histograms.emplace_back(family, histogram_figures());
-    if (families[i].type != metric_type::counter || families[i].label.empty()) continue;
+    if (families[i].type != metrics_recorder::metric_type::counter || families[i].label.empty())
+      continue;
     auto& values = labels.emplace_back(family, std::vector<labelled>()).second;
     for (const std::string_view value : families[i].label_values) {
       values.push_back({std::string(value), 0});
@@ -41,7 +42,7 @@ figures::figures() {
 }
 
 std::uint64_t figures::counter(metric family) const noexcept {
-  if (metric_families()[index(family)].label.empty()) return counters[index(family)];
+  if (metrics_recorder::families()[index(family)].label.empty()) return counters[index(family)];
   const auto& all = of(labels, family);
   return std::accumulate(all.begin(), all.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const labelled& one) { return sum + one.value; });
@@ -78,7 +79,7 @@ void figures_recorder::add(metric family, std::uint64_t amount, std::string_view
 void figures_recorder::set(metric family, double value) { figures_.gauges[index(family)] = value; }
 
 void figures_recorder::observe(metric family, double seconds) {
-  const auto bounds = histogram_buckets();
+  const auto bounds = metrics_recorder::histogram_buckets();
   const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), seconds) - bounds.begin();
   histogram_figures& into = of(figures_.histograms, family);
   ++into.counts.at(static_cast<std::size_t>(bucket));

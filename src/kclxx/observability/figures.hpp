@@ -13,6 +13,8 @@
 
 namespace kclxx::observability {
 
+using metric = metrics_recorder::metric;
+
 inline constexpr std::size_t family_count = static_cast<std::size_t>(metric::build_info) + 1;
 inline constexpr std::size_t bucket_count = 14;
 

@@ -60,16 +60,16 @@ class metrics_outputs::state {
         cloudwatch_(detail::clamped(options.cloudwatch_interval)),
         has_file_(file_schedule_.is_on()) {}
 
-  void record(const event_source& source, const shard_event& event) {
+  void record(const observer::event_source& source, const observer::shard_event& event) {
     const std::lock_guard lock(mutex_);
     recorder_.record(source, event);
-    if (std::holds_alternative<lease_gained>(event)) {
+    if (std::holds_alternative<observer::lease_gained>(event)) {
       names_ = source.shard;
       changed_.notify_one();
-    } else if (std::holds_alternative<lease_ended>(event)) {
+    } else if (std::holds_alternative<observer::lease_ended>(event)) {
       has_lease_ended_ = true;
       changed_.notify_one();
-    } else if (const auto* end = std::get_if<session_ended>(&event)) {
+    } else if (const auto* end = std::get_if<observer::session_ended>(&event)) {
       is_removed_at_end_ = end->status == exit_status::ok;
     }
   }
@@ -190,7 +190,7 @@ class metrics_outputs::state {
   std::mutex mutex_;
   std::condition_variable changed_;
   figures_recorder recorder_;
-  std::shared_ptr<const shard_names> names_;
+  std::shared_ptr<const observer::shard_names> names_;
   bool has_lease_ended_ = false;
   bool is_removed_at_end_ = false;
   bool is_ending_ = false;
@@ -221,7 +221,8 @@ metrics_outputs::metrics_outputs(const metrics_options& options, log write_log, 
 
 metrics_outputs::~metrics_outputs() { state_->abandon(); }
 
-void metrics_outputs::record(const event_source& source, const shard_event& event) {
+void metrics_outputs::record(const observer::event_source& source,
+                             const observer::shard_event& event) {
   state_->record(source, event);
 }
 

@@ -33,7 +33,7 @@ class metrics_outputs {
   metrics_outputs(const metrics_outputs&) = delete;
   metrics_outputs& operator=(const metrics_outputs&) = delete;
 
-  void record(const event_source& source, const shard_event& event);
+  void record(const observer::event_source& source, const observer::shard_event& event);
   /// Writes everything a last time. False when a file system did not let it end in time.
   bool finish(std::chrono::steady_clock::time_point deadline);
 

@@ -14,7 +14,7 @@ namespace kclxx {
 
 namespace {
 
-using enum metric_type;
+using enum metrics_recorder::metric_type;
 
 constexpr auto checkpoint_error_names = [] {
   std::array<std::string_view, detail::exception_names.size() + 1> names;
@@ -23,7 +23,7 @@ constexpr auto checkpoint_error_names = [] {
   return names;
 }();
 
-constexpr metric_family families[] = {
+constexpr metrics_recorder::metric_family all_families[] = {
 #define KCLXX_METRIC(enumerator, name, type, help, cloudwatch_name, cloudwatch_unit, label, \
                      values)                                                                \
   {name, help, type, cloudwatch_name, cloudwatch_unit, label, values},
@@ -44,45 +44,50 @@ double seconds(std::chrono::system_clock::time_point date) {
 
 }  // namespace
 
-std::span<const metric_family> metric_families() noexcept { return families; }
-std::span<const double> histogram_buckets() noexcept { return buckets; }
+std::span<const metrics_recorder::metric_family> metrics_recorder::families() noexcept {
+  return all_families;
+}
+std::span<const double> metrics_recorder::histogram_buckets() noexcept { return buckets; }
 
 metrics_recorder::~metrics_recorder() = default;
 detail::direct_observer::~direct_observer() = default;
 
-void metrics_recorder::record(const event_source& source, const shard_event& event) {
-  std::visit(
-      overloaded{
-          [&](const lease_gained&) {
-            set(metric::process_id, static_cast<double>(::getpid()));
-            set(metric::last_batch, seconds(source.date));
-            set_call(seconds(source.date));
-          },
-          [&](const lease_ended&) {
-            set_in_flight(0, 0, 0);
-            set_stuck(0);
-            set_call(0);
-            set(metric::circuit_open, 0);
-          },
-          [&](const record_attempted& what) {
-            observe(metric::record_duration, seconds(what.duration));
-            if (call_began_ != 0) set_call(seconds(source.date));
-          },
-          [&](const record_retried& what) {
-            add(metric::retries, 1);
-            if (call_began_ != 0) set_call(seconds(source.date) + seconds(what.delay));
-          },
-          [&](const record_parked&) { add(metric::parked_records, 1); },
-          [&](const record_skipped&) { add(metric::skipped_records, 1); },
-          [&](const circuit_changed& what) { set(metric::circuit_open, what.is_open ? 1 : 0); },
-          [&](const checkpoint_requested&) {},
-          [&](const session_ended&) {},
-          [&](const auto& what) { note(source, what); },
-      },
-      event);
+void metrics_recorder::record(const observer::event_source& source,
+                              const observer::shard_event& event) {
+  std::visit(overloaded{
+                 [&](const observer::lease_gained&) {
+                   set(metric::process_id, static_cast<double>(::getpid()));
+                   set(metric::last_batch, seconds(source.date));
+                   set_call(seconds(source.date));
+                 },
+                 [&](const observer::lease_ended&) {
+                   set_in_flight(0, 0, 0);
+                   set_stuck(0);
+                   set_call(0);
+                   set(metric::circuit_open, 0);
+                 },
+                 [&](const observer::record_attempted& what) {
+                   observe(metric::record_duration, seconds(what.duration));
+                   if (call_began_ != 0) set_call(seconds(source.date));
+                 },
+                 [&](const observer::record_retried& what) {
+                   add(metric::retries, 1);
+                   if (call_began_ != 0) set_call(seconds(source.date) + seconds(what.delay));
+                 },
+                 [&](const observer::record_parked&) { add(metric::parked_records, 1); },
+                 [&](const observer::record_skipped&) { add(metric::skipped_records, 1); },
+                 [&](const observer::circuit_changed& what) {
+                   set(metric::circuit_open, what.is_open ? 1 : 0);
+                 },
+                 [&](const observer::checkpoint_requested&) {},
+                 [&](const observer::session_ended&) {},
+                 [&](const auto& what) { note(source, what); },
+             },
+             event);
 }
 
-void metrics_recorder::note(const event_source& source, const batch_delivered& event) {
+void metrics_recorder::note(const observer::event_source& source,
+                            const observer::batch_delivered& event) {
   add(metric::batches, 1);
   add(metric::records, event.records);
   add(metric::record_bytes, event.bytes);
@@ -97,17 +102,18 @@ void metrics_recorder::note(const event_source& source, const batch_delivered& e
   }
 }
 
-void metrics_recorder::note(const event_source&, const callback_ended& event) {
+void metrics_recorder::note(const observer::event_source&, const observer::callback_ended& event) {
   set_call(0);
-  if (event.how == callback_ended::outcome::threw) {
+  if (event.how == observer::callback_ended::outcome::threw) {
     add(metric::callback_errors, 1, detail::callback_name(event.callback));
   }
-  if (event.callback != callback_kind::process_records) return;
+  if (event.callback != observer::callback_kind::process_records) return;
   observe(metric::process_duration, seconds(event.duration));
   if (!has_window_) set_in_flight(0, 0, 0);
 }
 
-void metrics_recorder::note(const event_source& source, const checkpoint_answered& event) {
+void metrics_recorder::note(const observer::event_source& source,
+                            const observer::checkpoint_answered& event) {
   observe(metric::checkpoint_duration, seconds(event.duration));
   if (!event.error.empty()) return add(metric::checkpoint_errors, 1, label_of(event.error));
   add(metric::checkpoints, 1);
@@ -125,14 +131,16 @@ std::string_view metrics_recorder::label_of(const std::string& error) {
   return other_errors_.emplace_back(error);
 }
 
-void metrics_recorder::note(const event_source& source, const window_changed& event) {
+void metrics_recorder::note(const observer::event_source& source,
+                            const observer::window_changed& event) {
   has_window_ = true;
   const double oldest =
       event.oldest ? seconds(source.date) - seconds(source.time - *event.oldest) : 0;
   set_in_flight(event.records, event.bytes, oldest);
 }
 
-void metrics_recorder::note(const event_source& source, const handlers_stuck& event) {
+void metrics_recorder::note(const observer::event_source& source,
+                            const observer::handlers_stuck& event) {
   set(metric::stuck_handlers, static_cast<double>(event.handlers));
   if (event.handlers == 0) return set_stuck(0);
   const double began = seconds(source.date) - seconds(event.age);

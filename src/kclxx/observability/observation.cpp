@@ -13,18 +13,18 @@ namespace kclxx::observability {
 
 using clock = std::chrono::steady_clock;
 
-std::unique_ptr<observation> observation::make(const run_options& options, shard_names names,
-                                               log to) {
+std::unique_ptr<observation> observation::make(const run_options& options,
+                                               observer::shard_names names, log to) {
   if (options.observers.empty() && !metrics_outputs::is_any_on(options.metrics)) return nullptr;
   return std::unique_ptr<observation>(new observation(options, std::move(names), std::move(to)));
 }
 
-observation::observation(const run_options& options, shard_names names, log to) {
+observation::observation(const run_options& options, observer::shard_names names, log to) {
   // Outputs are read as UTF-8, and a variable may have any bytes.
   for (auto* one : {&names.stream_name, &names.application_name, &names.worker_id}) {
     if (*one) *one = protocol::replace_invalid_utf8(**one);
   }
-  names_ = std::make_shared<shard_names>(std::move(names));
+  names_ = std::make_shared<observer::shard_names>(std::move(names));
   observer_queue::observers queued;
   for (const auto& each : options.observers) {
     const bool is_direct = dynamic_cast<const detail::direct_observer*>(each.get()) != nullptr;
@@ -38,15 +38,15 @@ observation::observation(const run_options& options, shard_names names, log to) 
 
 void observation::name_shard(const std::string& shard_id) {
   const std::lock_guard lock(mutex_);
-  shard_names names = *names_;
+  observer::shard_names names = *names_;
   names.shard_id = shard_id;
-  names_ = std::make_shared<shard_names>(std::move(names));
+  names_ = std::make_shared<observer::shard_names>(std::move(names));
 }
 
-void observation::observe(shard_event&& event) noexcept {
+void observation::observe(observer::shard_event&& event) noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    const event_source source{names_, clock::now(), std::chrono::system_clock::now()};
+    const observer::event_source source{names_, clock::now(), std::chrono::system_clock::now()};
     if (outputs_) outputs_->record(source, event);
     for (const auto& each : direct_) each->on_event(source, event);
     if (queue_) queue_->push(source, std::move(event));

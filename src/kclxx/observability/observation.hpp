@@ -31,19 +31,20 @@ class observation {
 
   /// Null when nothing watches. The logs are called on threads of the observation's own.
   /// Errors: std::system_error when a thread cannot be started.
-  static std::unique_ptr<observation> make(const run_options& options, shard_names names, log to);
+  static std::unique_ptr<observation> make(const run_options& options, observer::shard_names names,
+                                           log to);
 
   void name_shard(const std::string& shard_id);
   /// Blocking: no.
-  void observe(shard_event&& event) noexcept;
+  void observe(observer::shard_event&& event) noexcept;
   /// Delivers and writes what is left. False when an observer or a file system took too long.
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:
-  observation(const run_options& options, shard_names names, log to);
+  observation(const run_options& options, observer::shard_names names, log to);
 
   std::mutex mutex_;
-  std::shared_ptr<const shard_names> names_;
+  std::shared_ptr<const observer::shard_names> names_;
   std::vector<std::shared_ptr<observer>> direct_;
   std::optional<metrics_outputs> outputs_;
   std::optional<observer_queue> queue_;

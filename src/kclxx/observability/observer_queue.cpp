@@ -14,7 +14,7 @@ class observer_queue::state {
   state(observers to, std::function<void(std::exception_ptr)> threw)
       : observers_(std::move(to)), threw_(std::move(threw)) {}
 
-  void push(const event_source& source, shard_event&& event) {
+  void push(const observer::event_source& source, observer::shard_event&& event) {
     const std::lock_guard lock(mutex_);
     if (events_.size() >= capacity) {
       ++dropped_;
@@ -57,8 +57,8 @@ class observer_queue::state {
 
  private:
   struct entry {
-    event_source source;
-    shard_event event;
+    observer::event_source source;
+    observer::shard_event event;
   };
   static constexpr std::size_t enough = 1024;
 
@@ -112,7 +112,7 @@ observer_queue::observer_queue(observers to, std::function<void(std::exception_p
 
 observer_queue::~observer_queue() { state_->abandon(); }
 
-void observer_queue::push(const event_source& source, shard_event&& event) {
+void observer_queue::push(const observer::event_source& source, observer::shard_event&& event) {
   state_->push(source, std::move(event));
 }
 

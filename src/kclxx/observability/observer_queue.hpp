@@ -33,7 +33,7 @@ class observer_queue {
   observer_queue(const observer_queue&) = delete;
   observer_queue& operator=(const observer_queue&) = delete;
 
-  void push(const event_source& source, shard_event&& event);
+  void push(const observer::event_source& source, observer::shard_event&& event);
   /// Delivers what is there, and ends. False when an observer did not return in time.
   bool finish(std::chrono::steady_clock::time_point deadline);
 

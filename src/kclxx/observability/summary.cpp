@@ -44,13 +44,14 @@ std::string bytes(std::uint64_t count) {
   return fixed(static_cast<double>(count) / 1e6) + " MB";
 }
 
-std::optional<std::string> cloudwatch_value(const difference& of, metric which, metric_type type) {
+std::optional<std::string> cloudwatch_value(const difference& of, metric which,
+                                            metrics_recorder::metric_type type) {
   switch (type) {
-    case metric_type::counter:
+    case metrics_recorder::metric_type::counter:
       return std::to_string(of.counter(which));
-    case metric_type::gauge:
+    case metrics_recorder::metric_type::gauge:
       return to_text(of.gauge(which));
-    case metric_type::histogram:
+    case metrics_recorder::metric_type::histogram:
       break;
   }
   const auto mean = of.mean(which);
@@ -87,14 +88,15 @@ std::string summary_line(const figures& before, const figures& now,
          counter(metric::skipped_records) + " skipped";
 }
 
-std::string cloudwatch_line(const figures& before, const figures& now, const shard_names& names,
+std::string cloudwatch_line(const figures& before, const figures& now,
+                            const observer::shard_names& names,
                             std::chrono::system_clock::time_point date) {
   const difference of(before, now);
-  const auto families = metric_families();
+  const auto families = metrics_recorder::families();
   std::string declared;
   std::string values;
   for (std::size_t i = 0; i < families.size(); ++i) {
-    const metric_family& about = families[i];
+    const metrics_recorder::metric_family& about = families[i];
     if (about.cloudwatch_name.empty()) continue;
     const auto value = cloudwatch_value(of, static_cast<metric>(i), about.type);
     if (!value) continue;

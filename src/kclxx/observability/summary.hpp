@@ -18,7 +18,8 @@ std::string summary_line(const figures& before, const figures& now,
 
 /// A line of JSON in CloudWatch's embedded metric format: counters as what was added since
 /// `before`, histograms as their mean (left out without a value), gauges as they are.
-std::string cloudwatch_line(const figures& before, const figures& now, const shard_names& names,
+std::string cloudwatch_line(const figures& before, const figures& now,
+                            const observer::shard_names& names,
                             std::chrono::system_clock::time_point date);
 
 }  // namespace kclxx::observability

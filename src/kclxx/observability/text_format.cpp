@@ -27,14 +27,14 @@ std::string label(std::string_view name, std::string_view value) {
 
 class writer {
  public:
-  writer(const figures& of, const shard_names& names)
+  writer(const figures& of, const observer::shard_names& names)
       : figures_(of),
         labels_(label("application", names.application_name.value_or(unknown_name)) + ',' +
                 label("stream", names.stream_name.value_or(unknown_name)) + ',' +
                 label("shard", names.shard_id)) {}
 
   std::string text() && {
-    const auto families = metric_families();
+    const auto families = metrics_recorder::families();
     for (std::size_t i = 0; i < families.size(); ++i) {
       family(static_cast<metric>(i), families[i]);
     }
@@ -42,24 +42,25 @@ class writer {
   }
 
  private:
-  void family(metric which, const metric_family& about) {
+  void family(metric which, const metrics_recorder::metric_family& about) {
     static constexpr std::string_view types[] = {"counter", "gauge", "histogram"};
     const std::string name(about.name);
     text_.append("# HELP ").append(name).append(" ").append(about.help);
     text_.append("\n# TYPE ").append(name).append(" ");
     text_.append(types[static_cast<std::size_t>(about.type)]).append("\n");
     switch (about.type) {
-      case metric_type::counter:
+      case metrics_recorder::metric_type::counter:
         return counters(which, about, name);
-      case metric_type::gauge:
+      case metrics_recorder::metric_type::gauge:
         return sample(name, which == metric::build_info ? label(about.label, version) : "",
                       to_text(figures_.gauge(which)));
-      case metric_type::histogram:
+      case metrics_recorder::metric_type::histogram:
         return histogram(figures_.histogram(which), name);
     }
   }
 
-  void counters(metric which, const metric_family& about, const std::string& name) {
+  void counters(metric which, const metrics_recorder::metric_family& about,
+                const std::string& name) {
     if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(which)));
     for (const auto& [family, values] : figures_.labels) {
       if (family != which) continue;
@@ -70,7 +71,7 @@ class writer {
   }
 
   void histogram(const histogram_figures& values, const std::string& name) {
-    const auto bounds = histogram_buckets();
+    const auto bounds = metrics_recorder::histogram_buckets();
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       sum += values.counts.at(i);
@@ -112,11 +113,11 @@ std::string file_part(std::string_view text, std::string_view plain) {
 
 }  // namespace
 
-std::string to_prometheus_text(const figures& of, const shard_names& names) {
+std::string to_prometheus_text(const figures& of, const observer::shard_names& names) {
   return writer(of, names).text();
 }
 
-std::string metrics_file_name(const shard_names& names) {
+std::string metrics_file_name(const observer::shard_names& names) {
   return "kclxx." + file_part(names.application_name.value_or(unknown_name), "-_.") + '.' +
          file_part(names.shard_id, "-_") + ".prom";
 }

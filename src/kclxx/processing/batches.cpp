@@ -192,7 +192,7 @@ class batches_processor final : public record_processor {
 
   void observe_in_flight(const record_batch& handed_over) {
     if (limits_.linger.count() == 0 || !shard_.service()->is_observed()) return;
-    window_changed event{
+    observer::window_changed event{
         gathered_.records() + handed_over.size(), gathered_.bytes(), {}, complete_};
     for (const record& one : handed_over) event.bytes += one.data().size();
     if (event.records > 0) event.oldest = oldest_;

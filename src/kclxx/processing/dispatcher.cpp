@@ -265,7 +265,7 @@ void dispatcher::complete(const ticket& one) {
   if (found == nullptr) return completing.carry_out();
   const auto attempt = *found;
   std::optional<sequence_position> position;  // of a retried record
-  std::optional<record_attempted> observed;
+  std::optional<observer::record_attempted> observed;
   const record& what = work_.window().at(attempt.which);
   if (attempt.number > 1) position = what.position();
   if (service_->is_observed()) {
@@ -521,14 +521,14 @@ void dispatcher::report_unstuck() {
     const std::lock_guard lock(mutex_);
     if (work_.handlers().stuck() > 0) return;
   }
-  service_->observe(handlers_stuck{});
+  service_->observe(observer::handlers_stuck{});
 }
 
 void dispatcher::observe_window(bool is_full) {
   if (!service_->is_observed()) return;
   const auto now = service_->now();
   const std::lock_guard in_order(observing_);
-  std::optional<window_changed> event;
+  std::optional<observer::window_changed> event;
   {
     const std::lock_guard lock(mutex_);
     event = reports_.take_event(work_.window(), is_full, now);

@@ -47,9 +47,10 @@ bool is_lease_gone(const std::exception_ptr& thrown) {
   }
 }
 
-record_attempted attempt_event(const record& what, int attempt, std::chrono::nanoseconds duration,
-                               const std::exception_ptr& thrown) {
-  using outcome = record_attempted::outcome;
+observer::record_attempted attempt_event(const record& what, int attempt,
+                                         std::chrono::nanoseconds duration,
+                                         const std::exception_ptr& thrown) {
+  using outcome = observer::record_attempted::outcome;
   return {what.position(), attempt, duration, thrown ? outcome::failed : outcome::succeeded,
           thrown ? message_of(thrown) : std::string()};
 }
@@ -118,7 +119,8 @@ failure_decision failure_handling::retry(const record& failed, const failed_atte
                                          const std::string& error) {
   const milliseconds delay = backoff(failed, attempts);
   if (is_observed_) {
-    shard_.service()->observe(record_retried{failed.position(), attempts.count + 1, delay, error});
+    shard_.service()->observe(
+        observer::record_retried{failed.position(), attempts.count + 1, delay, error});
   }
   if (is_logged(retries_logged_)) {
     is_failure_logged_ = true;
@@ -180,7 +182,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
   if (policy_.bad_record == bad_record::skip) {
     log(log_level::error, "", failed, " skipped " + reason + ": " + error);
     if (is_observed_) {
-      shard_.service()->observe(record_skipped{failed.position(), attempts.count, error});
+      shard_.service()->observe(observer::record_skipped{failed.position(), attempts.count, error});
     }
     return {failure_decision::kind::complete};
   }
@@ -194,7 +196,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
   }
   log(log_level::warning, "", failed, " parked " + reason + ": " + error);
   if (is_observed_) {
-    shard_.service()->observe(record_parked{failed.position(), attempts.count, error});
+    shard_.service()->observe(observer::record_parked{failed.position(), attempts.count, error});
   }
   return {failure_decision::kind::complete};
 }
@@ -220,7 +222,8 @@ bool failure_handling::close() {
                  std::to_string(ended->failures) + " that failed within " +
                  std::to_string(std::chrono::duration_cast<milliseconds>(ended->time).count()) +
                  " ms");
-  if (is_observed_) shard_.service()->observe(circuit_changed{false, ended->failures, {}});
+  if (is_observed_)
+    shard_.service()->observe(observer::circuit_changed{false, ended->failures, {}});
   return true;
 }
 
@@ -231,7 +234,7 @@ void failure_handling::report_open(const record& failed, const std::string& erro
           " failed, so the fault is probably in no record. Until one succeeds, none is counted, "
           "and one record at a time is tried. The last one, at ",
       failed, ": " + error);
-  if (is_observed_) shard_.service()->observe(circuit_changed{true, failures, error});
+  if (is_observed_) shard_.service()->observe(observer::circuit_changed{true, failures, error});
 }
 
 bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>& last) {

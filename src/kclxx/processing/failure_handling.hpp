@@ -38,8 +38,9 @@ struct failed_attempts {
 };
 
 /// The event of an attempt, which threw or did not.
-record_attempted attempt_event(const record& what, int attempt, std::chrono::nanoseconds duration,
-                               const std::exception_ptr& thrown);
+observer::record_attempted attempt_event(const record& what, int attempt,
+                                         std::chrono::nanoseconds duration,
+                                         const std::exception_ptr& thrown);
 
 /// What becomes of a record that failed.
 struct failure_decision {

@@ -35,14 +35,14 @@ class window_reports {
     return window.position();
   }
 
-  [[nodiscard]] std::optional<window_changed> take_event(const completion_window& window,
-                                                         bool is_full, time_point now) {
+  [[nodiscard]] std::optional<observer::window_changed> take_event(const completion_window& window,
+                                                                   bool is_full, time_point now) {
     const bool is_emptied = window.is_empty() && !was_empty_;
     if (!is_full && !is_emptied && now - last_event_ < pace) return std::nullopt;
     last_event_ = now;
     was_empty_ = window.is_empty();
-    window_changed event{window.incomplete(), window.incomplete_bytes(), std::nullopt,
-                         window.position()};
+    observer::window_changed event{window.incomplete(), window.incomplete_bytes(), std::nullopt,
+                                   window.position()};
     if (!window.is_empty()) event.oldest = window.oldest_arrival();
     return event;
   }

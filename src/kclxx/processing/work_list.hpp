@@ -34,7 +34,7 @@ struct work {
 
 /// What is reported of a handler that is stuck.
 struct stuck_report {
-  handlers_stuck event;
+  observer::handlers_stuck event;
   std::string record;
   std::string oldest_record;  // that is not complete
 

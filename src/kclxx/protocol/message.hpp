@@ -54,7 +54,7 @@ inline constexpr const char* unknown_shutdown_reason =
 struct unknown_action {};
 
 /// What the daemon can ask of the child: a callback for each, and a status in answer.
-using action_kind = callback_kind;
+using action_kind = observer::callback_kind;
 
 inline constexpr const char* action_names[] = {"initialize", "processRecords", "leaseLost",
                                                "shardEnded", "shutdownRequested"};

@@ -575,7 +575,7 @@ void shard_dialogue::log(log_level level, const std::string& text,
   driver_.on_log(level, text, position);
 }
 
-void shard_dialogue::observe(shard_event what) noexcept {
+void shard_dialogue::observe(observer::shard_event what) noexcept {
   if (observation_) observation_->observe(std::move(what));
 }
 

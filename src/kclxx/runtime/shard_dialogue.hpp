@@ -120,7 +120,7 @@ class shard_dialogue final : public detail::shard_service,
   void request_worker_stop() override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
-  void observe(shard_event what) noexcept override;
+  void observe(observer::shard_event what) noexcept override;
   [[nodiscard]] bool is_observed() const noexcept override { return observation_ != nullptr; }
 
  private:

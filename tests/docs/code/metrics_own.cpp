@@ -14,7 +14,7 @@ std::shared_ptr<kclxx::observer> make_tracing();
 kclxx::run_options with_clicks(const std::atomic<int>& clicks) {
   // clang-format off: as the page has it
   kclxx::run_options options;
-  options.metrics.own_families = [&clicks](const kclxx::shard_names& shard) {
+  options.metrics.own_families = [&clicks](const kclxx::observer::shard_names& shard) {
     return "# TYPE clicks_total counter\n"
            "clicks_total{shard=\"" +
            shard.shard_id + "\"} " + std::to_string(clicks.load()) + "\n";
@@ -34,8 +34,8 @@ void emit(const std::string& name, std::chrono::system_clock::time_point begin,
 }
 
 class tracing : public kclxx::observer {
-  void on_record_attempted(const kclxx::event_source& at,
-                           const kclxx::record_attempted& what) override {
+  void on_record_attempted(const kclxx::observer::event_source& at,
+                           const kclxx::observer::record_attempted& what) override {
     emit("handle " + at.shard->stream_name.value_or("?"), at.date - what.duration, at.date,
          to_string(what.position), what.error);
   }

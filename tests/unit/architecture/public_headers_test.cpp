@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for each header of the public interface.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -25,15 +23,6 @@ std::vector<fs::path> public_headers() {
 }
 
 }  // namespace
-
-TEST_CASE("a public header has at most 150 lines", "[architecture]") {
-  REQUIRE_FALSE(public_headers().empty());
-  for (const fs::path& header : public_headers()) {
-    CAPTURE(header);
-    std::ifstream in(header);
-    CHECK(std::count(std::istreambuf_iterator<char>(in), {}, '\n') <= 150);
-  }
-}
 
 TEST_CASE("the parts of a public docstring are in CONTRIBUTING's order", "[architecture]") {
   const std::vector<std::string> order{

@@ -107,14 +107,14 @@ class driven_child : private driver::host {
     return false;
   }
   lines take_written() { return std::exchange(written, {}); }
-  std::vector<shard_event> take_events() { return std::exchange(events, {}); }
+  std::vector<observer::shard_event> take_events() { return std::exchange(events, {}); }
   void pass(milliseconds time) { now_ += time; }
 
   driver::session_driver driver;
   std::optional<driver::file_dialogue> file;
   lines written;
   lines log_lines;
-  std::vector<shard_event> events;
+  std::vector<observer::shard_event> events;
   std::vector<std::pair<session::waiter_id, std::error_code>> woken;
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
   std::array<std::optional<time_point>, session::timer_count> timers;
@@ -139,7 +139,9 @@ class driven_child : private driver::host {
   void wake(session::waiter_id waiter, std::error_code result) override {
     woken.emplace_back(waiter, result);
   }
-  void observe(shard_event event) noexcept override { events.push_back(std::move(event)); }
+  void observe(observer::shard_event event) noexcept override {
+    events.push_back(std::move(event));
+  }
   [[nodiscard]] bool is_observed() const noexcept override { return is_observed_; }
   void left(exit_status) override { CHECK_FALSE(std::exchange(has_left_, true)); }
   void write_log(log_level, std::string text, const std::optional<sequence_position>&) override {
@@ -748,38 +750,41 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
   child.observe_events();
   child.initialize();
   CHECK(child.take_events() ==
-        std::vector<shard_event>{lease_gained{sequence_position("TRIM_HORIZON")},
-                                 callback_ended{callback_kind::initialize, took_none}});
+        std::vector<observer::shard_event>{
+            observer::lease_gained{sequence_position("TRIM_HORIZON")},
+            observer::callback_ended{observer::callback_kind::initialize, took_none}});
   SECTION("of a batch and its checkpoint") {
     child.receive(
         R"({"action":"processRecords","millisBehindLatest":5,"records":[)"
         R"({"data":"AAAA","sequenceNumber":"90"},{"data":"AA==","sequenceNumber":"100"}]})");
-    CHECK(child.take_events() ==
-          std::vector<shard_event>{batch_delivered{.records = 2,
-                                                   .bytes = 4,
-                                                   .first = sequence_position("90"),
-                                                   .last = first,
-                                                   .millis_behind_latest = milliseconds(5)}});
+    CHECK(child.take_events() == std::vector<observer::shard_event>{observer::batch_delivered{
+                                     .records = 2,
+                                     .bytes = 4,
+                                     .first = sequence_position("90"),
+                                     .last = first,
+                                     .millis_behind_latest = milliseconds(5)}});
     child.run_call();
     CHECK(child.take_events() ==
-          std::vector<shard_event>{callback_ended{callback_kind::process_records, took_none},
-                                   checkpoint_requested{first}});
+          std::vector<observer::shard_event>{
+              observer::callback_ended{observer::callback_kind::process_records, took_none},
+              observer::checkpoint_requested{first}});
     child.pass(milliseconds(7));
     SECTION("that is persisted") {
       child.answer("100");
-      CHECK(child.take_events() ==
-            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7)}});
+      CHECK(child.take_events() == std::vector<observer::shard_event>{
+                                       observer::checkpoint_answered{first, milliseconds(7)}});
     }
     SECTION("that is refused") {
       child.answer("100", "\"InvalidStateException\"");
-      CHECK(child.take_events() == std::vector<shard_event>{checkpoint_answered{
+      CHECK(child.take_events() == std::vector<observer::shard_event>{observer::checkpoint_answered{
                                        first, milliseconds(7), "InvalidStateException"}});
     }
     SECTION("that is not answered: the daemon continues") {
       child.records({});
       CHECK(child.take_events() ==
-            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7), "not answered"},
-                                     batch_delivered{}});
+            std::vector<observer::shard_event>{
+                observer::checkpoint_answered{first, milliseconds(7), "not answered"},
+                observer::batch_delivered{}});
     }
     SECTION("that is not answered: the output is broken while a callback runs") {
       child.answer("100");
@@ -790,14 +795,16 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
       child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
       const sequence_position second("200");
       CHECK(child.take_events() ==
-            std::vector<shard_event>{checkpoint_requested{second},
-                                     checkpoint_answered{second, milliseconds(0), "not answered"}});
+            std::vector<observer::shard_event>{
+                observer::checkpoint_requested{second},
+                observer::checkpoint_answered{second, milliseconds(0), "not answered"}});
     }
     SECTION("that is not answered: the input ends") {
       child.feed([&] { child.driver.on_end_of_input(false); });
       CHECK(child.take_events() ==
-            std::vector<shard_event>{checkpoint_answered{first, milliseconds(7), "not answered"},
-                                     session_ended{exit_status::ok}});
+            std::vector<observer::shard_event>{
+                observer::checkpoint_answered{first, milliseconds(7), "not answered"},
+                observer::session_ended{exit_status::ok}});
     }
   }
   SECTION("of a shard that is finished") {
@@ -805,9 +812,10 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.run_call();
     child.receive(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
     CHECK(child.take_events() ==
-          std::vector<shard_event>{callback_ended{callback_kind::shard_ended, took_none},
-                                   checkpoint_requested{end}, checkpoint_answered{end, took_none},
-                                   lease_ended{lease_ended::reason::shard_finished}});
+          std::vector<observer::shard_event>{
+              observer::callback_ended{observer::callback_kind::shard_ended, took_none},
+              observer::checkpoint_requested{end}, observer::checkpoint_answered{end, took_none},
+              observer::lease_ended{observer::lease_ended::reason::shard_finished}});
   }
   SECTION("of a shard whose end is not persisted, since the lease is lost") {
     child.receive(R"({"action":"shardEnded"})");
@@ -815,10 +823,11 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.receive(
         R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":"ShutdownException"})");
     CHECK(child.take_events() ==
-          std::vector<shard_event>{callback_ended{callback_kind::shard_ended, took_none},
-                                   checkpoint_requested{end},
-                                   checkpoint_answered{end, took_none, "ShutdownException"},
-                                   lease_ended{lease_ended::reason::lost}});
+          std::vector<observer::shard_event>{
+              observer::callback_ended{observer::callback_kind::shard_ended, took_none},
+              observer::checkpoint_requested{end},
+              observer::checkpoint_answered{end, took_none, "ShutdownException"},
+              observer::lease_ended{observer::lease_ended::reason::lost}});
   }
   SECTION("of a lease that is lost, whose call was waiting when a timer gave the shard up") {
     child.records({});
@@ -831,12 +840,14 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.receive(R"({"action":"leaseLost"})");
     child.run_call();
     CHECK(child.take_events() ==
-          std::vector<shard_event>{lease_ended{lease_ended::reason::lost},
-                                   callback_ended{callback_kind::lease_lost, took_none}});
+          std::vector<observer::shard_event>{
+              observer::lease_ended{observer::lease_ended::reason::lost},
+              observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
   }
   SECTION("of a lease that is lost") {
     child.receive(R"({"action":"leaseLost"})");
-    CHECK(child.take_events() == std::vector<shard_event>{lease_ended{lease_ended::reason::lost}});
+    CHECK(child.take_events() == std::vector<observer::shard_event>{
+                                     observer::lease_ended{observer::lease_ended::reason::lost}});
   }
 }
 
@@ -859,12 +870,12 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
     child.records({});
     child.run_call();
     REQUIRE(child.events.size() > 1);
-    return std::get<callback_ended>(child.events[1]);
+    return std::get<observer::callback_ended>(child.events[1]);
   };
   const auto threw = ended([](const record_batch&) { throw std::runtime_error("no table"); });
-  CHECK(threw.how == callback_ended::outcome::threw);
+  CHECK(threw.how == observer::callback_ended::outcome::threw);
   CHECK(threw.error == "process_records (no records) failed: no table");
   const auto fenced = ended([](const record_batch&) { throw fenced_error("epoch 7"); });
-  CHECK(fenced.how == callback_ended::outcome::lease_gone);
+  CHECK(fenced.how == observer::callback_ended::outcome::lease_gone);
   CHECK(fenced.error.starts_with("process_records (no records) ended early: epoch 7"));
 }

@@ -21,7 +21,7 @@ constexpr std::string_view end_mark = "<!-- end -->";
 std::string table() {
   static constexpr const char* types[] = {"counter", "gauge", "histogram"};
   std::string text = "| family | type | meaning | CloudWatch |\n|---|---|---|---|\n";
-  for (const metric_family& family : metric_families()) {
+  for (const metrics_recorder::metric_family& family : metrics_recorder::families()) {
     text.append("| `").append(family.name).append("`");
     if (!family.label.empty()) text.append(" `{").append(family.label).append("}`");
     text.append(" | ").append(types[static_cast<std::size_t>(family.type)]);

@@ -26,17 +26,20 @@ using namespace std::chrono_literals;
 
 const sequence_position at("101");
 
-shard_names names() { return {"shardId-000000000003", "orders", "billing", "a-random-worker"}; }
+observer::shard_names names() {
+  return {"shardId-000000000003", "orders", "billing", "a-random-worker"};
+}
 
 /// At one moment: 100 s on the shard's clock, 2020-09-13T12:26:40Z.
-event_source source() {
-  return {std::make_shared<shard_names>(names()), std::chrono::steady_clock::time_point(100s),
+observer::event_source source() {
+  return {std::make_shared<observer::shard_names>(names()),
+          std::chrono::steady_clock::time_point(100s),
           std::chrono::system_clock::time_point(1'600'000'000s)};
 }
 
-figures after(const std::vector<shard_event>& events) {
+figures after(const std::vector<observer::shard_event>& events) {
   figures_recorder recorder;
-  for (const shard_event& event : events) recorder.record(source(), event);
+  for (const observer::shard_event& event : events) recorder.record(source(), event);
   return recorder.now();
 }
 
@@ -53,112 +56,119 @@ std::string sample(const std::string& name, const std::string& value,
 }  // namespace
 
 TEST_CASE("each event changes the metrics that stand for it", "[observability][metrics]") {
-  using outcome = callback_ended::outcome;
+  using outcome = observer::callback_ended::outcome;
   const figures now = after({
-      lease_gained{},
-      batch_delivered{.records = 3, .bytes = 30, .millis_behind_latest = 1500ms},
-      callback_ended{callback_kind::process_records, 20ms},
-      batch_delivered{.records = 2, .bytes = 12},
-      callback_ended{callback_kind::process_records, 80ms, outcome::threw, "disk full"},
-      checkpoint_requested{at},
-      checkpoint_answered{at, 6ms},
-      checkpoint_answered{at, 6ms, "ThrottlingException"},
-      checkpoint_answered{at, 6ms, "AnErrorOfLaterYears"},
-      record_attempted{.position = at, .attempt = 1, .duration = 2ms},
-      record_retried{.position = at, .delay = 200ms},
-      record_retried{.position = at, .delay = 400ms},
-      record_parked{.position = at},
-      record_skipped{.position = at},
-      circuit_changed{.is_open = true, .failures = 20},
-      handlers_stuck{.handlers = 2},
+      observer::lease_gained{},
+      observer::batch_delivered{.records = 3, .bytes = 30, .millis_behind_latest = 1500ms},
+      observer::callback_ended{observer::callback_kind::process_records, 20ms},
+      observer::batch_delivered{.records = 2, .bytes = 12},
+      observer::callback_ended{observer::callback_kind::process_records, 80ms, outcome::threw,
+                               "disk full"},
+      observer::checkpoint_requested{at},
+      observer::checkpoint_answered{at, 6ms},
+      observer::checkpoint_answered{at, 6ms, "ThrottlingException"},
+      observer::checkpoint_answered{at, 6ms, "AnErrorOfLaterYears"},
+      observer::record_attempted{.position = at, .attempt = 1, .duration = 2ms},
+      observer::record_retried{.position = at, .delay = 200ms},
+      observer::record_retried{.position = at, .delay = 400ms},
+      observer::record_parked{.position = at},
+      observer::record_skipped{.position = at},
+      observer::circuit_changed{.is_open = true, .failures = 20},
+      observer::handlers_stuck{.handlers = 2},
   });
-  CHECK(now.counter(metric::batches) == 2);
-  CHECK(now.counter(metric::records) == 5);
-  CHECK(now.counter(metric::record_bytes) == 42);
-  CHECK(now.gauge(metric::behind_latest) == 1.5);
-  CHECK(now.gauge(metric::last_batch) == 1'600'000'000);
-  CHECK(now.histogram(metric::process_duration).count() == 2);
-  CHECK(now.histogram(metric::process_duration).sum == Approx(0.1));
-  CHECK(now.counter(metric::callback_errors) == 1);
-  CHECK(now.counter(metric::checkpoints) == 1);
-  CHECK(now.counter(metric::checkpoint_errors) == 2);
-  CHECK(now.histogram(metric::checkpoint_duration).count() == 3);
-  CHECK(now.histogram(metric::record_duration).count() == 1);
-  CHECK(now.counter(metric::retries) == 2);
-  CHECK(now.counter(metric::parked_records) == 1);
-  CHECK(now.counter(metric::skipped_records) == 1);
-  CHECK(now.gauge(metric::circuit_open) == 1);
-  CHECK(now.gauge(metric::stuck_handlers) == 2);
+  CHECK(now.counter(metrics_recorder::metric::batches) == 2);
+  CHECK(now.counter(metrics_recorder::metric::records) == 5);
+  CHECK(now.counter(metrics_recorder::metric::record_bytes) == 42);
+  CHECK(now.gauge(metrics_recorder::metric::behind_latest) == 1.5);
+  CHECK(now.gauge(metrics_recorder::metric::last_batch) == 1'600'000'000);
+  CHECK(now.histogram(metrics_recorder::metric::process_duration).count() == 2);
+  CHECK(now.histogram(metrics_recorder::metric::process_duration).sum == Approx(0.1));
+  CHECK(now.counter(metrics_recorder::metric::callback_errors) == 1);
+  CHECK(now.counter(metrics_recorder::metric::checkpoints) == 1);
+  CHECK(now.counter(metrics_recorder::metric::checkpoint_errors) == 2);
+  CHECK(now.histogram(metrics_recorder::metric::checkpoint_duration).count() == 3);
+  CHECK(now.histogram(metrics_recorder::metric::record_duration).count() == 1);
+  CHECK(now.counter(metrics_recorder::metric::retries) == 2);
+  CHECK(now.counter(metrics_recorder::metric::parked_records) == 1);
+  CHECK(now.counter(metrics_recorder::metric::skipped_records) == 1);
+  CHECK(now.gauge(metrics_recorder::metric::circuit_open) == 1);
+  CHECK(now.gauge(metrics_recorder::metric::stuck_handlers) == 2);
 }
 
 TEST_CASE("a circuit that closes, or whose lease ends, is no longer reported as open",
           "[observability][metrics]") {
-  const shard_event end = GENERATE(as<shard_event>(), circuit_changed{}, lease_ended{});
-  const figures now = after({circuit_changed{.is_open = true, .failures = 20}, end});
-  CHECK(now.gauge(metric::circuit_open) == 0);
+  const observer::shard_event end =
+      GENERATE(as<observer::shard_event>(), observer::circuit_changed{}, observer::lease_ended{});
+  const figures now = after({observer::circuit_changed{.is_open = true, .failures = 20}, end});
+  CHECK(now.gauge(metrics_recorder::metric::circuit_open) == 0);
 }
 
 TEST_CASE("without a window the open batch is in flight", "[observability][metrics]") {
   figures_recorder recorder;
-  recorder.record(source(), batch_delivered{.records = 3, .bytes = 30});
-  CHECK(recorder.now().gauge(metric::in_flight_records) == 3);
-  CHECK(recorder.now().gauge(metric::in_flight_bytes) == 30);
-  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 1'600'000'000);
-  recorder.record(source(), callback_ended{callback_kind::process_records, 1ms});
-  CHECK(recorder.now().gauge(metric::in_flight_records) == 0);
-  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 0);
+  recorder.record(source(), observer::batch_delivered{.records = 3, .bytes = 30});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_records) == 3);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_bytes) == 30);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::oldest_in_flight) == 1'600'000'000);
+  recorder.record(source(),
+                  observer::callback_ended{observer::callback_kind::process_records, 1ms});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_records) == 0);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::oldest_in_flight) == 0);
 }
 
 TEST_CASE("with a window its records are in flight, until the lease ends",
           "[observability][metrics]") {
   figures_recorder recorder;
+  recorder.record(
+      source(), observer::window_changed{.records = 7, .bytes = 70, .oldest = source().time - 2s});
+  recorder.record(source(), observer::batch_delivered{.records = 3, .bytes = 30});
   recorder.record(source(),
-                  window_changed{.records = 7, .bytes = 70, .oldest = source().time - 2s});
-  recorder.record(source(), batch_delivered{.records = 3, .bytes = 30});
-  recorder.record(source(), callback_ended{callback_kind::process_records, 1ms});
-  CHECK(recorder.now().gauge(metric::in_flight_records) == 7);
-  CHECK(recorder.now().gauge(metric::in_flight_bytes) == 70);
-  CHECK(recorder.now().gauge(metric::oldest_in_flight) == 1'600'000'000 - 2);
-  recorder.record(source(), lease_ended{lease_ended::reason::lost});
-  CHECK(recorder.now().gauge(metric::in_flight_records) == 0);
+                  observer::callback_ended{observer::callback_kind::process_records, 1ms});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_records) == 7);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_bytes) == 70);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::oldest_in_flight) == 1'600'000'000 - 2);
+  recorder.record(source(), observer::lease_ended{observer::lease_ended::reason::lost});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_records) == 0);
 }
 
 TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait for a retry",
           "[observability][metrics][health]") {
   figures_recorder recorder;
-  auto after_event = [&, passed = 0s](const shard_event& event) mutable {
-    event_source at = source();
+  auto after_event = [&, passed = 0s](const observer::shard_event& event) mutable {
+    observer::event_source at = source();
     at.date += (passed += 10s);
     recorder.record(at, event);
-    const double began = recorder.now().gauge(metric::oldest_call);
+    const double began = recorder.now().gauge(metrics_recorder::metric::oldest_call);
     return began == 0 ? -1 : began - 1'600'000'000;
   };
-  CHECK(after_event(lease_gained{}) == 10);
-  CHECK(recorder.now().gauge(metric::process_id) == ::getpid());
-  CHECK(after_event(callback_ended{callback_kind::initialize, 1s}) == -1);
-  CHECK(after_event(batch_delivered{.records = 2}) == 30);
-  CHECK(after_event(checkpoint_answered{sequence_position("1"), 1s}) == 30);
-  CHECK(after_event(record_attempted{.position = sequence_position("1"), .duration = 1s}) == 50);
-  CHECK(after_event(record_retried{.position = sequence_position("2"), .delay = 7s}) == 67);
-  CHECK(after_event(callback_ended{callback_kind::process_records, 1s}) == -1);
+  CHECK(after_event(observer::lease_gained{}) == 10);
+  CHECK(recorder.now().gauge(metrics_recorder::metric::process_id) == ::getpid());
+  CHECK(after_event(observer::callback_ended{observer::callback_kind::initialize, 1s}) == -1);
+  CHECK(after_event(observer::batch_delivered{.records = 2}) == 30);
+  CHECK(after_event(observer::checkpoint_answered{sequence_position("1"), 1s}) == 30);
+  CHECK(after_event(
+            observer::record_attempted{.position = sequence_position("1"), .duration = 1s}) == 50);
+  CHECK(after_event(observer::record_retried{.position = sequence_position("2"), .delay = 7s}) ==
+        67);
+  CHECK(after_event(observer::callback_ended{observer::callback_kind::process_records, 1s}) == -1);
   // Of a handler beside the callbacks, only a report tells.
-  CHECK(after_event(record_attempted{.position = sequence_position("3"), .duration = 1s}) == -1);
-  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 30);
-  CHECK(after_event(batch_delivered{}) == 30);
-  CHECK(after_event(handlers_stuck{.handlers = 2, .age = 60s}) == 30);
-  CHECK(after_event(callback_ended{callback_kind::process_records, 1s}) == 30);
-  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 70);
-  CHECK(after_event(handlers_stuck{}) == -1);
-  CHECK(after_event(handlers_stuck{.handlers = 1, .age = 60s}) == 90);
-  CHECK(after_event(lease_ended{lease_ended::reason::lost}) == -1);
+  CHECK(after_event(
+            observer::record_attempted{.position = sequence_position("3"), .duration = 1s}) == -1);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 30);
+  CHECK(after_event(observer::batch_delivered{}) == 30);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 2, .age = 60s}) == 30);
+  CHECK(after_event(observer::callback_ended{observer::callback_kind::process_records, 1s}) == 30);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 70);
+  CHECK(after_event(observer::handlers_stuck{}) == -1);
+  CHECK(after_event(observer::handlers_stuck{.handlers = 1, .age = 60s}) == 90);
+  CHECK(after_event(observer::lease_ended{observer::lease_ended::reason::lost}) == -1);
 }
 
 TEST_CASE("however many names of errors come, few series are kept", "[observability][metrics]") {
   figures_recorder recorder;
   for (int i = 0; i < 1000; ++i) {
-    recorder.record(source(), checkpoint_answered{at, 1ms, "Error" + std::to_string(i)});
+    recorder.record(source(), observer::checkpoint_answered{at, 1ms, "Error" + std::to_string(i)});
   }
-  CHECK(recorder.now().counter(metric::checkpoint_errors) == 1000);
+  CHECK(recorder.now().counter(metrics_recorder::metric::checkpoint_errors) == 1000);
   const std::string text = to_prometheus_text(recorder.now(), names());
   CHECK(text.find("error=\"other\"") != std::string::npos);
   std::size_t series = 0;
@@ -169,13 +179,14 @@ TEST_CASE("however many names of errors come, few series are kept", "[observabil
 TEST_CASE("the text has every family with its help, from the start", "[observability][metrics]") {
   const std::string text = to_prometheus_text(figures(), names());
   std::set<std::string_view> seen;
-  for (const metric_family& family : metric_families()) {
+  for (const metrics_recorder::metric_family& family : metrics_recorder::families()) {
     const std::string name(family.name);
     CAPTURE(name);
     CHECK(seen.insert(family.name).second);
     CHECK(text.find("# HELP " + name + " " + std::string(family.help) + "\n# TYPE " + name) !=
           std::string::npos);
-    CHECK(text.find("\n" + name + (family.type == metric_type::histogram ? "_bucket" : "") +
+    CHECK(text.find("\n" + name +
+                    (family.type == metrics_recorder::metric_type::histogram ? "_bucket" : "") +
                     "{application=\"billing\"") != std::string::npos);
   }
   CHECK(has_line(text, sample("kclxx_records_total", "0")));
@@ -184,11 +195,11 @@ TEST_CASE("the text has every family with its help, from the start", "[observabi
 
 TEST_CASE("histograms are cumulative and have OpenTelemetry's buckets",
           "[observability][metrics]") {
-  const std::string text =
-      to_prometheus_text(after({callback_ended{callback_kind::process_records, 5ms},
-                                callback_ended{callback_kind::process_records, 60ms},
-                                callback_ended{callback_kind::process_records, 60s}}),
-                         names());
+  const std::string text = to_prometheus_text(
+      after({observer::callback_ended{observer::callback_kind::process_records, 5ms},
+             observer::callback_ended{observer::callback_kind::process_records, 60ms},
+             observer::callback_ended{observer::callback_kind::process_records, 60s}}),
+      names());
   const auto bucket = [&](const std::string& bound, const std::string& count) {
     return has_line(text,
                     sample("kclxx_process_duration_seconds_bucket", count, "le=\"" + bound + "\""));
@@ -202,7 +213,7 @@ TEST_CASE("histograms are cumulative and have OpenTelemetry's buckets",
 }
 
 TEST_CASE("the worker's random id and timestamps are in no line", "[observability][metrics]") {
-  const std::string text = to_prometheus_text(after({lease_gained{}}), names());
+  const std::string text = to_prometheus_text(after({observer::lease_gained{}}), names());
   CHECK(text.find("a-random-worker") == std::string::npos);
   CHECK(metrics_file_name(names()).find("a-random-worker") == std::string::npos);
   std::istringstream lines(text);
@@ -217,7 +228,7 @@ TEST_CASE("the worker's random id and timestamps are in no line", "[observabilit
 }
 
 TEST_CASE("labels are escaped, and names of files stay distinct", "[observability][metrics]") {
-  const shard_names odd{"shardId-1", std::nullopt, "a\"b\\c\nd/e", std::nullopt};
+  const observer::shard_names odd{"shardId-1", std::nullopt, "a\"b\\c\nd/e", std::nullopt};
   const std::string text = to_prometheus_text(figures(), odd);
   CHECK(text.find(R"(application="a\"b\\c\nd/e",stream="unknown")") != std::string::npos);
   CHECK(metrics_file_name(odd) == "kclxx.a%22b%5Cc%0Ad%2Fe.shardId-1.prom");
@@ -226,13 +237,16 @@ TEST_CASE("labels are escaped, and names of files stay distinct", "[observabilit
 }
 
 TEST_CASE("the summary reports what was done since the last one", "[observability][metrics]") {
-  const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
+  const figures before = after({observer::batch_delivered{.records = 100, .bytes = 100}});
   const figures now =
-      after({batch_delivered{.records = 100, .bytes = 100},
-             batch_delivered{.records = 1200, .bytes = 2'400'000, .millis_behind_latest = 300ms},
-             callback_ended{callback_kind::process_records, 4100us}, checkpoint_answered{at, 6ms},
-             checkpoint_answered{at, 6ms, "ThrottlingException"},
-             record_retried{.position = at, .delay = 1s}, record_parked{.position = at}});
+      after({observer::batch_delivered{.records = 100, .bytes = 100},
+             observer::batch_delivered{
+                 .records = 1200, .bytes = 2'400'000, .millis_behind_latest = 300ms},
+             observer::callback_ended{observer::callback_kind::process_records, 4100us},
+             observer::checkpoint_answered{at, 6ms},
+             observer::checkpoint_answered{at, 6ms, "ThrottlingException"},
+             observer::record_retried{.position = at, .delay = 1s},
+             observer::record_parked{.position = at}});
   CHECK(summary_line(before, now, 60s) ==
         "in 60 s: 1200 records (20.0/s), 2.4 MB, 1 batches of 4.1 ms; 0.3 s behind; 0 in flight; "
         "1 checkpoints, 1 failed; 1 retries, 1 parked, 0 skipped");
@@ -243,11 +257,11 @@ TEST_CASE("the summary reports what was done since the last one", "[observabilit
 
 TEST_CASE("CloudWatch's line declares each metric that it has, with a unit",
           "[observability][metrics]") {
-  const figures before = after({batch_delivered{.records = 100, .bytes = 100}});
+  const figures before = after({observer::batch_delivered{.records = 100, .bytes = 100}});
   const figures now =
-      after({batch_delivered{.records = 100, .bytes = 100},
-             batch_delivered{.records = 7, .bytes = 70, .millis_behind_latest = 1500ms},
-             callback_ended{callback_kind::process_records, 4ms}});
+      after({observer::batch_delivered{.records = 100, .bytes = 100},
+             observer::batch_delivered{.records = 7, .bytes = 70, .millis_behind_latest = 1500ms},
+             observer::callback_ended{observer::callback_kind::process_records, 4ms}});
   const auto line = nlohmann::json::parse(cloudwatch_line(before, now, names(), source().date));
   CHECK(line["_aws"]["Timestamp"] == 1'600'000'000'000);
   const auto& declared = line["_aws"]["CloudWatchMetrics"][0];

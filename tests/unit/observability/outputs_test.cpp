@@ -45,8 +45,9 @@ using clock = std::chrono::steady_clock;
 
 const auto in_time = [] { return clock::now() + 30s; };
 
-event_source source() {
-  return {std::make_shared<shard_names>(shard_names{"shardId-3", "orders", "billing", {}}),
+observer::event_source source() {
+  return {std::make_shared<observer::shard_names>(
+              observer::shard_names{"shardId-3", "orders", "billing", {}}),
           clock::now(), std::chrono::system_clock::now()};
 }
 
@@ -58,8 +59,10 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 class counting final : public observer {
  public:
-  void on_event(const event_source&, const shard_event&) override { ++events; }
-  void on_events_dropped(const event_source&, std::uint64_t count) override { dropped += count; }
+  void on_event(const observer::event_source&, const observer::shard_event&) override { ++events; }
+  void on_events_dropped(const observer::event_source&, std::uint64_t count) override {
+    dropped += count;
+  }
   test::awaited_count events;
   std::atomic<std::uint64_t> dropped = 0;
 };
@@ -67,7 +70,7 @@ class counting final : public observer {
 /// Does not return from its first event until it is released.
 class blocking final : public observer {
  public:
-  void on_event(const event_source&, const shard_event&) override {
+  void on_event(const observer::event_source&, const observer::shard_event&) override {
     std::unique_lock lock(mutex_);
     is_entered_ = true;
     changed_.notify_all();
@@ -101,7 +104,8 @@ metrics_outputs::log writer_to(kept_log& log) {
 TEST_CASE("all events reach an observer that keeps up, in their order", "[observability][queue]") {
   class ordered final : public observer {
    public:
-    void on_batch_delivered(const event_source&, const batch_delivered& event) override {
+    void on_batch_delivered(const observer::event_source&,
+                            const observer::batch_delivered& event) override {
       is_ordered = is_ordered && event.records == next;
       ++next;
     }
@@ -111,7 +115,8 @@ TEST_CASE("all events reach an observer that keeps up, in their order", "[observ
   const auto seen = std::make_shared<ordered>();
   observer_queue queue({seen}, no_throw);
   const auto from = source();
-  for (std::size_t i = 0; i < 10'000; ++i) queue.push(from, batch_delivered{.records = i});
+  for (std::size_t i = 0; i < 10'000; ++i)
+    queue.push(from, observer::batch_delivered{.records = i});
   CHECK(queue.finish(in_time()));
   CHECK(seen->next == 10'000);
   CHECK(seen->is_ordered);
@@ -120,7 +125,7 @@ TEST_CASE("all events reach an observer that keeps up, in their order", "[observ
 TEST_CASE("an event is delivered without another one that follows", "[observability][queue]") {
   const auto seen = std::make_shared<counting>();
   observer_queue queue({seen}, no_throw);
-  queue.push(source(), lease_gained{});
+  queue.push(source(), observer::lease_gained{});
   CHECK(seen->events.await(1));
 }
 
@@ -130,10 +135,10 @@ TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits"
   const auto seen = std::make_shared<counting>();
   observer_queue queue({slow, seen}, no_throw);
   const auto from = source();
-  queue.push(from, lease_gained{});
+  queue.push(from, observer::lease_gained{});
   slow->wait_until_entered();
   for (std::size_t i = 0; i < observer_queue::capacity + 17; ++i) {
-    queue.push(from, batch_delivered{});
+    queue.push(from, observer::batch_delivered{});
   }
   slow->release();
   CHECK(queue.finish(in_time()));
@@ -145,7 +150,7 @@ TEST_CASE("an observer that does not return is given up", "[observability][queue
   const auto slow = std::make_shared<blocking>();
   {
     observer_queue queue({slow}, no_throw);
-    queue.push(source(), lease_gained{});
+    queue.push(source(), observer::lease_gained{});
     slow->wait_until_entered();
     CHECK_FALSE(queue.finish(clock::now() + 10ms));
   }  // the destructor does not wait either
@@ -156,7 +161,7 @@ TEST_CASE("what an observer throws first is reported, and the others continue",
           "[observability][queue]") {
   class throwing final : public observer {
    public:
-    void on_event(const event_source&, const shard_event&) override {
+    void on_event(const observer::event_source&, const observer::shard_event&) override {
       throw std::runtime_error("no disk");
     }
   };
@@ -164,8 +169,8 @@ TEST_CASE("what an observer throws first is reported, and the others continue",
   const auto seen = std::make_shared<counting>();
   observer_queue queue({std::make_shared<throwing>(), seen},
                        [&](const std::exception_ptr&) { ++reported; });
-  queue.push(source(), lease_gained{});
-  queue.push(source(), batch_delivered{});
+  queue.push(source(), observer::lease_gained{});
+  queue.push(source(), observer::batch_delivered{});
   CHECK(queue.finish(in_time()));
   CHECK(reported == 1);
   CHECK(seen->events == 2);
@@ -249,12 +254,12 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
   const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
   kept_log log;
   metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
-  outputs.record(source(), lease_gained{});
+  outputs.record(source(), observer::lease_gained{});
   CHECK(test::eventually([&] { return fs::exists(path); }));
   CHECK(test::read_file(path).find("kclxx_records_total{") != std::string::npos);
-  outputs.record(source(), lease_ended{lease_ended::reason::lost});
+  outputs.record(source(), observer::lease_ended{observer::lease_ended::reason::lost});
   CHECK(test::eventually([&] { return !fs::exists(path); }));
-  outputs.record(source(), session_ended{exit_status::ok});
+  outputs.record(source(), observer::session_ended{exit_status::ok});
   CHECK(outputs.finish(in_time()));
   CHECK(names_in(folder.path()).empty());
   CHECK(log.entries().empty());
@@ -267,9 +272,9 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
     const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
     kept_log log;
     metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
-    outputs.record(source(), lease_gained{});
-    outputs.record(source(), batch_delivered{.records = 4711});
-    outputs.record(source(), session_ended{status});
+    outputs.record(source(), observer::lease_gained{});
+    outputs.record(source(), observer::batch_delivered{.records = 4711});
+    outputs.record(source(), observer::session_ended{status});
     CHECK(outputs.finish(in_time()));
     const bool is_kept = test::read_file(path).find("} 4711\n") != std::string::npos;
     CHECK(is_kept == (status != exit_status::ok));
@@ -282,8 +287,8 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   kept_log log;
   metrics_outputs outputs({.directory = folder.path().string(), .write_interval = 5ms},
                           writer_to(log));
-  outputs.record(source(), lease_gained{});
-  outputs.record(source(), batch_delivered{.records = 4711});
+  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source(), observer::batch_delivered{.records = 4711});
   CHECK(test::eventually(
       [&] { return test::read_file(path).find("} 4711\n") != std::string::npos; }));
 }
@@ -296,7 +301,7 @@ TEST_CASE("the program's own families are in the file, and one that throws leave
   metrics_outputs outputs({.directory = folder.path().string(),
                            .write_interval = std::chrono::milliseconds::max(),
                            .own_families =
-                               [&](const shard_names& shard) {
+                               [&](const observer::shard_names& shard) {
                                  if (throws) throw std::runtime_error("no figures");
                                  return "clicks{shard=\"" + shard.shard_id + "\"} 7\n";
                                },
@@ -305,7 +310,7 @@ TEST_CASE("the program's own families are in the file, and one that throws leave
   const auto text = [&] {
     return test::read_file((folder.path() / "kclxx.billing.shardId-3.prom").string());
   };
-  outputs.record(source(), lease_gained{});
+  outputs.record(source(), observer::lease_gained{});
   REQUIRE(test::eventually([&] { return test::contains(text(), "} 7\n"); }));
   CHECK(test::contains(text(), "\nclicks{shard=\"shardId-3\"} 7\n"));
   CHECK(test::contains(text(), "\nkclxx_process_id{"));
@@ -326,9 +331,9 @@ TEST_CASE("with the longest interval the text file is written at the beginning a
                            .remove_at_end = false,
                            .summary_interval = 1ms},
                           writer_to(log));
-  outputs.record(source(), lease_gained{});
+  outputs.record(source(), observer::lease_gained{});
   CHECK(test::eventually([&] { return fs::exists(path); }));
-  outputs.record(source(), batch_delivered{.records = 4711});
+  outputs.record(source(), observer::batch_delivered{.records = 4711});
   // Before the summary that follows, the file would be written if it were due.
   CHECK(log.await("4711 records"));
   CHECK(log.await(" records (", 1, log.entries().size()));
@@ -345,7 +350,7 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
                              .write_interval = 1ms,
                              .summary_interval = 1ms},
                             writer_to(log));
-    outputs.record(source(), lease_gained{});
+    outputs.record(source(), observer::lease_gained{});
     CHECK(log.await(" records (", 5));  // before each of them the file was tried
     CHECK(outputs.finish(in_time()));
   }
@@ -360,10 +365,10 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
   kept_log log;
   metrics_outputs outputs({.summary_interval = 20ms}, writer_to(log));
-  outputs.record(source(), lease_gained{});
-  outputs.record(source(), batch_delivered{.records = 3});
+  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source(), observer::batch_delivered{.records = 3});
   CHECK(log.await(" records ("));
-  outputs.record(source(), batch_delivered{.records = 4});
+  outputs.record(source(), observer::batch_delivered{.records = 4});
   CHECK(outputs.finish(in_time()));
   std::size_t records = 0;
   for (const log_entry& entry : log.entries()) {
@@ -399,7 +404,7 @@ TEST_CASE("what the log cannot take does not end the outputs", "[observability][
   const fs::path directory = folder.path() / "metrics";
   metrics_outputs outputs({.directory = directory.string(), .write_interval = 1ms},
                           [](log_level, const std::string&) { throw std::bad_alloc(); });
-  outputs.record(source(), lease_gained{});
+  outputs.record(source(), observer::lease_gained{});
   fs::create_directory(directory);
   CHECK(test::eventually([&] { return fs::exists(directory / "kclxx.billing.shardId-3.prom"); }));
   CHECK(outputs.finish(in_time()));
@@ -408,10 +413,10 @@ TEST_CASE("what the log cannot take does not end the outputs", "[observability][
 TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]") {
   class named final : public observer {
    public:
-    void on_event(const event_source& source, const shard_event&) override {
+    void on_event(const observer::event_source& source, const observer::shard_event&) override {
       names = *source.shard;
     }
-    shard_names names;
+    observer::shard_names names;
   };
   const auto seen = std::make_shared<named>();
   run_options options;
@@ -422,7 +427,7 @@ TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]"
                                            "ers",
                                            "bill\xc3ing", "\x80"},
                                           {.write = {}, .write_text = {}, .observer_threw = {}});
-  watching->observe(lease_gained{});
+  watching->observe(observer::lease_gained{});
   CHECK(watching->finish(in_time()));
   CHECK(seen->names.stream_name ==
         "ord\uFFFD"

@@ -143,10 +143,11 @@ TEST_CASE("an outage gives up no record that is retried without end", "[processi
 TEST_CASE("the log has a line when the circuit opens, and one when it closes",
           "[processing][circuit]") {
   struct seen_events final : observer {
-    void on_circuit_changed(const event_source&, const circuit_changed& event) override {
+    void on_circuit_changed(const observer::event_source&,
+                            const observer::circuit_changed& event) override {
       all.push_back(event);
     }
-    std::vector<circuit_changed> all{};
+    std::vector<observer::circuit_changed> all{};
   };
   const auto which = ALL_FORMS;
   const auto events = std::make_shared<seen_events>();
@@ -167,7 +168,7 @@ TEST_CASE("the log has a line when the circuit opens, and one when it closes",
   CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after 10 that failed") ==
         1);
   CHECK(events->all ==
-        std::vector<circuit_changed>{{true, 4, "the store is away"}, {false, 10, {}}});
+        std::vector<observer::circuit_changed>{{true, 4, "the store is away"}, {false, 10, {}}});
 }
 
 TEST_CASE("while the circuit is open the waits between attempts grow up to max_wait",

@@ -359,11 +359,11 @@ TEST_CASE("when_stuck::leave ends the session after the report", "[processing][c
 TEST_CASE("observers see when a handler gets stuck, and when none is any more",
           "[processing][completion]") {
   struct stuck_observer : kclxx::observer {
-    void on_handlers_stuck(const kclxx::event_source&,
-                           const kclxx::handlers_stuck& event) override {
+    void on_handlers_stuck(const kclxx::observer::event_source&,
+                           const kclxx::observer::handlers_stuck& event) override {
       events.push_back(event);
     }
-    std::vector<kclxx::handlers_stuck> events;
+    std::vector<kclxx::observer::handlers_stuck> events;
   };
   const auto seen = std::make_shared<stuck_observer>();
   auto options = prompt();
@@ -373,18 +373,19 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
                      options);
   daemon.initialize().deliver({"1"}).advance(61s);
   REQUIRE(seen->events.size() == 1);
-  CHECK(seen->events[0] == kclxx::handlers_stuck{1, sequence_position("1"), "key", 1, 60s});
+  CHECK(seen->events[0] ==
+        kclxx::observer::handlers_stuck{1, sequence_position("1"), "key", 1, 60s});
   SECTION("it ends") { held.clear(); }
   SECTION("it makes progress") { held.at(0).touch(); }
   daemon.deliver({});
   REQUIRE(seen->events.size() == 2);
-  CHECK(seen->events[1] == kclxx::handlers_stuck{});
+  CHECK(seen->events[1] == kclxx::observer::handlers_stuck{});
 }
 
 TEST_CASE("handlers are stuck until none is any more", "[processing][completion]") {
   struct counts : kclxx::observer {
-    void on_handlers_stuck(const kclxx::event_source&,
-                           const kclxx::handlers_stuck& event) override {
+    void on_handlers_stuck(const kclxx::observer::event_source&,
+                           const kclxx::observer::handlers_stuck& event) override {
       handlers.push_back(event.handlers);
     }
     std::vector<std::size_t> handlers;
@@ -410,11 +411,11 @@ TEST_CASE("handlers are stuck until none is any more", "[processing][completion]
 
 TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
   struct attempts final : kclxx::observer {
-    void on_record_attempted(const kclxx::event_source&,
-                             const kclxx::record_attempted& event) override {
+    void on_record_attempted(const kclxx::observer::event_source&,
+                             const kclxx::observer::record_attempted& event) override {
       all.push_back(event);
     }
-    std::vector<kclxx::record_attempted> all;
+    std::vector<kclxx::observer::record_attempted> all;
   };
   const auto seen = std::make_shared<attempts>();
   auto options = prompt();
@@ -425,8 +426,8 @@ TEST_CASE("observers see how long a record was with its completion", "[processin
   daemon.initialize().deliver({"1"}).advance(7s);
   held.at(0).complete();
   daemon.deliver({});
-  using outcome = kclxx::record_attempted::outcome;
-  CHECK(seen->all == std::vector<kclxx::record_attempted>{
+  using outcome = kclxx::observer::record_attempted::outcome;
+  CHECK(seen->all == std::vector<kclxx::observer::record_attempted>{
                          {sequence_position("1"), 1, 7s, outcome::succeeded, {}}});
 }
 
@@ -477,8 +478,8 @@ TEST_CASE(
 
 TEST_CASE("observers get the error that an async handler threw, once", "[processing][completion]") {
   struct attempts final : kclxx::observer {
-    void on_record_attempted(const kclxx::event_source&,
-                             const kclxx::record_attempted& event) override {
+    void on_record_attempted(const kclxx::observer::event_source&,
+                             const kclxx::observer::record_attempted& event) override {
       errors.push_back(event.error);
     }
     strings errors;

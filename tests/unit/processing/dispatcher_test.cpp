@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 /// Calls the test where parallel() calls the service.
 struct hooked : kclxx::detail::shard_service_wrapper {
   struct hooks {
-    std::function<void(const kclxx::shard_event&)> observe{};
+    std::function<void(const kclxx::observer::shard_event&)> observe{};
     bool runs_lanes_next = false;  // when the clock is read next
     bool has_timers = true;
     bool holds_lanes = false;  // until run_lanes()
@@ -65,7 +65,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
   std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(std::size_t threads) override {
     return std::make_unique<held_pool>(shard_service_wrapper::make_thread_pool(threads));
   }
-  void observe(kclxx::shard_event event) noexcept override {
+  void observe(kclxx::observer::shard_event event) noexcept override {
     if (current->observe) current->observe(event);
   }
   [[nodiscard]] clock::time_point now() const override {
@@ -101,9 +101,10 @@ TEST_CASE("a failure after a callback's last look does not wait for the next bat
           "[processing][dispatcher]") {
   hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
   shard.with.holds_lanes = true;
-  shard.with.observe = [&](const kclxx::shard_event& event) {
+  shard.with.observe = [&](const kclxx::observer::shard_event& event) {
     // The callback tells of its window last, and then looks when the next retry is due.
-    if (std::holds_alternative<kclxx::window_changed>(event)) shard.with.runs_lanes_next = true;
+    if (std::holds_alternative<kclxx::observer::window_changed>(event))
+      shard.with.runs_lanes_next = true;
   };
   shard.daemon->deliver({"1", "2"}).advance(0ms);
   CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
@@ -140,8 +141,8 @@ TEST_CASE("user code is destroyed with the processor, even while a completion is
   }));
   shard.daemon->deliver({"1"}).advance(0ms);
   REQUIRE(held.size() == 1);
-  shard.with.observe = [&](const kclxx::shard_event& event) {
-    if (!std::holds_alternative<kclxx::record_attempted>(event)) return;
+  shard.with.observe = [&](const kclxx::observer::shard_event& event) {
+    if (!std::holds_alternative<kclxx::observer::record_attempted>(event)) return;
     shard.daemon.reset();
     is_destroyed = of_handler.expired();
   };
@@ -164,9 +165,9 @@ TEST_CASE("what ends after a stop moves no watermark, and is no attempt",
                          : kclxx::parallel(kclxx::record_handler(stop)));
   int attempts = 0;
   std::optional<sequence_position> watermark;
-  shard->with.observe = [&](const kclxx::shard_event& event) {
-    if (std::holds_alternative<kclxx::record_attempted>(event)) ++attempts;
-    if (const auto* const changed = std::get_if<kclxx::window_changed>(&event)) {
+  shard->with.observe = [&](const kclxx::observer::shard_event& event) {
+    if (std::holds_alternative<kclxx::observer::record_attempted>(event)) ++attempts;
+    if (const auto* const changed = std::get_if<kclxx::observer::window_changed>(&event)) {
       watermark = changed->watermark;
     }
   };

@@ -550,18 +550,22 @@ TEST_CASE("a failed attempt is logged again after a minute, not later", "[proces
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
   struct seen_events final : observer {
-    void on_record_attempted(const event_source&, const record_attempted& event) override {
+    void on_record_attempted(const observer::event_source&,
+                             const observer::record_attempted& event) override {
       add("attempt", event.position, event.attempt, event.error);
       if (event.position == sequence_position("1")) CHECK(event.duration == 70ms);
     }
-    void on_record_retried(const event_source&, const record_retried& event) override {
+    void on_record_retried(const observer::event_source&,
+                           const observer::record_retried& event) override {
       CHECK(event.delay >= 100ms);
       add("retry", event.position, event.attempt, event.error);
     }
-    void on_record_parked(const event_source&, const record_parked& event) override {
+    void on_record_parked(const observer::event_source&,
+                          const observer::record_parked& event) override {
       add("parked", event.position, event.attempts, event.error);
     }
-    void on_record_skipped(const event_source&, const record_skipped& event) override {
+    void on_record_skipped(const observer::event_source&,
+                           const observer::record_skipped& event) override {
       add("skipped", event.position, event.attempts, event.error);
     }
     void add(const char* what, const sequence_position& at, int attempt, const std::string& error) {

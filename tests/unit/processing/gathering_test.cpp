@@ -46,10 +46,11 @@ struct gathering_daemon {
 };
 
 struct seen_windows final : observer {
-  void on_window_changed(const event_source&, const window_changed& event) override {
+  void on_window_changed(const observer::event_source&,
+                         const observer::window_changed& event) override {
     all.push_back(event);
   }
-  std::vector<window_changed> all;
+  std::vector<observer::window_changed> all;
 };
 
 batch_failure::failed failed(const record& one, const char* why = "refused") {
@@ -277,11 +278,11 @@ TEST_CASE("observers see what is gathered as the window", "[processing][gatherin
   gathering_daemon one({.linger = 1s}, options);
   const auto delivered = one.daemon.now();
   one.daemon.deliver({"aa", "b"}).advance(1s);
-  const window_changed in_flight{2, 3, delivered, std::nullopt};
+  const observer::window_changed in_flight{2, 3, delivered, std::nullopt};
   CHECK(windows->all ==
-        std::vector<window_changed>{in_flight,  // gathered, and then with the handler
-                                    in_flight,
-                                    {0, 0, std::nullopt, sequence_position("2")}});
+        std::vector<observer::window_changed>{in_flight,  // gathered, and then with the handler
+                                              in_flight,
+                                              {0, 0, std::nullopt, sequence_position("2")}});
 }
 
 TEST_CASE("what a batch_failure does not name is complete, the named records are tried alone",

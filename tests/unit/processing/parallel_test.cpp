@@ -680,15 +680,16 @@ TEST_CASE("a drain_timeout of 0 is accepted", "[processing][parallel]") {
 namespace {
 
 struct counting final : kclxx::observer {
-  void on_record_attempted(const kclxx::event_source&,
-                           const kclxx::record_attempted& event) override {
+  void on_record_attempted(const kclxx::observer::event_source&,
+                           const kclxx::observer::record_attempted& event) override {
     attempts.push_back(event);
   }
-  void on_window_changed(const kclxx::event_source&, const kclxx::window_changed& event) override {
+  void on_window_changed(const kclxx::observer::event_source&,
+                         const kclxx::observer::window_changed& event) override {
     windows.push_back(event);
   }
-  std::vector<kclxx::record_attempted> attempts{};
-  std::vector<kclxx::window_changed> windows{};
+  std::vector<kclxx::observer::record_attempted> attempts{};
+  std::vector<kclxx::observer::window_changed> windows{};
 };
 
 }  // namespace
@@ -780,8 +781,8 @@ TEST_CASE("a window that completions empty, or that a handler keeps, is an event
 TEST_CASE("no handler counts as stuck when the stuck one has failed for good",
           "[processing][parallel]") {
   struct stuck final : kclxx::observer {
-    void on_handlers_stuck(const kclxx::event_source&,
-                           const kclxx::handlers_stuck& event) override {
+    void on_handlers_stuck(const kclxx::observer::event_source&,
+                           const kclxx::observer::handlers_stuck& event) override {
       counts.push_back(event.handlers);
     }
     std::vector<std::size_t> counts{};
@@ -818,12 +819,12 @@ TEST_CASE("observers see each attempt, and the window fill and empty", "[process
   daemon.initialize();
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
   daemon.advance(1s);
-  using outcome = kclxx::record_attempted::outcome;
+  using outcome = kclxx::observer::record_attempted::outcome;
   REQUIRE(seen->attempts.size() == 4);
   CHECK(seen->attempts[0] ==
-        kclxx::record_attempted{sequence_position("1"), 1, 3ms, outcome::succeeded, {}});
+        kclxx::observer::record_attempted{sequence_position("1"), 1, 3ms, outcome::succeeded, {}});
   CHECK(seen->attempts[1] ==
-        kclxx::record_attempted{sequence_position("2"), 1, 3ms, outcome::failed, "no"});
+        kclxx::observer::record_attempted{sequence_position("2"), 1, 3ms, outcome::failed, "no"});
   CHECK(seen->attempts[3].position == sequence_position("2"));
   CHECK(seen->attempts[3].attempt == 2);
   REQUIRE(seen->windows.size() >= 2);

@@ -55,13 +55,16 @@ kclxx::processor_factory make(form which, const handler& handle,
 
 /// Sees what is done about records that fail.
 struct failures_seen final : kclxx::observer {
-  void on_record_retried(const kclxx::event_source&, const kclxx::record_retried&) override {
+  void on_record_retried(const kclxx::observer::event_source&,
+                         const kclxx::observer::record_retried&) override {
     ++count;
   }
-  void on_record_skipped(const kclxx::event_source&, const kclxx::record_skipped&) override {
+  void on_record_skipped(const kclxx::observer::event_source&,
+                         const kclxx::observer::record_skipped&) override {
     ++count;
   }
-  void on_record_parked(const kclxx::event_source&, const kclxx::record_parked&) override {
+  void on_record_parked(const kclxx::observer::event_source&,
+                        const kclxx::observer::record_parked&) override {
     ++count;
   }
   int count = 0;

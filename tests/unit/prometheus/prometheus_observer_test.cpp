@@ -39,15 +39,16 @@ TEST_CASE("the registry has the documented families, with the same help and type
   auto shard = one_shard(watched_by(observer));
   shard.initialize("shardId-1");
   const auto collected = registry->Collect();
-  REQUIRE(collected.size() == kclxx::metric_families().size());
-  for (const kclxx::metric_family& family : kclxx::metric_families()) {
+  REQUIRE(collected.size() == kclxx::metrics_recorder::families().size());
+  for (const kclxx::metrics_recorder::metric_family& family : kclxx::metrics_recorder::families()) {
     CAPTURE(std::string(family.name));
     const auto found = std::find_if(collected.begin(), collected.end(),
                                     [&](const auto& one) { return one.name == family.name; });
     REQUIRE(found != collected.end());
     CHECK(found->help == family.help);
-    const auto type = family.type == kclxx::metric_type::counter ? prometheus::MetricType::Counter
-                      : family.type == kclxx::metric_type::gauge
+    const auto type = family.type == kclxx::metrics_recorder::metric_type::counter
+                          ? prometheus::MetricType::Counter
+                      : family.type == kclxx::metrics_recorder::metric_type::gauge
                           ? prometheus::MetricType::Gauge
                           : prometheus::MetricType::Histogram;
     CHECK((found->type == type));

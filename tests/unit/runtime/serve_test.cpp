@@ -585,7 +585,9 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
 
 TEST_CASE("a slow observer does not keep the text file from being removed", "[serve][metrics]") {
   struct slow final : observer {
-    void on_event(const event_source&, const shard_event&) override { released.wait(); }
+    void on_event(const observer::event_source&, const observer::shard_event&) override {
+      released.wait();
+    }
     std::promise<void> to_release;
     std::shared_future<void> released{to_release.get_future()};
   };

@@ -67,8 +67,8 @@ strings rows_after_crash(bool skips_what_is_stored) {
 
 struct crashing_observer final : observer {
   explicit crashing_observer(std::function<void()> crash) : crash_(std::move(crash)) {}
-  void on_event(const event_source&, const shard_event& event) override {
-    if (std::holds_alternative<callback_ended>(event)) crash_();
+  void on_event(const observer::event_source&, const observer::shard_event& event) override {
+    if (std::holds_alternative<observer::callback_ended>(event)) crash_();
   }
   std::function<void()> crash_;
 };

@@ -102,7 +102,8 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
   class unlocking final : public kclxx::observer {
    public:
     explicit unlocking(bool& is_locked) : is_locked_(is_locked) {}
-    void on_record_retried(const kclxx::event_source&, const kclxx::record_retried&) override {
+    void on_record_retried(const kclxx::observer::event_source&,
+                           const kclxx::observer::record_retried&) override {
       if (++retries_ == 1000) is_locked_ = false;
     }
 

@@ -14,22 +14,20 @@
 
 namespace {
 
-using kclxx::callback_kind;
-using kclxx::event_source;
+using kclxx::observer;
 using kclxx::sequence_position;
-using kclxx::shard_event;
 using kclxx::testing::daemon;
 using namespace std::chrono_literals;
 
 class collecting final : public kclxx::observer {
  public:
   struct seen {
-    event_source source;
-    shard_event event;
+    observer::event_source source;
+    observer::shard_event event;
   };
   std::vector<seen> all;
 
-  void on_event(const event_source& source, const shard_event& event) override {
+  void on_event(const observer::event_source& source, const observer::shard_event& event) override {
     all.push_back({source, event});
   }
   template <class Event>
@@ -44,7 +42,7 @@ class collecting final : public kclxx::observer {
 
 class throwing final : public kclxx::observer {
  public:
-  void on_event(const event_source&, const shard_event&) override {
+  void on_event(const observer::event_source&, const observer::shard_event&) override {
     throw std::runtime_error("no disk");
   }
 };
@@ -66,31 +64,33 @@ TEST_CASE("an observer sees a shard's life in the order in which it happens",
 
   std::vector<std::size_t> kinds;
   for (const auto& one : seen->all) kinds.push_back(one.event.index());
-  const auto kind = [](const shard_event& event) { return event.index(); };
+  const auto kind = [](const observer::shard_event& event) { return event.index(); };
   const sequence_position last("2");
   CHECK(kinds == std::vector<std::size_t>{
-                     kind(kclxx::lease_gained{}),
-                     kind(kclxx::callback_ended{}),
-                     kind(kclxx::batch_delivered{}),
-                     kind(kclxx::callback_ended{}),
-                     kind(kclxx::checkpoint_requested{last}),
-                     kind(kclxx::checkpoint_answered{last, 0ns}),
-                     kind(kclxx::callback_ended{}),
-                     kind(kclxx::checkpoint_requested{last}),
-                     kind(kclxx::checkpoint_answered{last, 0ns}),
-                     kind(kclxx::lease_ended{}),
-                     kind(kclxx::session_ended{}),
+                     kind(kclxx::observer::lease_gained{}),
+                     kind(kclxx::observer::callback_ended{}),
+                     kind(kclxx::observer::batch_delivered{}),
+                     kind(kclxx::observer::callback_ended{}),
+                     kind(kclxx::observer::checkpoint_requested{last}),
+                     kind(kclxx::observer::checkpoint_answered{last, 0ns}),
+                     kind(kclxx::observer::callback_ended{}),
+                     kind(kclxx::observer::checkpoint_requested{last}),
+                     kind(kclxx::observer::checkpoint_answered{last, 0ns}),
+                     kind(kclxx::observer::lease_ended{}),
+                     kind(kclxx::observer::session_ended{}),
                  });
-  const auto batch = seen->of<kclxx::batch_delivered>().at(0);
+  const auto batch = seen->of<kclxx::observer::batch_delivered>().at(0);
   CHECK(batch.records == 2);
   CHECK(batch.bytes == 8);
   CHECK(batch.first == sequence_position("1"));
   CHECK(batch.last == last);
   CHECK(batch.millis_behind_latest == 250ms);
   CHECK(batch.last_arrival == seen->all.at(0).source.date);
-  CHECK(seen->of<kclxx::checkpoint_answered>().at(1).position == sequence_position("SHARD_END"));
-  CHECK(seen->of<kclxx::lease_ended>().at(0).why == kclxx::lease_ended::reason::shard_finished);
-  CHECK(seen->of<kclxx::session_ended>().at(0).status == kclxx::exit_status::ok);
+  CHECK(seen->of<kclxx::observer::checkpoint_answered>().at(1).position ==
+        sequence_position("SHARD_END"));
+  CHECK(seen->of<kclxx::observer::lease_ended>().at(0).why ==
+        kclxx::observer::lease_ended::reason::shard_finished);
+  CHECK(seen->of<kclxx::observer::session_ended>().at(0).status == kclxx::exit_status::ok);
   for (const auto& one : seen->all) CHECK(one.source.shard->shard_id == "shardId-7");
 }
 
@@ -113,10 +113,10 @@ TEST_CASE("events carry the virtual time, and durations in it", "[testing][obser
       observed_by(seen));
   played.initialize().advance(1min).deliver({"a"});
 
-  const auto ended = seen->of<kclxx::callback_ended>();
+  const auto ended = seen->of<kclxx::observer::callback_ended>();
   REQUIRE(ended.size() == 2);
-  CHECK(ended[0] == kclxx::callback_ended{callback_kind::initialize, 0ns});
-  CHECK(ended[1] == kclxx::callback_ended{callback_kind::process_records, 3s});
+  CHECK(ended[0] == kclxx::observer::callback_ended{observer::callback_kind::initialize, 0ns});
+  CHECK(ended[1] == kclxx::observer::callback_ended{observer::callback_kind::process_records, 3s});
   const auto& first = seen->all.front().source;
   const auto& last = seen->all.back().source;
   CHECK(last.time - first.time == 63s);
@@ -132,8 +132,9 @@ TEST_CASE("an observer sees each refused checkpoint with the daemon's name for t
   played.deliver({"a"}).deliver({"b"}).request_shutdown();
 
   std::vector<std::string> errors;
-  for (const auto& answer : seen->of<kclxx::checkpoint_answered>()) errors.push_back(answer.error);
-  CHECK(errors.size() == seen->of<kclxx::checkpoint_requested>().size());
+  for (const auto& answer : seen->of<kclxx::observer::checkpoint_answered>())
+    errors.push_back(answer.error);
+  CHECK(errors.size() == seen->of<kclxx::observer::checkpoint_requested>().size());
   REQUIRE(errors.size() >= 3);
   CHECK(errors[0] == "ThrottlingException");
   CHECK(errors[1] == "ThrottlingException");
@@ -144,16 +145,18 @@ TEST_CASE("an observer sees a lost lease, and a callback that threw", "[testing]
   const auto seen = std::make_shared<collecting>();
   daemon lost(ignore, observed_by(seen));
   lost.initialize().lose_lease();
-  CHECK(seen->of<kclxx::lease_ended>().at(0).why == kclxx::lease_ended::reason::lost);
+  CHECK(seen->of<kclxx::observer::lease_ended>().at(0).why ==
+        kclxx::observer::lease_ended::reason::lost);
 
   const auto other = std::make_shared<collecting>();
   daemon thrown([](kclxx::record_batch) { throw std::runtime_error("disk full"); },
                 observed_by(other));
   thrown.initialize().deliver({"a"});
-  const auto ended = other->of<kclxx::callback_ended>().at(1);
-  CHECK(ended.how == kclxx::callback_ended::outcome::threw);
+  const auto ended = other->of<kclxx::observer::callback_ended>().at(1);
+  CHECK(ended.how == kclxx::observer::callback_ended::outcome::threw);
   CHECK(ended.error == "process_records (record 1/0) failed: disk full");
-  CHECK(other->of<kclxx::session_ended>().at(0).status == kclxx::exit_status::callback_failed);
+  CHECK(other->of<kclxx::observer::session_ended>().at(0).status ==
+        kclxx::exit_status::callback_failed);
 }
 
 TEST_CASE("a processor's own events reach the observer", "[testing][observer]") {
@@ -161,13 +164,13 @@ TEST_CASE("a processor's own events reach the observer", "[testing][observer]") 
   daemon played(
       [](kclxx::record_batch batch, const kclxx::checkpointer& checkpointer) {
         REQUIRE(checkpointer.service()->is_observed());
-        checkpointer.service()->observe(
-            kclxx::record_parked{.position = batch[0].position(), .attempts = 5, .error = "bad"});
+        checkpointer.service()->observe(kclxx::observer::record_parked{
+            .position = batch[0].position(), .attempts = 5, .error = "bad"});
       },
       observed_by(seen));
   played.initialize().deliver({"a"});
-  CHECK(seen->of<kclxx::record_parked>() ==
-        std::vector{kclxx::record_parked{
+  CHECK(seen->of<kclxx::observer::record_parked>() ==
+        std::vector{kclxx::observer::record_parked{
             .position = sequence_position("1"), .attempts = 5, .error = "bad"}});
 }
 
