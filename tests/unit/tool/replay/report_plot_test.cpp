@@ -26,6 +26,6 @@ std::string report_of(std::size_t breaches) {
 
 TEST_CASE("the report has the number of the diagnostics that it does not show", "[tool][report]") {
   const std::size_t most = replay::diagnostics::most_kept;
-  CHECK_THAT(report_of(most), !Contains("more</li>"));
-  CHECK_THAT(report_of(most + 7), Contains("<span class=\"bad\">breach</span> and 7 more</li>"));
+  CHECK_THAT(report_of(most), !Contains("more\n"));
+  CHECK_THAT(report_of(most + 7), Contains("... and 7 more\n"));
 }
