@@ -21,7 +21,7 @@ bool is_old_linux = false;
 }
 
 /// In place of the system's, for write_now.
-extern "C" ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t at, int flags) noexcept {
+extern "C" ssize_t pwritev2(int fd, const iovec* pieces, int count, off_t at, int flags) {
   if (is_old_linux && fd >= 0) return errno = EOPNOTSUPP, -1;
   return ::syscall(SYS_pwritev2, fd, pieces, count, at, 0, flags);
 }
