@@ -113,8 +113,10 @@ class KCLXX_EXPORT shard_context {
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
   /// that is empty. Control characters are escaped. A thread of the session writes it. While 10,000
-  /// lines wait, further ones are dropped, and their number is logged. Without a service `kclxx: `
-  /// and the unescaped text go to stderr at once.
+  /// lines or 16 MiB wait, further ones are dropped; errors from twice as much on. At the end of
+  /// the session, lines that wait are written as long as they are read, until the grace time is
+  /// over. The number of dropped lines is logged, if it is read. Without a service `kclxx: ` and
+  /// the unescaped text go to stderr at once.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

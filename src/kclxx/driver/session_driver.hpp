@@ -119,8 +119,8 @@ class session_driver {
                      bool from_callback);
   /// False when it was completed already.
   bool on_deadline(session::waiter_id id);
-  /// What user code and the processing forms log is never left out: each parked record has its
-  /// line.
+  /// No line of user code and the processing forms is left out as repeated: each parked record has
+  /// one, unless the log is not read in time (shard_context::log).
   void on_log(log_level level, const std::string& text,
               const std::optional<sequence_position>& position = std::nullopt) {
     host_.write_log(level, session::log_line(level, text).text, position);

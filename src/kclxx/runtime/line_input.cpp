@@ -49,7 +49,9 @@ line_input::state line_input::finish(int error) {
 
 void line_input::deliver_lines() {
   // In lockstep nothing follows a line: then no memory is taken for a next one.
-  while (reader_.has_unread() && !sink_.is_full()) {
+  for (is_held_back_ = false; reader_.has_unread();) {
+    is_held_back_ = sink_.is_full();
+    if (is_held_back_) return;
     auto memory = take_memory();
     std::size_t length = 0;
     if (!reader_.next_line(memory->line, length)) {

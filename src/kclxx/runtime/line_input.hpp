@@ -44,6 +44,8 @@ class line_input {
 
   /// Whether more was read than was delivered.
   [[nodiscard]] bool is_ahead() const noexcept { return reader_.has_unread(); }
+  /// Whether the sink was full when lines were last delivered, so that whole lines may be left.
+  [[nodiscard]] bool is_held_back() const noexcept { return is_held_back_; }
   /// Whether memory is held that `on_idle` would give back.
   [[nodiscard]] bool holds_large_memory() const noexcept { return holds_large_; }
   /// Call it about once in idle_time while holds_large_memory().
@@ -67,6 +69,7 @@ class line_input {
   std::chrono::steady_clock::time_point last_line_{};
   int small_lines_ = 0;
   bool holds_large_ = false;
+  bool is_held_back_ = false;
 };
 
 }  // namespace kclxx::runtime

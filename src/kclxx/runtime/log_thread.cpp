@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/log_thread.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <string>
@@ -11,12 +12,32 @@
 
 namespace kclxx::runtime {
 
+using clock = std::chrono::steady_clock;
+
 /// Shared with the thread, which may outlive the object when a line cannot be written.
 struct log_thread::state {
-  template <class WriteLine>
-  void write_next(const WriteLine& write_line) {
+  /// One line fits always.
+  bool take_room(log_level level, std::size_t size) {
+    const std::size_t share = level == log_level::error ? 2 : 1;
+    const bool has_room = waiting++ < share * most_waiting;
+    const bool has_memory = (bytes += size) - size < share * most_waiting_bytes;
+    if (has_room && has_memory && !is_cut) return true;
+    return_room(size);
+    ++dropped;
+    return false;
+  }
+  void return_room(std::size_t size) {
     --waiting;
-    write_line();
+    bytes -= size;
+  }
+  template <class WriteLine>
+  void write_next(std::size_t size, const WriteLine& write_line) {
+    return_room(size);
+    if (is_cut) {
+      ++dropped;
+    } else {
+      write_line();
+    }
     if (waiting > 0) return;
     if (const std::size_t count = dropped.exchange(0); count > 0) {
       write({.level = log_level::warning,
@@ -29,7 +50,9 @@ struct log_thread::state {
   const int descriptor;
   const std::function<void(const log_entry&)> write;
   std::atomic<std::size_t> waiting = 0;
+  std::atomic<std::size_t> bytes = 0;  // of those
   std::atomic<std::size_t> dropped = 0;
+  std::atomic<bool> is_cut = false;
 };
 
 log_thread::log_thread(int descriptor, std::function<void(const log_entry&)> write)
@@ -42,16 +65,13 @@ std::shared_ptr<log_thread::state> log_thread::open_state() {
 
 /// Errors: std::exception, when there is no thread or no memory.
 template <class Line>
-void log_thread::post(const std::shared_ptr<state>& to, Line line) {
-  if (to->waiting++ >= most_waiting) {
-    --to->waiting;
-    ++to->dropped;
-    return;
-  }
+void log_thread::post(const std::shared_ptr<state>& to, log_level level, std::size_t size,
+                      Line line) {
+  if (!to->take_room(level, size)) return;
   try {
-    thread_.post([to, line = std::move(line)] { to->write_next(line); });
+    thread_.post([to, size, line = std::move(line)] { to->write_next(size, line); });
   } catch (...) {
-    --to->waiting;
+    to->return_room(size);
     throw;
   }
 }
@@ -62,7 +82,7 @@ void log_thread::write(log_entry entry) noexcept {
   std::shared_ptr<const log_entry> line;
   try {
     line = std::make_shared<const log_entry>(std::move(entry));
-    post(to, [write = &to->write, line] { (*write)(*line); });
+    post(to, line->level, line->text.size(), [write = &to->write, line] { (*write)(*line); });
   } catch (const std::exception&) {
     log_now(to->descriptor, line ? *line : entry);
   }
@@ -72,11 +92,25 @@ void log_thread::write_text(std::string text) noexcept {
   const auto to = open_state();
   if (!to) return;
   try {
-    post(to, [fd = to->descriptor, text = std::move(text)] {
+    const std::size_t size = text.size();
+    post(to, log_level::info, size, [fd = to->descriptor, text = std::move(text)] {
       static_cast<void>(io::write_all(fd, text));  // nothing can be done for a closed descriptor
     });
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
+}
+
+bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point latest,
+                        std::chrono::milliseconds for_count) {
+  const auto to = open_state();
+  if (!to) return drain(latest);
+  for (bool is_read = true; is_read && clock::now() < latest;) {
+    const std::size_t before = to->waiting;
+    if (drain(std::min(clock::now() + patience, latest))) return true;
+    is_read = to->waiting < before;
+  }
+  to->is_cut = true;
+  return drain(clock::now() + for_count);
 }
 
 void log_thread::abandon() {

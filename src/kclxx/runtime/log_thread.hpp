@@ -20,8 +20,10 @@ namespace kclxx::runtime {
 /// Thread safety: all functions from any thread.
 class log_thread {
  public:
-  /// Further lines are dropped and counted until there is room.
+  /// Further lines are dropped and counted until there is room: errors only beyond twice as much,
+  /// so that other lines do not take their place.
   static constexpr std::size_t most_waiting = 10'000;
+  static constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
 
   /// `write` is called for each line, and does not throw; it is destroyed once the log is abandoned
   /// and no line is being written. `descriptor` is open until then. It takes texts, and a line for
@@ -37,6 +39,11 @@ class log_thread {
   void write_text(std::string text) noexcept;
   /// Waits until all that came before is written. False when the deadline passed first.
   bool drain(std::chrono::steady_clock::time_point deadline) { return thread_.drain(deadline); }
+  /// At the end: waits until `latest` at most, and no longer than `patience` without a line that is
+  /// written. Then it drops and counts what is left and all that comes, and waits `for_count` at
+  /// most until the line about them is written. False when that passed first.
+  bool finish(std::chrono::milliseconds patience, std::chrono::steady_clock::time_point latest,
+              std::chrono::milliseconds for_count);
   /// Drops what was not begun, and all that comes from now on.
   void abandon();
 
@@ -44,7 +51,7 @@ class log_thread {
   struct state;
   [[nodiscard]] std::shared_ptr<state> open_state();
   template <class Line>
-  void post(const std::shared_ptr<state>& to, Line line);
+  void post(const std::shared_ptr<state>& to, log_level level, std::size_t size, Line line);
 
   std::mutex mutex_;
   std::shared_ptr<state> state_;  // null once it is abandoned

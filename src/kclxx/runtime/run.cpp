@@ -89,6 +89,23 @@ exit_status serve(shard_runtime::configuration with, const processor_factory& ma
   }
 }
 
+template <class Result, class... Arguments>
+void share(std::function<Result(Arguments...)>& function) {
+  if (!function) return;
+  auto shared = std::make_shared<std::function<Result(Arguments...)>>(std::move(function));
+  function = [shared = std::move(shared)](Arguments... arguments) {
+    return (*shared)(std::forward<Arguments>(arguments)...);
+  };
+}
+
+/// Copies of the options have the user's functions in common: to copy or destroy one runs none of
+/// the user's code, which the loop of all shards would wait for.
+run_options with_shared_functions(run_options options) {
+  share(options.log);
+  share(options.metrics.own_families);
+  return options;
+}
+
 /// A shard that kclxx-share has handed over.
 class handed_session final : public sharing::shard_session {
  public:
@@ -134,7 +151,8 @@ class handed_session final : public sharing::shard_session {
 
 /// As the process of all shards that its launchers hand over.
 exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
-                         const run_options& options) {
+                         const run_options& with) {
+  const run_options options = with_shared_functions(with);
   if (options.sharing == sharing_mode::never) {
     sharing::refuse_shards(start, "run_options::sharing is never");
     return exit_status::ok;

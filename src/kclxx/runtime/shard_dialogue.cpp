@@ -23,6 +23,9 @@ namespace {
 constexpr milliseconds least_teardown{500};
 constexpr milliseconds last_logs{200};
 constexpr milliseconds last_lines{200};
+constexpr milliseconds last_count{50};  // of the lines that were not written by then
+/// While there is grace time left: a reader that takes nothing for this long is not waited for.
+constexpr milliseconds reader_patience{500};
 
 /// What the daemon has not taken is written again after this time.
 constexpr milliseconds output_pause{10};
@@ -54,7 +57,7 @@ void shard_dialogue::start_observation() {
       {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
       {write,
        [self = weak_from_this()](std::string text) {
-         if (const auto keep = self.lock()) keep->tasks_.write_text(std::move(text));
+         if (const auto keep = self.lock()) keep->tasks_.lines().write_text(std::move(text));
        },
        [write](const std::exception_ptr& thrown) {
          write(log_level::warning, driver::observer_threw(thrown));
@@ -99,6 +102,7 @@ void shard_dialogue::run() {
   driver_.processor().destroy();
   finish_observation(clock::now() + last_logs);
   finish_user_code();
+  tasks_.end_log_function();
   with_.names.service.reset();  // it kept this object alive
 }
 
@@ -266,8 +270,10 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
     throw;
   }
   reader_ = reader::callbacks;
-  // Between two actions a partial line does not mean that the input is ahead.
-  const bool is_busy = call_ || user_code_ != user_code::none || output_.keeps_lines();
+  // Between two actions a partial line does not mean that the input is ahead. The output may have
+  // been taken since it held the input back.
+  const bool is_busy =
+      call_ || user_code_ != user_code::none || output_.keeps_lines() || input_.is_held_back();
   if (has_ended_ || (is_ahead && is_busy)) hand_over();
 }
 
@@ -428,8 +434,9 @@ void shard_dialogue::wake(session::waiter_id waiter, std::error_code result) {
 void shard_dialogue::left(exit_status status) {
   call_.reset();
   end_timers();
-  const auto rest =
-      grace_end_ ? ceil<milliseconds>(*grace_end_ - clock::now()) : driver_.options().grace_time;
+  const auto now = clock::now();
+  if (!grace_end_) grace_end_ = now + driver_.options().grace_time;
+  const auto rest = ceil<milliseconds>(*grace_end_ - now);
   loop_.arm(teardown_timer, std::max(rest, least_teardown));
   // The session has waited for the callback during the grace time.
   if (status == exit_status::callback_stuck) loop_.arm(stuck_timer, milliseconds(0));
@@ -592,8 +599,9 @@ bool shard_dialogue::drain_lines() {
     output_.write_kept();
   }
   output_.drop_kept();
+  const auto latest = std::max(deadline, grace_end_.value_or(deadline));
   lock.unlock();
-  return tasks_.drain_lines(deadline);
+  return tasks_.lines().finish(reader_patience, latest, last_count);
 }
 
 void shard_dialogue::drain_stuck(const char* why) {
@@ -604,11 +612,11 @@ void shard_dialogue::drain_stuck(const char* why) {
   const auto deadline = clock::now() + last_logs;
   finish_observation(deadline);
   if (!tasks_.drain(deadline)) {
-    tasks_.log_to_descriptor(
+    tasks_.lines().write(
         {log_level::error, shard,
          "a log function or a checkpoint handler did not return within the grace time"});
   }
-  tasks_.drain_lines(clock::now() + last_lines);
+  tasks_.lines().finish(last_lines, clock::now() + last_lines, last_count);
 }
 
 void shard_dialogue::abandon() {

@@ -93,13 +93,14 @@ class shard_dialogue final : public detail::shard_service,
   void leave_loop() { loop_.leave_loop(); }
 
   // After run(), or when user code is stuck.
-  /// Waits a moment until the last lines are written. What is not taken by then is lost.
+  /// Waits a moment until the last lines are written, and longer for those of the log: as long as
+  /// they are read, until the grace time is over. What is not taken by then is lost.
   bool drain_lines();
   /// Logs why, and waits a moment until what user code has logged is written.
   void drain_stuck(const char* why);
   /// Runs and writes nothing any more.
   void abandon();
-  void abandon_lines() { tasks_.abandon_lines(); }
+  void abandon_lines() { tasks_.lines().abandon(); }
 
   // shard_service
   void async_checkpoint(const std::optional<sequence_position>& position,

@@ -37,6 +37,11 @@ shard_runtime::shard_runtime(configuration with, processor_factory make_processo
 exit_status shard_runtime::serve() {
   if (with_.loop == nullptr) return serve_with_loop();
   run_callbacks();
+  std::unique_lock lock(mutex_);
+  // User code may have returned while the session leaves as stuck.
+  changed_.wait(lock, [this] { return life_ != life::leaving_stuck; });
+  if (life_ == life::stuck) return exit_status::callback_stuck;
+  lock.unlock();
   dialogue_->drain_lines();
   dialogue_->abandon_lines();
   return *dialogue_->status();
@@ -130,12 +135,10 @@ void shard_runtime::finish_stuck(const char* why) {
   dialogue_->drain_stuck(why);
   if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
   dialogue_->abandon();
-  {
-    const std::lock_guard lock(mutex_);
-    life_ = life::stuck;
-    changed_.notify_all();
-  }
   if (with_.on_stuck) with_.on_stuck();
+  const std::lock_guard lock(mutex_);
+  life_ = life::stuck;
+  changed_.notify_all();
 }
 
 }  // namespace kclxx::runtime

@@ -34,7 +34,8 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* loop = nullptr;
     /// With a loop: user code does not return, hence neither does serve(). Nothing else of the
-    /// session uses its descriptors any more. Called on any thread.
+    /// session uses its descriptors any more. Called on any thread; if user code returns after all,
+    /// serve() returns callback_stuck after this function has returned.
     std::function<void()> on_stuck{};
   };
 

@@ -83,6 +83,12 @@ void user_tasks::finish() {
   if (stop_thread_.joinable()) stop_thread_.join();
 }
 
+void user_tasks::end_log_function() {
+  if (!log_) return;
+  log_->abandon();
+  log_->drain(time_point::max());
+}
+
 void user_tasks::abandon() {
   thread_.abandon();
   if (log_) log_->abandon();

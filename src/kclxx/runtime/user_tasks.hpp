@@ -44,20 +44,17 @@ class user_tasks {
 
   void log(const log_entry& entry);
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
-  /// For messages about the log function itself.
-  void log_to_descriptor(const log_entry& entry) { lines_->write(entry); }
-  /// As it is.
-  void write_text(std::string text) { lines_->write_text(std::move(text)); }
   /// Waits until all user code has returned.
   void finish();
+  /// The log function is not called any more when this returns; a thread of the user's may still
+  /// log.
+  void end_log_function();
   /// Waits until log functions and handlers have returned. False when the deadline passed first.
   bool drain(time_point deadline) {
     return thread_.drain(deadline) && (!log_ || log_->drain(deadline));
   }
-  /// Waits until the lines for the descriptor are written. False when the deadline passed first.
-  bool drain_lines(time_point deadline) { return lines_->drain(deadline); }
-  /// Writes no line any more that was not begun.
-  void abandon_lines() { lines_->abandon(); }
+  /// The lines for the descriptor.
+  [[nodiscard]] log_thread& lines() noexcept { return *lines_; }
   /// Runs and writes nothing any more.
   void abandon();
 

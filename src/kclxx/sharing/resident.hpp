@@ -37,7 +37,8 @@ class shard_session {
 
 /// The session does on `loop` what does not belong to its thread. It calls `on_stuck`, on any
 /// thread, when its own does not return from user code, once it has left the descriptors alone for
-/// good.
+/// good. `on_stuck` refers to the session: serve() does not return while it runs, and it is not
+/// called after that.
 /// Errors: std::exception; then the launcher executes the program itself.
 using session_maker = std::function<std::unique_ptr<shard_session>(
     const handed_shard&, io::event_loop& loop, std::function<void()> on_stuck)>;

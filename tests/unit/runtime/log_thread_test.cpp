@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "runtime/user_tasks.hpp"
 #include "support/catch.hpp"
@@ -111,6 +113,64 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
   CHECK(log.drain(clock::now() + 20s));
 }
 
+TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
+  const bool are_long = GENERATE(false, true);  // then their bytes are bounded
+  const std::string text = are_long ? std::string(log_thread::most_waiting_bytes / 4, 'x') : "x";
+  const page_pipe pipe;
+  pipe.fill();
+  std::vector<log_entry> written;
+  log_thread log(pipe.input(), [&, to = writer_to(pipe.input())](const log_entry& entry) {
+    if (written.empty()) to({log_level::info, {}, "first"});  // waits for the reader
+    written.push_back(entry);
+  });
+  const std::size_t most = are_long ? 4 : log_thread::most_waiting;
+  for (std::size_t i = 0; i < most + 20; ++i) log.write({log_level::info, {}, text});
+  for (std::size_t i = 0; i < 3; ++i) log.write({log_level::error, {}, std::to_string(i)});
+  CHECK(pipe.read_until("first") == "kclxx info: first\n");
+  REQUIRE(log.drain(clock::now() + 20s));
+  REQUIRE(written.size() >= most + 4);
+  CHECK(written.size() <= most + 5);
+  CHECK(written.end()[-4] == log_entry{log_level::error, {}, "0"});
+  CHECK(written.end()[-2] == log_entry{log_level::error, {}, "2"});
+  CHECK(written.back().text.find(" log lines were dropped") != std::string::npos);
+}
+
+TEST_CASE("at the end a log waits for a reader that is slow, and not for one that does not read",
+          "[log_thread]") {
+  const page_pipe pipe;
+  pipe.fill();
+  log_thread log(pipe.input(), writer_to(pipe.input()));
+  write(log, 0, 1000);
+  std::string text;
+  std::thread reader([&] {
+    for (std::array<char, 1024> piece{}; text.find("999\n") == std::string::npos;) {
+      const ssize_t n = ::read(pipe.output(), piece.data(), piece.size());
+      if (n <= 0) break;
+      text.append(piece.data(), static_cast<std::size_t>(n));
+      std::this_thread::sleep_for(10ms);
+    }
+  });
+  CHECK(log.finish(150ms, clock::now() + 20s, 50ms));
+  CHECK(log.drain(clock::now()));
+  reader.join();
+  CHECK(text.substr(text.find_first_not_of('.')) == lines(1000));
+}
+
+TEST_CASE("lines that are not read by the end are counted in the last one", "[log_thread]") {
+  const page_pipe pipe;
+  pipe.fill();
+  log_thread log(pipe.input(), writer_to(pipe.input()));
+  write(log, 0, 1000);
+  const bool is_read = log.finish(20ms, clock::now() + 20s, 0ms);
+  write(log, 1000, 1);
+  CHECK_FALSE(is_read);
+  CHECK(pipe.read_until("dropped") ==
+        lines(1) +
+            "kclxx warning: 1000 log lines were dropped, since they could not be written in "
+            "time\n");
+  CHECK(log.drain(clock::now() + 20s));
+}
+
 TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]") {
   page_pipe pipe;
   pipe.fill();
@@ -134,13 +194,14 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
   ::fcntl(pipe.input(), F_SETFL, O_NONBLOCK);  // so that a line takes several writes
   const std::string text(20'000, 'x');
   user_tasks tasks({}, pipe.input());
-  is_text ? tasks.write_text(text + '\n') : tasks.log({log_level::warning, "shardId-0", text});
-  CHECK_FALSE(tasks.drain_lines(clock::now() + 50ms));
-  tasks.abandon_lines();
+  is_text ? tasks.lines().write_text(text + '\n')
+          : tasks.log({log_level::warning, "shardId-0", text});
+  CHECK_FALSE(tasks.lines().drain(clock::now() + 50ms));
+  tasks.lines().abandon();
   page_pipe other;
   REQUIRE(::dup2(other.input(), pipe.input()) != -1);
   CHECK(pipe.read_until("x\n") == (is_text ? "" : "kclxx shardId-0 warning: ") + text + '\n');
-  CHECK(tasks.drain_lines(clock::now() + 20s));
+  CHECK(tasks.lines().drain(clock::now() + 20s));
   CHECK(pipe.read_until("never").empty());  // nobody has the pipe open any more
   pipe.close_input();
   other.close_input();

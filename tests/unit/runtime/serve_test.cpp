@@ -583,6 +583,73 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
   ::close(ends[1]);
 }
 
+TEST_CASE("serve does not return before it has reported that it is stuck", "[serve]") {
+  io::event_loop loop;
+  auto work = boost::asio::make_work_guard(loop.context);
+  std::thread loop_thread([&] { loop.context.run(); });
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+  std::promise<void> released;
+  run_options options;
+  options.log = [](const log_entry&) {};
+  options.grace_time = 50ms;
+  std::promise<exit_status> served;
+  auto status = served.get_future();
+  std::atomic<bool> is_early = false;
+  const auto shard = std::make_shared<shard_runtime>(
+      shard_runtime::configuration{.input = ends[1],
+                                   .output = ends[1],
+                                   .log = ends[1],
+                                   .input_is_file = false,
+                                   .names = {},
+                                   .loop = &loop,
+                                   .on_stuck =
+                                       [&] {
+                                         released.set_value();
+                                         is_early =
+                                             status.wait_for(200ms) == std::future_status::ready;
+                                       }},
+      [&] {
+        released.get_future().wait();
+        return std::make_unique<record_processor_of_nothing>();
+      },
+      options);
+  std::thread serving([&] { served.set_value(shard->serve()); });
+  constexpr std::string_view line = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
+  REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  ::close(ends[0]);
+  serving.join();
+  CHECK_FALSE(is_early);
+  CHECK(status.get() == exit_status::callback_stuck);
+  boost::asio::post(loop.context, [&] { shard->dialogue().leave_loop(); });
+  work.reset();
+  loop_thread.join();
+  ::close(ends[1]);
+}
+
+TEST_CASE("the log function is not called after serve has returned", "[serve]") {
+  std::shared_ptr<detail::shard_service> kept;
+  std::atomic<int> calls = 0;
+  run_options options;
+  options.log = [&calls](const log_entry&) { ++calls; };
+  {
+    served_shard shard(
+        [&](const shard_context& context) {
+          kept = context.service();
+          kept->log(log_level::warning, "early", std::nullopt);
+          return std::make_unique<record_processor_of_nothing>();
+        },
+        options);
+    shard.initialize("shard-0");
+    shard.close();
+    CHECK(shard.status() == exit_status::ok);
+  }
+  CHECK(calls == 1);
+  kept->log(log_level::warning, "late", std::nullopt);
+  std::this_thread::sleep_for(50ms);
+  CHECK(calls == 1);
+}
+
 TEST_CASE("a slow observer does not keep the text file from being removed", "[serve][metrics]") {
   struct slow final : observer {
     void on_event(const observer::event_source&, const observer::shard_event&) override {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/line_input.hpp"
+
+#include <array>
+#include <string_view>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+
+namespace kclxx::runtime {
+
+TEST_CASE("lines that a full sink held back are known as such until they are delivered",
+          "[line_input]") {
+  struct filled_by_each_line final : line_sink {
+    void on_line(driver::line_decoder::outcome, bool) override {
+      ++lines;
+      is_filled = true;
+    }
+    void on_end_of_input(bool, int) override {}
+    [[nodiscard]] bool is_full() const override { return is_filled; }
+    [[nodiscard]] bool is_over() const override { return false; }
+    int lines = 0;
+    bool is_filled = false;
+  } sink;
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  constexpr std::string_view text = "{\"action\":\"a\"}\n{\"action\":\"b\"}\n{\"acti";
+  REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  line_input input(ends[0], 1000, sink);
+  CHECK_FALSE(input.is_held_back());
+  CHECK(input.on_readable() == line_input::state::open);
+  CHECK(sink.lines == 1);
+  sink.is_filled = false;  // by then nobody sees from the sink that a line is left
+  CHECK(input.is_held_back());
+  input.on_resumed();
+  CHECK(sink.lines == 2);
+  sink.is_filled = false;
+  input.on_resumed();  // a part of a line is left, which is not held back
+  CHECK(input.is_ahead());
+  CHECK_FALSE(input.is_held_back());
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace kclxx::runtime
