@@ -82,9 +82,10 @@ enum class bad_record {
 /// An outage is not a bad record: a record is bad when it fails while others succeed.
 ///
 /// Each shard has a circuit. It opens when `failures` attempts in a row have failed, of whichever
-/// records. While it is open no attempt is counted and no record is too old. The handler is called
-/// for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit.
+/// records. Once another record has succeeded after a record's first failure, the record's further
+/// failures are its own: they do not count here. While the circuit is open no attempt is counted
+/// and no record is too old. One call of the handler at a time is made, after waits that double
+/// from failure_policy::max_backoff to `max_wait`. The first success closes the circuit.
 ///
 /// - A permanent error is the handler's own judgement: its record is bad at any time, and the
 ///   circuit stays as it is.

@@ -12,7 +12,8 @@
 namespace kclxx::processing {
 
 /// The circuit of one shard, whose rule circuit_breaker states. Half-open is while a probe runs,
-/// which is the one attempt that an open circuit admits.
+/// which is the one attempt that an open circuit admits. Once another record has
+/// succeeded after a record's first failure, the record's failures are its own: they do not count.
 ///
 /// Thread safety: all functions may be called from any thread.
 class circuit {
@@ -32,22 +33,31 @@ class circuit {
   /// An attempt succeeded. Returns what it ended, if the circuit was open.
   std::optional<outage> on_success(time_point now);
 
-  enum class state { closed, opens, open };
-  /// An attempt failed, but not with a permanent error; `is_first`: the record's first one.
-  /// `random` varies the wait. Returns what the circuit is now.
-  state on_failure(time_point now, bool is_first, std::uint64_t random);
-  /// A record was skipped or parked for its attempts or its age.
-  void on_bad_record();
-  /// An attempt ended in another way.
-  void on_permanent_error();
+  /// Names one probe; never used again.
+  using probe_id = std::uint64_t;
+  static constexpr probe_id no_probe = 0;
 
-  /// Whether an attempt may begin now.
-  [[nodiscard]] bool admits(time_point now) const {
-    return !is_open_.load(std::memory_order_relaxed) || admits_probe(now);
-  }
-  /// One begins; while the circuit is open it is the probe.
-  void begin() {
-    if (is_open_.load(std::memory_order_relaxed)) begin_probe();
+  /// A record as the circuit sees it. Who runs the record keeps it until the record is complete.
+  struct record_state {
+    probe_id probe = no_probe;                 ///< of the attempt that runs
+    std::optional<std::uint64_t> successes{};  ///< until its first failure
+    bool is_given_up = false;                  ///< before the first success
+  };
+
+  enum class state { closed, opens, open };
+  /// An attempt failed, but not with a permanent error. `is_bad`: if the circuit stays closed, the
+  /// record is to be skipped or parked. `random` varies the wait. Returns what the circuit is now.
+  state on_failure(time_point now, record_state& failed, bool is_bad, std::uint64_t random);
+  /// An attempt failed with a permanent error.
+  void on_permanent_error(record_state& failed);
+  /// A bad record could not be parked.
+  void on_parking_failure(record_state& bad);
+
+  /// May an attempt begin now? If so it has begun; as which probe, if the circuit is open.
+  /// std::nullopt: it may not.
+  [[nodiscard]] std::optional<probe_id> try_begin(time_point now) {
+    if (!is_open_.load(std::memory_order_relaxed)) return no_probe;
+    return try_begin_probe(now);
   }
   /// When the next probe may begin; std::nullopt while the circuit is closed, or a probe runs.
   [[nodiscard]] std::optional<time_point> next_probe() const;
@@ -55,9 +65,9 @@ class circuit {
   [[nodiscard]] std::int64_t failures() const;
 
  private:
-  [[nodiscard]] bool admits_probe(time_point now) const;
-  void begin_probe();
-  void wait(time_point now, std::uint64_t random);
+  [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
+  void end_probe(probe_id which);
+  void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
 
   const std::int64_t most_;  // failures in a row that open it; 0: none do
   const bool is_limited_;    // a record can be bad without a permanent error
@@ -67,11 +77,12 @@ class circuit {
   std::atomic<bool> is_quiet_ = false;  // the last attempt succeeded
   std::atomic<bool> is_open_ = false;
   mutable std::mutex mutex_;
-  std::int64_t left_;  // failures until it opens
-  bool has_succeeded_ = false;
-  bool is_probing_ = false;
-  bool is_alone_ = true;       // all failures since the last success are one record's
-  std::int64_t failures_ = 0;  // since the last success
+  probe_id probe_ = no_probe;  // that runs
+  probe_id last_probe_ = no_probe;
+  std::uint64_t successes_ = 0;  // that followed a failure
+  bool has_given_up_ = false;    // one record, before the first success
+  bool is_alone_ = true;         // all failures since the last success are one record's
+  std::int64_t failures_ = 0;    // since the last success
   time_point first_failure_{};
   time_point next_probe_{};
   std::chrono::milliseconds wait_{0};

@@ -135,9 +135,10 @@ void dispatcher::run_lane() noexcept {
       step taking(*this);
       std::optional<work> next;
       if (!is_over() && (!last_take_ || taking.now < *last_take_)) {
-        next = work_.take(taking.now, failures_.admits(taking.now));
+        const auto probe = work_.is_for_handler() ? failures_.try_begin(taking.now)
+                                                  : std::optional(circuit::no_probe);
+        if (probe) next = work_.take(taking.now, *probe);
       }
-      if (next && !next->failed) failures_.begin();
       if (next) {
         wake_by(work_.handlers().stuck_at(taking.now), taking.then);
         if (work_.queue().ready() == 0) look(taking.then);  // a window that is not full wants more

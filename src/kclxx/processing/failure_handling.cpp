@@ -90,20 +90,16 @@ failure_decision failure_handling::on_failure(const record& failed, failed_attem
   const std::string error = message_of(thrown);
   if (attempts.count == 1) attempts.first_error = error;
   if (is_permanent(thrown)) {
-    circuit_.on_permanent_error();
+    circuit_.on_permanent_error(attempts.at_circuit);
     return on_bad_record(failed, attempts, thrown, error, "a permanent error");
   }
-  const auto state =
-      circuit_.on_failure(shard_.now(), attempts.count == 1, random(failed, attempts.count));
+  const std::string why = why_bad(failed, attempts.counted + 1);
+  const auto state = circuit_.on_failure(shard_.now(), attempts.at_circuit, !why.empty(),
+                                         random(failed, attempts.count));
   if (state == circuit::state::opens) report_open(failed, error);
   if (state == circuit::state::closed) {
     ++attempts.counted;
-    const std::string why = why_bad(failed, attempts);
-    if (!why.empty()) {
-      const auto decision = on_bad_record(failed, attempts, thrown, error, why);
-      if (decision.what == failure_decision::kind::complete) circuit_.on_bad_record();
-      return decision;
-    }
+    if (!why.empty()) return on_bad_record(failed, attempts, thrown, error, why);
   }
   return retry(failed, attempts, error);
 }
@@ -159,13 +155,13 @@ bool failure_handling::is_permanent(const std::exception_ptr& thrown) const {
   }
 }
 
-std::string failure_handling::why_bad(const record& failed, const failed_attempts& attempts) const {
+std::string failure_handling::why_bad(const record& failed, int counted) const {
   const auto arrival = failed.approximate_arrival_timestamp();
   if (policy_.max_age && arrival &&
       std::chrono::ceil<std::chrono::seconds>(shard_.date() - *arrival) > *policy_.max_age) {
     return "older than " + std::to_string(policy_.max_age->count()) + " s";
   }
-  if (policy_.max_attempts && attempts.counted >= *policy_.max_attempts) {
+  if (policy_.max_attempts && counted >= *policy_.max_attempts) {
     return "no attempt is left";
   }
   return {};
@@ -203,6 +199,7 @@ failure_decision failure_handling::on_bad_record(const record& failed, failed_at
 
 failure_decision failure_handling::retry_parking(const record& failed, failed_attempts& attempts,
                                                  const std::string& error) {
+  circuit_.on_parking_failure(attempts.at_circuit);
   ++attempts.parking_failures;
   attempts.counted = 0;
   if (is_logged(parking_failures_logged_)) {
@@ -232,7 +229,7 @@ void failure_handling::report_open(const record& failed, const std::string& erro
   log(log_level::error,
       "the circuit is open: the last " + count_of(failures, "attempt") +
           " failed, so the fault is probably in no record. Until one succeeds, none is counted, "
-          "and one record at a time is tried. The last one, at ",
+          "and one at a time is made. The last one, at ",
       failed, ": " + error);
   if (is_observed_) shard_.service()->observe(observer::circuit_changed{true, failures, error});
 }
@@ -247,9 +244,10 @@ bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>
 
 milliseconds failure_handling::backoff(const record& failed,
                                        const failed_attempts& attempts) const {
-  if (const auto probe = circuit_.next_probe()) {
-    return std::max(std::chrono::ceil<milliseconds>(*probe - shard_.now()), milliseconds(0));
-  }
+  const auto probe = circuit_.next_probe();
+  const auto now = shard_.now();
+  // A permanent error sets no next probe.
+  if (probe && *probe > now) return std::chrono::ceil<milliseconds>(*probe - now);
   return jittered(longest_backoff(policy_, attempts.count), random(failed, attempts.count));
 }
 

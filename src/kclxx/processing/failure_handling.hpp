@@ -35,6 +35,7 @@ struct failed_attempts {
   int counted = 0;  ///< for max_attempts, since the record was last to be parked, which failed
   int parking_failures = 0;
   std::string first_error{};
+  circuit::record_state at_circuit{};
 };
 
 /// The event of an attempt, which threw or did not.
@@ -90,8 +91,9 @@ class failure_handling {
   }
 
   /// The circuit's, for a form that calls several handlers at the same time.
-  [[nodiscard]] bool admits(circuit::time_point now) const { return circuit_.admits(now); }
-  void begin() { circuit_.begin(); }
+  [[nodiscard]] std::optional<circuit::probe_id> try_begin(circuit::time_point now) {
+    return circuit_.try_begin(now);
+  }
   [[nodiscard]] std::optional<circuit::time_point> next_probe() const {
     return circuit_.next_probe();
   }
@@ -114,8 +116,9 @@ class failure_handling {
 
  private:
   [[nodiscard]] bool is_permanent(const std::exception_ptr& thrown) const;
-  /// Why the record is bad though its error is not permanent; empty: it is not.
-  [[nodiscard]] std::string why_bad(const record& failed, const failed_attempts& attempts) const;
+  /// Why the record is bad though its error is not permanent, after so many attempts; empty: it is
+  /// not.
+  [[nodiscard]] std::string why_bad(const record& failed, int counted) const;
   failure_decision on_bad_record(const record& failed, failed_attempts& attempts,
                                  std::exception_ptr& thrown, const std::string& error,
                                  const std::string& why);

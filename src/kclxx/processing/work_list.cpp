@@ -36,18 +36,19 @@ std::size_t work_list::lanes_wanted(std::size_t lanes) const {
   return lanes == 0 && has_work ? 1 : 0;
 }
 
-std::optional<work> work_list::take(time_point now, bool is_admitted) {
+std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
   std::optional<work> next;
   if (!failed_.empty()) {
     next = std::move(failed_.front());
     failed_.pop_front();
     return next;
   }
-  if (!is_admitted || handlers_.size() >= lanes_) return next;
+  if (!is_for_handler()) return next;
   // So that failing keys do not hold up the others: while new records are ready, retries have half
   // of the lanes, and do not follow each other.
-  const auto which = queue_.take(!was_retry_ && handlers_.retrying() < lanes_ / 2);
-  if (!which) return next;
+  const std::size_t most = std::max<std::size_t>(1, lanes_ / 2);
+  const auto which = queue_.take(!was_retry_ && handlers_.retrying() < most);
+  if (probe != circuit::no_probe) attempts_[*which].at_circuit.probe = probe;
   next.emplace();
   next->what = &window().at(*which);
   next->began = now;

@@ -58,8 +58,13 @@ class work_list {
   /// How many lanes there is work for, besides `lanes` that run.
   [[nodiscard]] std::size_t lanes_wanted(std::size_t lanes) const;
 
-  /// `is_admitted`: whether a handler may be called.
-  [[nodiscard]] std::optional<work> take(time_point now, bool is_admitted = true);
+  /// Whether take() has a handler called.
+  [[nodiscard]] bool is_for_handler() const noexcept {
+    return failed_.empty() && handlers_.size() < lanes_ && queue_.ready() > 0;
+  }
+  /// `probe`: what the circuit has admitted, if it is for a handler.
+  [[nodiscard]] std::optional<work> take(time_point now,
+                                         circuit::probe_id probe = circuit::no_probe);
   /// Null when the attempt has ended.
   [[nodiscard]] const handlers_in_progress::attempt* running(const ticket& one) noexcept;
 

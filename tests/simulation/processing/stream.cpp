@@ -78,7 +78,7 @@ void stream::require_new_work(const record& one, std::size_t lanes) {
   const auto retries = std::count_if(records_.begin(), records_.end(), [](const auto& other) {
     return other.is_in_progress && other.attempts > 1;
   });
-  if (was_retry || static_cast<std::size_t>(retries) > lanes / 2) {
+  if (was_retry || static_cast<std::size_t>(retries) > std::max<std::size_t>(1, lanes / 2)) {
     throw violation("starvation: record " + of(one).data + " is tried again, and " + waits->data +
                     " waits for its first attempt");
   }

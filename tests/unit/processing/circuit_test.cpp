@@ -18,11 +18,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum class form { each, batches, batches_with_position, parallel, completions };
+enum class form {
+  each,
+  batches,
+  batches_with_position,
+  batches_with_names,
+  parallel,
+  completions,
+};
 
-#define ALL_FORMS                                                                  \
-  GENERATE(form::each, form::batches, form::batches_with_position, form::parallel, \
-           form::completions)
+#define ALL_FORMS                                                                            \
+  GENERATE(form::each, form::batches, form::batches_with_position, form::batches_with_names, \
+           form::parallel, form::completions)
 
 /// The form, of a function that processes one record.
 processor_factory make(form which, std::function<void(const record&)> process,
@@ -46,6 +53,20 @@ processor_factory make(form which, std::function<void(const record&)> process,
                 throw batch_failure(one.position(), std::current_exception());
               }
             }
+          },
+          policy);
+    case form::batches_with_names:
+      return batches(
+          [process](const record_batch& batch) {
+            std::vector<batch_failure::failed> failed;
+            for (const record& one : batch) {
+              try {
+                process(one);
+              } catch (const std::runtime_error&) {
+                failed.push_back({one.position(), std::current_exception()});
+              }
+            }
+            if (!failed.empty()) throw batch_failure(std::move(failed));
           },
           policy);
     case form::parallel:
@@ -162,8 +183,8 @@ TEST_CASE("the log has a line when the circuit opens, and one when it closes",
   CHECK(away.stored == strings{"a"});
   CHECK(count_logged(*with,
                      "the circuit is open: the last 4 attempts failed, so the fault is probably in "
-                     "no record. Until one succeeds, none is counted, and one record at a time is "
-                     "tried. The last one, at record 1/0 (partition key 'key'): the store is "
+                     "no record. Until one succeeds, none is counted, and one at a time is "
+                     "made. The last one, at record 1/0 (partition key 'key'): the store is "
                      "away") == 1);
   CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after 10 that failed") ==
         1);
@@ -269,6 +290,48 @@ TEST_CASE("bad records are parked as long as others succeed between them",
   CHECK(lot->all.size() == 60);
   if (which != form::batches) CHECK(bad.stored.size() == 40);  // that one repeats good records
   CHECK_FALSE(logged(*with, "circuit"));
+}
+
+TEST_CASE("bad records are parked when others succeeded after they first failed",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::batches_with_names, form::parallel, form::completions);
+  const auto lot = std::make_shared<memory_lot>();
+  std::optional<testing::daemon> with;
+  store bad{with};
+  bad.is_away = [](const record& one) { return one.data() == "bad"; };
+  with.emplace(make(which, bad.handler(), parking(lot, 5), {.order = order::none}), prompt());
+  strings records(500, "good");
+  for (std::size_t i = 0; i < 30; ++i) records[10 * i] = "bad";
+  with->initialize().deliver(records).end_shard();
+  INFO(*with);
+  CHECK(lot->data() == strings(30, "bad"));
+  CHECK(bad.stored.size() == 470);
+  CHECK_FALSE(logged(*with, "circuit"));
+}
+
+TEST_CASE("while an open circuit's record cannot be parked, attempts are a backoff apart",
+          "[processing][circuit]") {
+  const auto which = ALL_FORMS;
+  const auto lot = std::make_shared<memory_lot>();
+  lot->refusals = 10;
+  std::optional<testing::daemon> with;
+  std::vector<shard_context::clock::time_point> times;
+  const auto handler = [&](const record&) {
+    times.push_back(with->now());
+    if (times.size() <= 3) throw std::runtime_error("the store is away");
+    throw permanent_error("malformed");
+  };
+  with.emplace(make(which, handler,
+                    {.initial_backoff = 1s,
+                     .max_backoff = 1s,
+                     .bad_record = bad_record::park,
+                     .lot = lot,
+                     .breaker = circuit_breaker{.failures = 3}}),
+               prompt());
+  with->initialize().deliver({"bad"}).end_shard();
+  CHECK(lot->all.size() == 1);
+  REQUIRE(times.size() == 14);
+  for (std::size_t i = 1; i < times.size(); ++i) CHECK(times[i] - times[i - 1] >= 500ms);
 }
 
 TEST_CASE("a permanent error is the handler's judgement: it neither opens nor closes the circuit",

@@ -109,6 +109,14 @@ TEST_CASE("retries have at most half of the lanes while there are new records", 
   CHECK(list.take(start)->attempt == 1);
 }
 
+TEST_CASE("on a single lane, too, every second attempt can be a retry", "[processing]") {
+  filled_work_list list(1, false);
+  const auto first = list.take(start);
+  list.retry(first->with, list.begin_decision(first->with), start);
+  list.queue().make_due_ready(start);
+  CHECK(list.take(start)->what == first->what);
+}
+
 TEST_CASE("every second attempt is a new record's, however many lanes are taken", "[processing]") {
   filled_work_list list(4, false);
   const auto is_retry = [&] {
