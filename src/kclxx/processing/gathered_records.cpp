@@ -10,17 +10,15 @@
 
 namespace kclxx::processing {
 
-/// Texts lie in chunks, which do not move when more is added.
+/// Texts lie in chunks, which do not move when more is added. A large text has memory of its own,
+/// so that all chunks have one size, and at most a quarter of each is left unused.
 struct gathered_records::memory {
+  using chunk = std::unique_ptr<char[]>;  // NOLINT(modernize-avoid-c-arrays)
   static constexpr std::size_t chunk_size = std::size_t{256} << 10;
 
   std::string_view keep(std::string_view text) {
-    if (next == nullptr || text.size() > static_cast<std::size_t>(end - next)) {
-      begin_chunk(text.size());
-    }
-    char* const place = next;
+    char* const place = room_for(text.size());
     std::memcpy(place, text.data(), text.size());
-    next += text.size();
     return {place, text.size()};
   }
   /// A missing text is not an empty one.
@@ -32,23 +30,34 @@ struct gathered_records::memory {
         one.has_data() ? std::optional(keep(one.data())) : std::nullopt, keep(one.partition_key()),
         keep(one.sequence_number()), one.sub_sequence_number(), arrival_of(one)});
   }
-  void begin_chunk(std::size_t size) {
-    // A chunk that is too small for this text is left out until the memory is used again.
-    while (used < chunks.size() && chunks[used].size < size) ++used;
-    if (used == chunks.size()) {
-      const std::size_t capacity = std::max(size, chunk_size);
-      chunks.push_back(
-          {std::make_unique_for_overwrite<char[]>(capacity),  // NOLINT(modernize-avoid-c-arrays)
-           capacity});
+  char* room_for(std::size_t size) {
+    if (size > chunk_size / 4) {
+      char* const place = large.emplace_back(make_chunk(size)).get();
+      large_bytes += size;
+      return place;
     }
-    next = chunks[used].text.get();
-    end = next + chunks[used].size;
-    ++used;
+    if (used == 0 || size > chunk_size - filled) {
+      if (used == chunks.size()) chunks.push_back(make_chunk(chunk_size));
+      ++used;
+      filled = 0;
+    }
+    char* const place = chunks[used - 1].get() + filled;
+    filled += size;
+    return place;
   }
+  /// Keeps a part of the memory for the next records.
   void clear() noexcept {
+    large.clear();
+    large_bytes = used = filled = 0;
+    chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
-    used = 0;
-    next = end = nullptr;
+    if (records.capacity() > spare_size / sizeof(record)) std::vector<record>().swap(records);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return chunks.size() * chunk_size + large_bytes + records.capacity() * sizeof(record);
+  }
+  static chunk make_chunk(std::size_t size) {
+    return std::make_unique_for_overwrite<char[]>(size);  // NOLINT(modernize-avoid-c-arrays)
   }
   static std::optional<std::chrono::milliseconds> arrival_of(const record& one) {
     const auto arrival = one.approximate_arrival_timestamp();
@@ -56,16 +65,12 @@ struct gathered_records::memory {
     return std::chrono::duration_cast<std::chrono::milliseconds>(arrival->time_since_epoch());
   }
 
-  struct chunk {
-    std::unique_ptr<char[]> text;  // NOLINT(modernize-avoid-c-arrays)
-    std::size_t size;
-  };
-
   std::vector<record> records;
+  std::vector<chunk> large;
+  std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
-  std::size_t used = 0;  // of the chunks
-  char* next = nullptr;
-  char* end = nullptr;
+  std::size_t used = 0;    // of the chunks
+  std::size_t filled = 0;  // of the last one that is used
 };
 
 struct gathered_records::spare {
@@ -77,6 +82,10 @@ struct gathered_records::spare {
   std::unique_ptr<memory> take() {
     const std::lock_guard lock(mutex);
     return std::move(here);
+  }
+  std::size_t bytes() {
+    const std::lock_guard lock(mutex);
+    return here ? here->bytes() : 0;
   }
 
   std::mutex mutex;
@@ -107,5 +116,9 @@ record_batch gathered_records::take() {
 }
 
 void gathered_records::release_memory() { spare_->take(); }
+
+std::size_t gathered_records::memory_bytes() const {
+  return (memory_ ? memory_->bytes() : 0) + spare_->bytes();
+}
 
 }  // namespace kclxx::processing

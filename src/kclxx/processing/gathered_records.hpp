@@ -14,7 +14,7 @@ namespace kclxx::processing {
 /// Copies of records from several batches, which become one batch. Copies, since a record keeps the
 /// whole line alive that it came in, with its JSON, and a small line a page of memory.
 ///
-/// Its memory is used again when the batch that was taken is dropped.
+/// A part of its memory is used again when the batch that was taken is dropped.
 /// Thread safety: none, but the batches may be dropped on any thread.
 class gathered_records {
  public:
@@ -31,6 +31,11 @@ class gathered_records {
   [[nodiscard]] record_batch take();
   /// Gives back to the system what is not in use.
   void release_memory();
+  /// Of what is gathered, and of what is kept for more. The batches that were taken are not
+  /// counted.
+  [[nodiscard]] std::size_t memory_bytes() const;
+  /// The most that is kept for texts, and for the records.
+  static constexpr std::size_t spare_size = std::size_t{16} << 20;
 
  private:
   struct memory;

@@ -2,9 +2,11 @@
 #include "processing/gathered_records.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -44,6 +46,39 @@ TEST_CASE("a gathered record has all that the delivered one had", "[processing]"
     CHECK(batch[i].approximate_arrival_timestamp() == records[i].approximate_arrival_timestamp());
     if (records[i].has_data()) CHECK(batch[i].data().data() != records[i].data().data());
   }
+}
+
+TEST_CASE("gathered records use little more memory than their texts, and keep a part of it",
+          "[processing]") {
+  constexpr std::size_t most_kept = 2 * gathered_records::spare_size;
+  const std::string text(1'000'000, 'x');
+  gathered_records gathered;
+  for (std::size_t round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    // Some rounds have many small records, others have sizes in a changing order.
+    const bool is_small = round % 10 == 0;
+    for (std::size_t i = 0; gathered.bytes() < 40'000'000; ++i) {
+      const std::size_t size =
+          is_small || i % 10 != round % 10 ? 1'000 : 60'000 + i * 7'919 % 900'000;
+      const record one(record::fields{std::string_view(text).substr(0, size), "k", "1", 0, {}});
+      gathered.add(record_batch(std::span(&one, 1), nullptr));
+    }
+    CHECK(gathered.memory_bytes() < 40'000'000 * 3 / 2 + most_kept);
+    static_cast<void>(gathered.take());
+    CHECK(gathered.memory_bytes() <= most_kept);
+  }
+  CHECK(gathered.memory_bytes() > 0);
+  gathered.release_memory();
+  CHECK(gathered.memory_bytes() == 0);
+}
+
+TEST_CASE("records of a bit more than half a chunk use little more memory than their texts",
+          "[processing]") {
+  const std::string text(140'000, 'x');
+  const record one(record::fields{text, "k", "1", 0, {}});
+  gathered_records gathered;
+  for (int i = 0; i < 100; ++i) gathered.add(record_batch(std::span(&one, 1), nullptr));
+  CHECK(gathered.memory_bytes() < gathered.bytes() * 4 / 3);
 }
 
 TEST_CASE("gathered records keep no call alive, and their memory is used again", "[processing]") {
