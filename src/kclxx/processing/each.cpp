@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -51,6 +54,33 @@ class checkpoint_progress {
   int left_ = 1;
 };
 
+/// How many records of a batch are complete. What requests checkpoints asks it, on any thread, and
+/// may outlive the processor. One thread calls begin, set and end.
+class complete_records {
+ public:
+  void begin(const record_batch& batch) {
+    const std::lock_guard lock(mutex_);
+    batch_ = batch;
+    count_.store(0, std::memory_order_relaxed);
+  }
+  void end() { begin({}); }
+  [[nodiscard]] std::size_t count() const noexcept {
+    return count_.load(std::memory_order_relaxed);
+  }
+  /// Without a lock, since it is called for each record.
+  void set(std::size_t count) noexcept { count_.store(count, std::memory_order_relaxed); }
+  [[nodiscard]] std::optional<sequence_position> position() {
+    const std::lock_guard lock(mutex_);
+    const std::size_t count = this->count();
+    return count > 0 ? std::optional(batch_[count - 1].position()) : std::nullopt;
+  }
+
+ private:
+  std::mutex mutex_;
+  record_batch batch_;
+  std::atomic<std::size_t> count_ = 0;
+};
+
 class each_processor final : public record_processor {
  public:
   each_processor(const record_handler& handler, const failure_policy& policy,
@@ -58,44 +88,55 @@ class each_processor final : public record_processor {
       : clamped_(shard),
         shard_(clamped_.context),
         failures_(policy, shard_),
-        handler_(handler.make(shard_)) {}
-  ~each_processor() override { clamped_.checkpoints->end(); }
+        handler_(handler.make(shard_)) {
+    clamped_.checkpoints->ask([complete = complete_] { return complete->position(); });
+  }
+  ~each_processor() override {
+    clamped_.checkpoints->end();
+    complete_->end();
+  }
 
   void process_records(record_batch batch, const checkpointer& with) override {
     clamped_.checkpoints->set_open(true);
     checkpoint_progress progress(shard_, with);
     processing::failed_attempts attempts;  // of the first record that is not complete
-    std::size_t complete = 0;
+    complete_records& complete = *complete_;
+    complete.begin(batch);
     const auto request = [&] {
-      if (complete == 0) return;
-      with.async_checkpoint(batch[complete - 1]);
-      clamped_.checkpoints->pass(batch[complete - 1].position());
+      const auto position = complete.position();
+      if (!position) return;
+      with.async_checkpoint(*position);
+      clamped_.checkpoints->pass(*position);
     };
     const auto stop = shard_.stop_token();
     // What returns or throws after a stop is neither complete nor failed.
     while (auto thrown = run(batch, complete, attempts, stop, progress)) {
       request();
       if (stop.stop_requested()) break;  // with the answer
-      if (!failures_.is_complete_after(batch[complete], attempts, std::move(thrown))) continue;
-      ++complete;
+      const record& failed = batch[complete.count()];
+      if (!failures_.is_complete_after(failed, attempts, std::move(thrown))) continue;
+      complete.set(complete.count() + 1);
       attempts = {};
       request();
     }
     request();
     clamped_.checkpoints->set_open(false);
+    complete.end();
   }
   void lease_lost() override { clamped_.checkpoints->release(); }
 
  private:
-  /// From the record at `complete` on, until the stop token has stopped, or the handler throws:
-  /// returns what. One block for all records, since an exception_ptr for each would cost.
-  std::exception_ptr run(const record_batch& batch, std::size_t& complete,
+  /// From the first record that is not complete on, until the stop token has stopped, or the
+  /// handler throws: returns what. One block for all records, since an exception_ptr for each would
+  /// cost.
+  std::exception_ptr run(const record_batch& batch, complete_records& complete,
                          processing::failed_attempts& attempts, const std::stop_token& stop,
                          checkpoint_progress& progress) {
     bool is_in_handler = false;
     try {
-      while (complete < batch.size() && !stop.stop_requested()) {
-        const record& next = batch[complete];
+      std::size_t place = complete.count();
+      for (const std::size_t end = batch.size(); place < end && !stop.stop_requested();) {
+        const record& next = batch[place];
         is_in_handler = true;
         failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
         is_in_handler = false;
@@ -106,7 +147,7 @@ class each_processor final : public record_processor {
           failures_.on_retry_success(next.position(), attempts.count + 1);
           attempts = {};
         }
-        ++complete;
+        complete.set(++place);
         if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(next.position());
         progress.on_complete(next);
       }
@@ -122,6 +163,7 @@ class each_processor final : public record_processor {
   const shard_context& shard_;
   processing::failure_handling failures_;
   const io::forked_copy forked_;
+  const std::shared_ptr<complete_records> complete_ = std::make_shared<complete_records>();
   record_handler::of_shard handler_;
 };
 

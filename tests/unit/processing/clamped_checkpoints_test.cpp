@@ -141,6 +141,40 @@ TEST_CASE("a handler cannot wait for the checkpoint of its own record", "[proces
   CHECK(seen == codes{kclxx::errc::not_allowed_here, {}});
 }
 
+TEST_CASE("a handler of each can wait for the checkpoint of a record before its own",
+          "[processing][clamped]") {
+  const bool is_everything = GENERATE(false, true);
+  std::optional<sequence_position> previous;
+  std::vector<sequence_position> persisted;
+  std::optional<test_daemon> daemon;
+  daemon.emplace(kclxx::each([&](const record& one, const shard_context& shard) {
+                   if (one.data() == "3" || one.data() == "4") {
+                     shard.get_checkpointer().checkpoint(is_everything ? kclxx::checkpoint_target()
+                                                                       : *previous);
+                     persisted.push_back(daemon->persisted());
+                   }
+                   previous = one.position();
+                 }),
+                 prompt());
+  daemon->initialize().deliver({"1", "2"}).deliver({"3", "4"});
+  CHECK(persisted == std::vector{sequence_position("2"), sequence_position("3")});
+}
+
+TEST_CASE("a checkpointer that outlives each's processor has nothing to ask",
+          "[processing][clamped]") {
+  std::optional<kclxx::checkpointer> kept;
+  {
+    test_daemon daemon(kclxx::each([&](const record&, const shard_context& shard) {
+                         kept = shard.get_checkpointer();
+                       }),
+                       prompt());
+    daemon.initialize().deliver({"1"});
+  }
+  std::error_code ec;
+  kept->checkpoint({}, ec);
+  CHECK(ec == kclxx::errc::daemon_gone);
+}
+
 TEST_CASE("a lot, too, sees checkpoints of complete records only", "[processing][clamped]") {
   struct eager final : kclxx::parking_lot {
     void park(const shard_context& shard, const kclxx::failed_record& failed) override {
