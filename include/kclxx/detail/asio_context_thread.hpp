@@ -131,13 +131,4 @@ inline void require_real_time(const shard_context& shard) {
       "leave the executor out");
 }
 
-/// On an io_context of the program's own that has stopped, no coroutine would ever run.
-/// Errors: std::runtime_error then.
-inline void require_running(const boost::asio::any_io_executor& executor) {
-  const auto* const on = executor.target<boost::asio::io_context::executor_type>();
-  if (on == nullptr || !boost::asio::query(*on, boost::asio::execution::context).stopped()) return;
-  throw std::runtime_error(
-      "the io_context of asio::parallel has stopped; run it until kclxx::run has returned");
-}
-
 }  // namespace kclxx::asio::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -25,7 +26,8 @@ namespace kclxx::asio::detail {
 ///
 /// 1. start() each of them.
 /// 2. cancel(), when a stop is requested. One that is started later is cancelled as it begins.
-/// 3. wait(), before what the coroutines refer to is destroyed. No start() may follow.
+/// 3. wait(), before what the coroutines refer to is destroyed, or keep() that. No start() may
+///    follow.
 ///
 /// Thread safety: all functions may be called from any thread.
 /// Lifetime: held by a std::shared_ptr; a coroutine that runs keeps it alive.
@@ -92,11 +94,16 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   }
 
   /// Waits for the coroutines; without cancel() that can take as long as the program's code does.
-  /// Blocking: until all have ended. So not on a thread that runs them, where it would never
-  /// return.
-  void wait() {
+  /// Blocking: until all have ended, or for `time`. So not on a thread that runs them.
+  [[nodiscard]] bool wait(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
-    is_empty_.wait(lock, [this] { return all_.empty(); });
+    return is_empty_.wait_for(lock, time, [this] { return all_.empty(); });
+  }
+
+  /// Until the last coroutine has ended, or is destroyed with its execution context.
+  void keep(std::shared_ptr<void> what) {
+    const std::lock_guard lock(mutex_);
+    kept_ = std::move(what);
   }
 
  private:
@@ -144,6 +151,7 @@ class coroutines : public std::enable_shared_from_this<coroutines> {
   std::unordered_set<std::shared_ptr<one>> all_;
   // Never reset: the shard is over.
   bool is_cancelled_ = false;
+  std::shared_ptr<void> kept_;
 };
 
 }  // namespace kclxx::asio::detail

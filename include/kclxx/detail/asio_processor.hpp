@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include <kclxx/detail/asio_coroutines.hpp>
 #include <kclxx/detail/asio_handler.hpp>
 #include <kclxx/detail/asio_running_records.hpp>
+#include <kclxx/detail/asio_stopped_context.hpp>
 #include <kclxx/processing/parallel.hpp>
 #include <kclxx/record_processor.hpp>
 
@@ -29,7 +31,8 @@ namespace kclxx::asio::detail {
 /// stop is requested, the coroutines are cancelled. The destructor waits for them.
 ///
 /// Lifetime: the shard_context must outlive it, and an executor of the program's own must run until
-/// it is destroyed.
+/// it is destroyed. When its io_context has stopped, the session ends, and what the coroutines
+/// refer to is kept until the io_context is destroyed.
 template <class Handler>
 class processor final : public record_processor {
  public:
@@ -38,23 +41,27 @@ class processor final : public record_processor {
   processor(std::shared_ptr<Handler> shared, const failure_policy& policy,
             const parallel_options& options, const std::optional<executor_type>& executor,
             const shard_context& shard)
-      : shared_(std::move(shared)), shard_(shard) {
+      : shared_(std::move(shared)) {
     executor ? require_real_time(shard) : static_cast<void>(own_.emplace(shard));
     executor_ = executor ? *executor : own_->executor();
     require_running(executor_);
+    auto fields = shard.to_fields();
     if (executor) {
       work_ = boost::asio::prefer(*executor, boost::asio::execution::outstanding_work.tracked);
+      fields.service = std::make_shared<stopped_context_service>(shard.service(), executor_);
     }
+    shard_.emplace(std::move(fields));
     const auto make = [this](const shard_context& clamped) {
-      context_.emplace(clamped.to_fields());  // coroutines may outlive inner_
-      handler_.emplace(make_handler(*shared_, *context_, executor_));
+      context_ = std::make_shared<shard_context>(clamped.to_fields());
+      handler_ = std::make_shared<stored_handler>(make_handler(*shared_, *context_, executor_));
       return [this](completion done) { start(std::move(done)); };
     };
-    inner_ = kclxx::parallel(make, policy, options)(shard);
+    inner_ = kclxx::parallel(make, policy, options)(*shard_);
     cancel_.emplace(shard.stop_token(), cancel_function{running_});
   }
   /// The order matters: a coroutine refers to the handler, and the handler to the executor.
-  /// Blocking: until all coroutines have ended; they are cancelled.
+  /// Blocking: until all coroutines have ended; they are cancelled. Or until the program's
+  /// io_context has stopped.
   ~processor() override {
     inner_.reset();  // completions have no effect from now on
     cancel_.reset();
@@ -63,7 +70,11 @@ class processor final : public record_processor {
       own_->run_until([this] { return running_->is_empty(); });
       return;
     }
-    running_->wait();
+    while (!running_->wait(stop_period)) {
+      if (!is_abandoned()) continue;
+      keep_what_coroutines_use();
+      return;
+    }
     if constexpr (makes_handler<Handler>) destroy_handler();
   }
 
@@ -97,37 +108,51 @@ class processor final : public record_processor {
     const record& what = done.record();
     running_->start(
         on,
-        [this, &what] {
-          return running_records::run(what,
-                                      [this, &what] { return call(handler(), what, *context_); });
+        [handler = handler_.get(), context = context_.get(), &what] {
+          return running_records::run(what, [handler, context, &what] {
+            return call<handler_type>(*handler, what, *context);
+          });
         },
         [done = std::move(done)](std::exception_ptr thrown) mutable {
           thrown ? done.fail(std::move(thrown)) : done.complete();
         });
   }
-  handler_type& handler() { return *handler_; }
   /// The handler's members, connections for instance, belong to the executor.
-  /// Blocking: until the executor has destroyed it. If the program's own executor has stopped, this
-  /// never returns.
+  /// Blocking: until the executor has destroyed it, or the program's io_context has stopped.
   void destroy_handler() {
     std::promise<void> destroyed;
-    boost::asio::post(executor_, [&] {
-      handler_.reset();
-      destroyed.set_value();
-    });
-    destroyed.get_future().wait();
+    const auto is_destroyed = destroyed.get_future();
+    boost::asio::post(executor_,
+                      [handler = std::move(handler_), destroyed = std::move(destroyed)]() mutable {
+                        handler.reset();
+                        destroyed.set_value();
+                      });
+    while (is_destroyed.wait_for(stop_period) != std::future_status::ready) {
+      if (is_abandoned()) return;
+    }
+  }
+  /// A shard's own io_context is restarted.
+  [[nodiscard]] bool is_abandoned() const { return !own_ && has_stopped(executor_); }
+
+  /// The program's io_context destroys the coroutines, or runs them once more.
+  void keep_what_coroutines_use() {
+    running_->keep(
+        std::make_shared<std::tuple<decltype(shared_), decltype(context_), decltype(handler_)>>(
+            shared_, context_, handler_));
   }
 
   // The program's function; other shards' processors have it, too.
   std::shared_ptr<Handler> shared_;
-  const shard_context& shard_;
-  // What the handler sees: its checkpoints never pass a record that is not complete.
-  std::optional<shard_context> context_;
+  // What the handler sees: its checkpoints never pass a record that is not complete. Coroutines may
+  // outlive that of inner_.
+  std::shared_ptr<shard_context> context_;
+  // With the waits that notice an io_context that has stopped.
+  std::optional<shard_context> shard_;
   // Ends after all that runs on it. Empty with an executor of the program's own.
   std::optional<context_thread> own_;
   executor_type executor_;
   executor_type work_;  // the program's io_context does not return for want of it
-  std::optional<stored_handler> handler_;
+  std::shared_ptr<stored_handler> handler_;
   std::shared_ptr<coroutines> running_ = std::make_shared<coroutines>();
   // It may call start() as soon as it is made. So the members that start() uses are declared before
   // it, and outlive it: see the destructor.

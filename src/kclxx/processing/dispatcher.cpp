@@ -261,6 +261,7 @@ const handlers_in_progress::attempt* dispatcher::reporting(const ticket& one) {
 }
 
 void dispatcher::complete(const ticket& one) {
+  forked_.leave_if_copy(shard_.shard_id());  // before a lock, which another thread may have had
   step completing(*this);
   const auto* const found = reporting(one);
   if (found == nullptr) return completing.carry_out();
@@ -286,6 +287,7 @@ void dispatcher::complete(const ticket& one) {
 }
 
 void dispatcher::fail(const ticket& one, std::exception_ptr why) {
+  forked_.leave_if_copy(shard_.shard_id());
   step failing(*this);
   if (reporting(one) != nullptr) {
     work_.fail(one, std::move(why), failing.now);

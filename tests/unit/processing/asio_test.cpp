@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -13,9 +14,12 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <system_error>
 #include <thread>
 #include <type_traits>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -177,7 +181,7 @@ TEST_CASE("an exception that leaves a function on the shard's context ends the s
         return [](record) -> asio::awaitable<void> { co_return; };
       }),
       prompt());
-  shard.initialize("shard-1");
+  shard.send(R"({"action":"initialize","shardId":"shard-1"})");  // may fail before its status
   CHECK(shard.status() == kclxx::exit_status::callback_failed);
   CHECK(logged(shard, "no such table"));
 }
@@ -204,6 +208,85 @@ TEST_CASE("a program's context that has stopped ends the session", "[processing]
   CHECK(shard.status() == kclxx::exit_status::callback_failed);
   CHECK(logged(shard, "the io_context of asio::parallel has stopped"));
 }
+
+TEST_CASE("a program's context that stops while a coroutine waits ends the session",
+          "[processing][asio]") {
+  const std::string action = GENERATE("shardEnded", "shutdownRequested", "processRecords");
+  const bool stops_in_callback = GENERATE(false, true);
+  CAPTURE(action, stops_in_callback);
+  struct at_end {
+    explicit at_end(const std::shared_ptr<int>& member) : of_handler(member) {}
+    at_end(const at_end&) = delete;
+    at_end& operator=(const at_end&) = delete;
+    ~at_end() { ++*of_handler; }
+    const std::shared_ptr<int>& of_handler;
+  };
+  const auto ended = std::make_shared<int>(0);
+  awaited_count running;
+  std::optional<asio::io_context> context(std::in_place);
+  std::optional work(asio::make_work_guard(*context));
+  std::thread thread([&] { context->run(); });
+  {
+    const auto make = [&](const shard_context&, const asio::any_io_executor&) {
+      return [&running, ended](const record&) -> asio::awaitable<void> {
+        const at_end destroyed(ended);
+        ++running;
+        co_await sleep(1h);
+      };
+    };
+    served_shard shard(
+        kclxx::asio::parallel(make, {}, {.window_records = 1}, context->get_executor()), prompt());
+    shard.initialize("shard-1");
+    shard.send(keyed_records(1, 1, 1));
+    shard.expect_status("processRecords");
+    REQUIRE(running.await(1));
+    if (!stops_in_callback) context->stop();
+    shard.send(action == "processRecords" ? keyed_records(4, 2, 1)
+                                          : R"({"action":")" + action + "\"}");
+    if (stops_in_callback) {
+      std::this_thread::sleep_for(50ms);
+      context->stop();
+    }
+    CHECK(shard.status() == kclxx::exit_status::callback_failed);
+    CHECK(logged(shard, "the io_context of asio::parallel has stopped"));
+  }
+  thread.join();
+  CHECK(ended.use_count() == 2);  // the coroutine uses its handler
+  work.reset();
+  context.reset();
+  CHECK(*ended == 1);
+  CHECK(ended.use_count() == 1);
+}
+
+// ThreadSanitizer takes what a forked copy does for races.
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("a forked copy in which a coroutine ends leaves", "[processing][asio]") {
+  const bool throws = GENERATE(false, true);
+  std::atomic<int> status = -1;
+  const auto handler = [&, parent = ::getpid()](const record&) -> asio::awaitable<void> {
+    co_await yield();
+    const pid_t copy = ::fork();
+    if (copy != 0) {
+      int left = 0;
+      for (int i = 0; i < 1000 && ::waitpid(copy, &left, WNOHANG) == 0; ++i) {
+        std::this_thread::sleep_for(10ms);
+      }
+      status = WIFEXITED(left) ? WEXITSTATUS(left) : 1000;
+      ::kill(copy, SIGKILL);
+    }
+    if (::getpid() != parent && throws) throw std::runtime_error("no such program");
+  };
+  served_shard shard(kclxx::asio::parallel(handler), prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(1, 1, 1));
+  answer_until(shard, "processRecords");
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(status == static_cast<int>(kclxx::exit_status::daemon_gone));
+}
+#endif
 
 TEST_CASE("a program's context does not return for want of work while a shard uses it",
           "[processing][asio]") {
