@@ -5,6 +5,7 @@
 // purpose: the library must not be its own judge.
 //
 // It persists every second batch, throws at records with the data "poison" and prints at "print".
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -219,7 +220,11 @@ class broken_child {
       const bool again = !broken("throttled-at-shutdown");
       const bool is_down = broken("sigterm-then-shutdown") && was_terminated != 0;
       const bool has_none = broken("aggregate-is-known") && last_.is_null();
-      if (!broken("checkpoint-at-shutdown") && !is_down && !has_none) persist({}, {}, again);
+      if (broken("greatest-sub-sequence") || broken("compares-text")) {
+        if (!last_.is_null()) persist_up_to(last_);
+      } else if (!broken("checkpoint-at-shutdown") && !is_down && !has_none) {
+        persist({}, {}, again);
+      }
     } else if (action == "leaseLost" || action == "shardEnded" || action == "shutdown") {
       const std::string reason = message.value("reason", action);
       is_ended_ = true;
@@ -283,7 +288,11 @@ class broken_child {
       sequence = std::to_string(std::stod(sequence));
       sequence.resize(sequence.find('.'));
     }
+    if (broken("compares-text") && sequence < greatest_text_) return;
+    greatest_text_ = sequence;
     json sub = record.value("subSequenceNumber", json(0));
+    greatest_sub_ = std::max(greatest_sub_, sub.get<std::uint64_t>());
+    if (broken("greatest-sub-sequence")) sub = greatest_sub_;
     if (broken("checkpoint-sub-sequence") || broken("checkpoint-in-aggregate")) sub = nullptr;
     persist(sequence, sub);
   }
@@ -309,6 +318,8 @@ class broken_child {
   json start_;
   json first_;
   json last_;
+  std::string greatest_text_;
+  std::uint64_t greatest_sub_ = 0;
   int batches_ = 0;
   bool was_called_ = false;
   bool is_ended_ = false;

@@ -125,6 +125,8 @@ std::vector<broken_rule> all_broken_rules() {
       {"old-shutdown", {"old-terminate", "old-shard-end", "old-zombie", "old-lease-lost"}},
       {"null-values",
        {"null-data", "null-partition-key", "null-arrival-time", "null-millis-behind"}},
+      {"checkpoint-rises", {"checkpoint-rises", "compares-text"}},
+      {"checkpoint-sub-sequence", {"checkpoint-sub-sequence", "greatest-sub-sequence"}},
       {"checkpoint-in-aggregate", {"checkpoint-in-aggregate", "aggregate-is-known"}},
       {"shard-end-throttled", {"shard-end-throttled", "shard-end-dependency"}},
       {"shard-end-failed", {"shard-end-failed", "shard-end-unknown"}},

@@ -218,6 +218,66 @@ TEST_CASE("legal pipelining is no fault: checkpoints right before the status, un
   }
 }
 
+TEST_CASE(
+    "several checkpoints may be asked for before the first answer says that the lease is gone",
+    "[check]") {
+  const auto asks = [](bool learns) {
+    return [learns, is_gone = false](const std::string& line) mutable {
+      is_gone = is_gone || contains(line, "ShutdownException");
+      const std::string action = action_of(line);
+      if (action == "checkpoint") return lines{};
+      if (is_gone && learns) return lines{status(action)};
+      return lines{null_checkpoint, null_checkpoint, status(action)};
+    };
+  };
+  const std::string name = "no-checkpoint-after-lease-is-gone";
+  const auto learned = run_rule(name, asks(true));
+  INFO(learned.seen);
+  CHECK(learned.is == verdict::passed);
+  CHECK(contains(run_rule(name, asks(false)).seen, "in an action after a ShutdownException came"));
+}
+
+TEST_CASE("a child that starts again gets what follows its position, wherever that is", "[check]") {
+  for (const std::string last : {"101", "102", "103"}) {
+    CAPTURE(last);
+    const std::string at_last = R"("sequenceNumber":")" + last + '"';
+    const auto lags = [=, is_again = false](const std::string& line) mutable {
+      const std::string action = action_of(line);
+      if (action == "initialize") is_again = contains(line, at_last);
+      if (action == "processRecords" && contains(line, at_last)) {
+        if (is_again) return lines{};
+        return lines{R"({"action":"checkpoint",)" + at_last + R"(,"subSequenceNumber":0})",
+                     status(action)};
+      }
+      if (action == "shutdownRequested") return lines{null_checkpoint, status(action)};
+      return obliging(line);
+    };
+    CHECK(run_rule("resent-after-restart", lags).seen == "");
+    CHECK(run_rule("hand-over", lags).seen == "");
+  }
+}
+
+TEST_CASE("a refused checkpoint of a batch that comes twice is a hint when nothing is lost",
+          "[check]") {
+  const auto each = [](bool keeps_last) {
+    return [=](const std::string& line) {
+      lines said;
+      for (const char* number : {"101", "103", "104", "106"}) {
+        if (!keeps_last && std::string(number) == "106") continue;
+        const std::string at = R"("sequenceNumber":")" + std::string(number) + '"';
+        if (action_of(line) != "processRecords" || !contains(line, at)) continue;
+        said.push_back(R"({"action":"checkpoint",)" + at + R"(,"subSequenceNumber":0})");
+      }
+      for (const std::string& one : obliging(line)) said.push_back(one);
+      return said;
+    };
+  };
+  const auto kept = run_rule("batch-twice", each(true));
+  CHECK(kept.is == verdict::passed);
+  CHECK(contains(kept.seen, "was refused: 103/0 was persisted"));
+  CHECK(run_rule("batch-twice", each(false)).is == verdict::failed);
+}
+
 TEST_CASE("success at the shard's end after a failed checkpoint is a violation", "[check]") {
   CHECK(run_rule("shard-end", obliging).is == verdict::passed);
   const auto judged = run_rule("shard-end-failed", obliging);
