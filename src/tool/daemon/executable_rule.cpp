@@ -2,7 +2,6 @@
 // executableName: split at blanks, with no quoting, no shell, no variables. After kclxx-share and
 // kclxx capture comes the program.
 #include <optional>
-#include <regex>
 #include <string>
 
 #include "tool/daemon/diagnostics.hpp"
@@ -51,12 +50,20 @@ std::optional<std::string> started_by(const std::string& command) {
   return rest_of(rest);
 }
 
+/// "2>log", "|", "done;"
+bool is_of_shell(const std::string& word) {
+  const auto after_digits = word.find_first_not_of("0123456789");
+  const bool redirects =
+      after_digits != std::string::npos && (word[after_digits] == '<' || word[after_digits] == '>');
+  return redirects || word.find_first_not_of("|&;") == std::string::npos || word.back() == ';' ||
+         word.back() == '&';
+}
+
 /// The first word that only a shell would understand.
 std::string word_for_shell(const std::string& command) {
-  static const std::regex of_shell("[0-9]*[<>].*|[|&;]+|.*[;&]");
   for (std::string rest = command; !rest.empty(); rest = rest_of(rest)) {
     const std::string word = first_word(rest);
-    if (word.find_first_of("\"'") != std::string::npos || std::regex_match(word, of_shell)) {
+    if (word.find_first_of("\"'") != std::string::npos || is_of_shell(word)) {
       return word;
     }
   }

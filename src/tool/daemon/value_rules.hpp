@@ -25,7 +25,12 @@ struct value_context {
   kcl_version which;
   std::string_view value;
 
-  [[nodiscard]] std::string quoted() const { return "\"" + std::string(value) + "\""; }
+  /// Cut when it is long.
+  [[nodiscard]] std::string quoted() const {
+    constexpr std::size_t most_shown = 200;
+    return "\"" + std::string(value.substr(0, most_shown)) +
+           (value.size() > most_shown ? "...\"" : "\"");
+  }
   [[nodiscard]] std::string default_stays() const {
     const std::string_view value_of = row.default_value;
     return value_of.empty() ? "it counts as not set"

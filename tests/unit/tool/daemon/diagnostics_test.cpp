@@ -230,7 +230,9 @@ TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
     CHECK(contains(found.front().why, "There is no shell"));
   }
   std::vector<diagnostic> found;
-  check_executable(parse_properties("executableName=/bin/child --a=b -- x_1 /c:d,e"), look, found);
+  check_executable(parse_properties("executableName=/bin/child --a=b -- x_1 /c:d,e 2a>b " +
+                                    std::string(1 << 20, 'a')),
+                   look, found);
   CHECK(found.empty());
 }
 

@@ -63,6 +63,17 @@ TEST_CASE("a word that is none of those allowed is an error", "[diagnostics]") {
   }
 }
 
+TEST_CASE("a value of a megabyte is checked, and cut in the message", "[diagnostics]") {
+  const std::string text(1 << 20, 'a');
+  for (const std::string start : {"regionName=", "streamName=", "kinesisEndpoint=http://",
+                                  "streamArn=arn:aws:kinesis:", "workerMetricsTags="}) {
+    CAPTURE(start);
+    const std::string found = with(start + text);
+    CHECK(contains(found, "aaa...\""));
+    CHECK(found.size() < 2000);
+  }
+}
+
 TEST_CASE("values with a form are held to it", "[diagnostics]") {
   const auto bad = {"kinesisEndpoint=localhost:4568",
                     "dynamoDBEndpoint=",
