@@ -44,6 +44,9 @@ int main(int argc, char** argv) {
   occupy_standard_descriptors();
   // Inherited as ignored, it would keep the children's exit statuses from us.
   std::signal(SIGCHLD, SIG_DFL);
+  // A file too large is an error of write(). A handler and not SIG_IGN, which a child would
+  // inherit.
+  std::signal(SIGXFSZ, [](int) {});
   CLI::App app(
       "Records, generates, replays and checks dialogues between the KCL MultiLangDaemon and its\n"
       "children; sets up, checks and runs the daemon, and a local Kinesis and DynamoDB.\n",

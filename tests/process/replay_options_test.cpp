@@ -113,6 +113,7 @@ TEST_CASE("a command line that cannot be understood is a usage error", "[replay]
   const std::string file = tool.dialogue(1);
   CHECK(tool.run({"--faults", "trottle=0.1", file}, {}).status == 2);
   CHECK(tool.run({"--faults", "throttle=2", file}, {}).status == 2);
+  CHECK(tool.run({"--faults", "", file}, {}).status == 2);
   CHECK(tool.run({"--expect", "--expect-final", file}, {}).status == 2);
   CHECK(tool.run({"--pace", "slow", file}, {}).status == 2);
   CHECK(tool.run({}, {}).status == 2);

@@ -93,7 +93,7 @@ TEST_CASE("a disk that is full while parked records are prepared leaves no file 
   const auto result = in_forked_copy([&] {
     const rlimit none{};
     ::setrlimit(RLIMIT_FSIZE, &none);
-    ::signal(SIGXFSZ, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_DFL);
     box.become_kclxx({"replay", "--parked", "parked.jsonl", "--", KCLXX_PARKING_CHILD, "out"},
                      {"TMPDIR=" + (box / "tmp").string()});
     return 98;
@@ -111,7 +111,8 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
                            parked("s-2", "9", "YQ==", "1"));
   box.write("b.jsonl", parked("s-1", "20", "YQ==") + parked("s-1", "100", "Yw==") +
                            R"({"shard":"s-1","lastError":"{\"code\":5})" + "\n" +
-                           parked("s-1", "30", "ZA==") + R"({"shard":"s-1","sequenceNum)");
+                           parked("s-1", "30", "ZA==") + std::string(300, '\0') + "\n" +
+                           R"({"shard":"s-1","sequenceNum)");
   const auto all = box.kclxx({"replay", "--parked", "--parallel", "1", "a.jsonl", "b.jsonl", "--",
                               KCLXX_PARKING_CHILD, (box / "out").string()});
   CAPTURE(all.out, all.err);
@@ -121,6 +122,7 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   CHECK_THAT(all.out, Contains("s-2  a.jsonl"));
   CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
   CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
+  CHECK_THAT(all.err, Contains("b.jsonl:6: left out, since it is cut off"));
 }
 
 TEST_CASE("a line that is being written when the file is moved away is delivered, too",
@@ -175,6 +177,7 @@ TEST_CASE("what is no file of parked records is one line, and nothing is played"
        "sequenceNumber 'x' is not a number"},
       {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"*"})", "data: "},
       {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "shard"},
+      {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0})", "key 'data' not found"},
   }));
   CAPTURE(line);
   box.write("a.jsonl", parked("s", "1", "YQ==") + line + "\n");

@@ -59,6 +59,18 @@ TEST_CASE("what is exactly once stays so, wherever the child is killed", "[repla
   CHECK_THAT(all.out, Contains("resumes       after SHARD_END/0"));
 }
 
+TEST_CASE("a comparison of effects in which no fault happened is no success", "[replay][effects]") {
+  replayed tool;
+  const std::string file = tool.dialogue(3, shard_ended);
+  const auto all = effects_of("exactly-once", "kill=0.000001", {file});
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains("note          kill=1e-06 did not happen: there were "));
+  CHECK_THAT(all.out, Contains("0 lost, 0 extra\n  no fault      happened"));
+  const json report = json::parse(effects_of("exactly-once", "seed=2", {file}, {"--json"}).out);
+  CHECK(report["status"] == 1);
+  CHECK(report["effects"]["had_fault"] == false);
+}
+
 TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(4, shard_ended);

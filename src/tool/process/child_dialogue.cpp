@@ -140,9 +140,11 @@ std::optional<child_exit> child_dialogue::wait_exit(clock::time_point deadline) 
     if (clock::now() >= deadline || !loop_.run_one(deadline)) return std::nullopt;
   }
   if (!ended_.is_open()) return process_.wait();
-  ended_.async_wait(stream::wait_read, [this](boost::system::error_code error) {
-    if (!error) ended_.close();
-  });
+  if (!std::exchange(awaits_end_, true)) {
+    ended_.async_wait(stream::wait_read, [this](boost::system::error_code error) {
+      if (!error) ended_.close();
+    });
+  }
   while (ended_.is_open()) {
     if (!loop_.run_one(deadline)) return std::nullopt;
   }

@@ -86,6 +86,7 @@ class child_dialogue final : public dialogue {
   bool was_killed_ = false;
   bool awaits_input_ = false;
   bool awaits_output_ = false;
+  bool awaits_end_ = false;
 
   std::string own_;                         // what send_bytes() was given
   std::array<std::string_view, 2> unsent_;  // of a line, and its newline

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/fault_schedule.hpp"
 
+#include <array>
+#include <charconv>
 #include <utility>
 
 namespace kclxx::replay {
@@ -88,7 +90,26 @@ std::vector<std::string> fault_schedule::unmet() const {
   note("lease-lost-at", what_.lease_lost_at, lease_loss_was_met_);
   note("end-of-input-at", what_.end_of_input_at, end_of_input_was_met_);
   note("kill-at", what_.kill_at, kill_was_met_);
+  if (!draws_) return notes;
+  const auto note_draws = [&](const char* name, double probability, const bernoulli& draws,
+                              const char* place) {
+    if (probability == 0 || draws.was_true()) return;
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), probability).ptr;
+    notes.push_back(std::string(name) + "=" + std::string(text.data(), end) +
+                    " did not happen: there were " + std::to_string(draws.questions()) + place);
+  };
+  note_draws("throttle", what_.throttle, draws_->throttle, " checkpoints");
+  note_draws("dependency", what_.dependency, draws_->dependency, " checkpoints");
+  note_draws("unknown-action", what_.unknown_action, draws_->unknown_action, " batches");
+  note_draws("kill", what_.kill, draws_->kill, " checkpoints");
   return notes;
+}
+
+bool fault_schedule::had_fault() const noexcept {
+  return shutdown_was_met_ || lease_loss_was_met_ || end_of_input_was_met_ || kill_was_met_ ||
+         (draws_ && (draws_->throttle.was_true() || draws_->dependency.was_true() ||
+                     draws_->unknown_action.was_true() || draws_->kill.was_true()));
 }
 
 }  // namespace kclxx::replay

@@ -45,8 +45,9 @@ class fault_schedule {
 
   /// Of all batches begun.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-  /// A note for each fault at a batch that never came.
+  /// A note for each fault that was asked for and did not happen.
   [[nodiscard]] std::vector<std::string> unmet() const;
+  [[nodiscard]] bool had_fault() const noexcept;
 
  private:
   struct shard_draws {

@@ -103,6 +103,11 @@ faults parse_faults(std::string_view text) {
 bernoulli::bernoulli(std::uint64_t seed, std::string_view shard) noexcept
     : random_(seed_of(seed, shard)) {}
 
-bool bernoulli::draw(double probability) noexcept { return random_.fraction() < probability; }
+bool bernoulli::draw(double probability) noexcept {
+  ++questions_;
+  const bool result = random_.fraction() < probability;
+  was_true_ |= result;
+  return result;
+}
 
 }  // namespace kclxx::replay

@@ -51,9 +51,13 @@ class bernoulli {
   bernoulli(std::uint64_t seed, std::string_view shard) noexcept;
   /// True with this probability; the next question of the same series.
   bool draw(double probability) noexcept;
+  [[nodiscard]] std::uint64_t questions() const noexcept { return questions_; }
+  [[nodiscard]] bool was_true() const noexcept { return was_true_; }
 
  private:
   tool::random_numbers random_;
+  std::uint64_t questions_ = 0;
+  bool was_true_ = false;
 };
 
 }  // namespace kclxx::replay

@@ -51,10 +51,12 @@ sequence_position position_of(const json& from) {
 void parked_records::add_file(const std::string& name, std::string_view text) {
   std::size_t number = 0;
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
+    std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::string place = name + ":" + std::to_string(++number);
     if (line.empty()) continue;
+    // After a loss of power a file has zeros where text was to be written.
+    line = line.substr(0, line.find_last_not_of('\0') + 1);
     try {
       add_line(name, line);
     } catch (const std::exception& error) {
@@ -72,8 +74,7 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
 
 void parked_records::add_line(const std::string& file, std::string_view line) {
   const json from = json::parse(line);
-  parked one{text_or_null(from, "data"), text_or_null(from, "partitionKey"), {}};
-  if (one.data) one.data = decoded(std::move(*one.data));
+  parked one{{}, text_or_null(from, "partitionKey"), {}};
   if (const auto arrival = from.find("approximateArrivalTimestamp"); arrival != from.end()) {
     one.arrival = std::chrono::milliseconds(arrival->get<std::int64_t>());
   }
@@ -81,6 +82,8 @@ void parked_records::add_line(const std::string& file, std::string_view line) {
   shard& to =
       shards_[{text_or_null(from, "application").value_or(""),
                text_or_null(from, "stream").value_or(""), from.at("shard").get<std::string>()}];
+  if (const json& data = from.at("data"); !data.is_null())
+    one.data = decoded(data.get<std::string>());
   if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
   to.records.insert_or_assign(position, std::move(one));
 }

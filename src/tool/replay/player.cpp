@@ -63,8 +63,7 @@ void player::look_ahead() {
 void player::await_recorded_time() {
   if (!options_.recorded_pace || !script_.ahead() || !shard_.measured.began()) return;
   const time due = *shard_.measured.began() + (*script_.ahead()->at - first_at_);
-  while (child_.next(due, dialogue::output::stays_unread).what != event_kind::timed_out) {
-  }
+  static_cast<void>(child_.wait_exit(due));  // what is dead is found when the line is sent
 }
 
 bool player::can_begin(const script::action& next) {
@@ -348,6 +347,7 @@ void player::conclude(const tool::child_exit& exit) {
   }
   summary& result = shard_.result;
   for (std::string& note : shard_.faults.unmet()) result.notes.push_back(std::move(note));
+  result.had_fault = shard_.faults.had_fault();
   if (!lease_) return verdict_.damage(1, "there is no dialogue in it: no line of the daemon");
   result.resume = lease_->checkpoint();
   script_.recorded().compare_final(*result.resume, current_.line_number, result.differences);

@@ -30,7 +30,7 @@ namespace {
 struct replay_arguments {
   std::vector<std::string> files;
   replay::options options;
-  std::string faults;
+  std::optional<std::string> faults;
   unsigned parallel = 8;
   bool prints_json = false;
   bool is_parked = false;
@@ -83,7 +83,7 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
 
 int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   try {
-    if (!what.faults.empty()) what.options.inject = replay::parse_faults(what.faults);
+    if (what.faults) what.options.inject = replay::parse_faults(*what.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
@@ -142,19 +142,20 @@ void add_options(CLI::App& command, replay_arguments& to) {
   add_choice(command, "--pace", "As fast as the child allows, or no faster than recorded", "full",
              "recorded", [&to](bool is_recorded) { to.options.recorded_pace = is_recorded; });
   command
-      .add_option("--faults", to.faults,
-                  "Faults to inject, NAME=VALUE separated by commas:\n"
-                  "throttle=P, dependency=P: checkpoints fail with this probability;\n"
-                  "unknown-action=P: an action of an unknown name before a batch;\n"
-                  "shutdown-at=N: shutdownRequested in place of batch N;\n"
-                  "lease-lost-at=N: the lease is lost while batch N is processed;\n"
-                  "end-of-input-at=N: the daemon dies when batch N is written;\n"
-                  "kill-at=N: the child is killed when batch N is written, and a successor\n"
-                  "continues after what was persisted;\n"
-                  "kill=P: the same, with this probability, when the child asks for a checkpoint,\n"
-                  "which is then not persisted;\n"
-                  "seed=S (1): the same seed injects the same faults.\n"
-                  "N may also be record:R, the batch that has record R")
+      .add_option_function<std::string>(
+          "--faults", [&to](const std::string& text) { to.faults = text; },
+          "Faults to inject, NAME=VALUE separated by commas:\n"
+          "throttle=P, dependency=P: checkpoints fail with this probability;\n"
+          "unknown-action=P: an action of an unknown name before a batch;\n"
+          "shutdown-at=N: shutdownRequested in place of batch N;\n"
+          "lease-lost-at=N: the lease is lost while batch N is processed;\n"
+          "end-of-input-at=N: the daemon dies when batch N is written;\n"
+          "kill-at=N: the child is killed when batch N is written, and a successor\n"
+          "continues after what was persisted;\n"
+          "kill=P: the same, with this probability, when the child asks for a checkpoint,\n"
+          "which is then not persisted;\n"
+          "seed=S (1): the same seed injects the same faults.\n"
+          "N may also be record:R, the batch that has record R")
       ->type_name("FAULTS");
   auto* all = command.add_flag_callback(
       "--expect", [&to] { to.options.expected = expectation::answers; },

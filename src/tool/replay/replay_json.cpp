@@ -90,7 +90,10 @@ void print_json(std::ostream& out, const replay_result& result) {
   json all{{"status", static_cast<int>(result.status())},
            {"total", object_of(result.total(), result.took())},
            {"shards", shards}};
-  if (result.effects) all["effects"] = object_of(*result.effects);
+  if (result.effects) {
+    all["effects"] = object_of(*result.effects);
+    all["effects"]["had_fault"] = result.had_fault();
+  }
   // What a child wrote need not be UTF-8.
   out << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
 }

@@ -32,8 +32,14 @@ exit_status status_of(const replayed_shard& shard) noexcept {
   return is_fine ? exit_status::ok : exit_status::breach;
 }
 
+bool replay_result::had_fault() const noexcept {
+  return std::any_of(shards.begin(), shards.end(),
+                     [](const replayed_shard& shard) { return shard.summary.had_fault; });
+}
+
 exit_status replay_result::status() const noexcept {
-  exit_status worst = effects && !effects->is_same() ? exit_status::breach : exit_status::ok;
+  const bool is_fine = !effects || (effects->is_same() && had_fault());
+  exit_status worst = is_fine ? exit_status::ok : exit_status::breach;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;
 }

@@ -33,6 +33,8 @@ struct replay_result {
   std::vector<replayed_shard> shards;
   std::optional<effect_comparison> effects;
 
+  /// Whether a fault happened in any shard: without one, --effects has compared nothing.
+  [[nodiscard]] bool had_fault() const noexcept;
   [[nodiscard]] replay::totals total() const;
   /// From the first status of all shards to the last.
   [[nodiscard]] std::chrono::nanoseconds took() const noexcept;

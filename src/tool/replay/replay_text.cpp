@@ -109,11 +109,12 @@ void print_lines(std::ostream& out, std::string_view kind, std::uint64_t count,
     print_row(out, kind, "... and " + grouped(count - first.size()) + " more");
 }
 
-void print_effects(std::ostream& out, const effect_comparison& effects) {
+void print_effects(std::ostream& out, const effect_comparison& effects, bool had_fault) {
   out << "effects, compared with those of a run without faults\n";
   print_row(out, "lines",
             grouped(effects.same) + " the same, " + grouped(effects.lost_count) + " lost, " +
                 grouped(effects.extra_count) + " extra");
+  if (!had_fault) print_row(out, "no fault", "happened: nothing was compared");
   print_lines(out, "lost", effects.lost_count, effects.lost);
   print_lines(out, "extra", effects.extra_count, effects.extra);
   if (!effects.kept_in.empty()) print_row(out, "kept in", effects.kept_in);
@@ -124,8 +125,8 @@ std::string_view verdict(exit_status status) {
     case exit_status::ok:
       return "ok";
     case exit_status::breach:
-      return "the child broke the protocol, differs from the recording or in its effects, or left "
-             "records incomplete";
+      return "the child broke the protocol, differs from the recording or in its effects, left "
+             "records incomplete, or met no fault";
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:
@@ -145,7 +146,7 @@ void print_text(std::ostream& out, const replay_result& result) {
     out << "total  " << result.shards.size() << " shards\n";
     print_counts(out, result.total(), result.took());
   }
-  if (result.effects) print_effects(out, *result.effects);
+  if (result.effects) print_effects(out, *result.effects, result.had_fault());
   out << verdict(result.status()) << "\n";
 }
 

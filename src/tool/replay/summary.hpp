@@ -86,6 +86,7 @@ struct summary {
   diagnostics differences;
   /// Faults that were asked for and found no place, and the like.
   std::vector<std::string> notes;
+  bool had_fault = false;  ///< one that was asked for happened
   /// Why the child failed, if it did: it died, hung, or left with a status.
   std::optional<diagnostic> failure;
   /// What is wrong with the transcript, if anything.

@@ -94,6 +94,25 @@ TEST_CASE("a fault is met in the batch of its number, or in the one that has its
   CHECK(shard.unmet().empty());
 }
 
+TEST_CASE("a probability that met nothing is named, with what it could have met",
+          "[replay][faults]") {
+  fault_schedule shard(
+      parse_faults("throttle=0.000001,dependency=1,unknown-action=0.5,kill=0.9,seed=1"));
+  shard.begin_shard("shard");
+  CHECK_FALSE(shard.had_fault());
+  const std::string no_batch = "unknown-action=0.5 did not happen: there were 0 batches";
+  const std::string no_kill = "kill=0.9 did not happen: there were 0 checkpoints";
+  CHECK(shard.unmet() ==
+        std::vector<std::string>{"throttle=1e-06 did not happen: there were 0 checkpoints",
+                                 "dependency=1 did not happen: there were 0 checkpoints", no_batch,
+                                 no_kill});
+  CHECK(shard.checkpoint_failure() == "KinesisClientLibDependencyException");
+  CHECK(shard.had_fault());
+  CHECK(shard.unmet() ==
+        std::vector<std::string>{"throttle=1e-06 did not happen: there were 1 checkpoints",
+                                 no_batch, no_kill});
+}
+
 TEST_CASE("a successor has the lease until it reaches the fault itself", "[replay][faults]") {
   fault_schedule shard(parse_faults("kill-at=2,lease-lost-at=2"));
   shard.begin_shard("shard");

@@ -115,11 +115,16 @@ class scripted_child : public dialogue {
     steps_.emplace_back("kill");
     exit_ = {0, 9};
   }
-  std::optional<child_exit> wait_exit(time_point) override { return exit_; }
+  std::optional<child_exit> wait_exit(time_point deadline) override {
+    const time_point ends = is_closed_ || exit_.signal != 0 ? now_ : ends_at;
+    now_ = std::max(now_, std::min(ends, deadline));
+    return ends <= now_ ? std::optional(exit_) : std::nullopt;
+  }
 
   /// Before the line goes out that a test is about.
   void say_at_once(const std::string& line) { output_.push_back({line, now_}); }
   void pass(std::chrono::nanoseconds time) { now_ += time; }
+  time_point ends_at = time_point::max();  // unless it is killed or its input ends before
   /// Since the last call.
   steps taken() { return std::exchange(steps_, {}); }
 
@@ -355,6 +360,20 @@ TEST_CASE("the recorded pace counts from the first line", "[replay][player]") {
   CHECK(r.child.now() == time_point{1h + 12s});
   r.next();
   CHECK(r.child.now() == time_point{1h + 12s});
+}
+
+TEST_CASE("the end of the child ends the wait for the recorded time", "[replay][player]") {
+  options how;
+  how.recorded_pace = true;
+  replayed r(how);
+  r.header();
+  r.entry("daemon", initialize);
+  r.entry("daemon", batch(10), 3600s);
+  r.begin();
+  r.next();
+  r.child.ends_at = time_point{1h + 2s};
+  CHECK(r.next() == steps{batch(10)});  // to a real child it cannot be sent
+  CHECK(r.child.now() == time_point{1h + 2s});
 }
 
 TEST_CASE("a status from before its action was sent is a breach", "[replay][player]") {
