@@ -199,9 +199,9 @@ TEST_CASE("SIGQUIT to the process group, for a thread dump of the daemon, ends n
 
 TEST_CASE("the child has the same signals and descriptors as without it",
           "[process][capture][P5]") {
-  const std::vector<std::string> child{
+  const std::vector<std::string> command{
       "/bin/sh", "-c", "grep -E 'SigIgn|SigBlk|SigCgt' /proc/self/status; ls /proc/$$/fd"};
-  child_process direct(child);
+  child_process direct(command);
   std::string without;
   char piece = 0;
   while (::read(direct.output.get(), &piece, 1) == 1) without += piece;
@@ -209,7 +209,7 @@ TEST_CASE("the child has the same signals and descriptors as without it",
   for (const char* expected : {"SigBlk:", "SigIgn:", "SigCgt:", "\n0\n1\n", "\n2\n"}) {
     CHECK(without.find(expected) != std::string::npos);
   }
-  captured_dialogue dialogue(child);
+  captured_dialogue dialogue(command);
   CHECK(dialogue.rest() == without);
   CHECK(dialogue.wait() == child_exit{0, 0});
 }

@@ -134,9 +134,9 @@ TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait fo
           "[observability][metrics][health]") {
   figures_recorder recorder;
   auto after_event = [&, passed = 0s](const observer::shard_event& event) mutable {
-    observer::event_source at = source();
-    at.date += (passed += 10s);
-    recorder.record(at, event);
+    observer::event_source later = source();
+    later.date += (passed += 10s);
+    recorder.record(later, event);
     const double began = recorder.now().gauge(metrics_recorder::metric::oldest_call);
     return began == 0 ? -1 : began - 1'600'000'000;
   };
