@@ -85,6 +85,7 @@ TEST_CASE("records that a child has parked are delivered again, in order", "[rep
   CHECK(box.read("shard-1.parked.jsonl").find(R"("data":"Yg==")") != std::string::npos);
 }
 
+#ifndef KCLXX_IS_SANITIZED  // ThreadSanitizer writes files before main
 TEST_CASE("a disk that is full while parked records are prepared leaves no file of them",
           "[replay][parked]") {
   const sandbox box;
@@ -103,6 +104,7 @@ TEST_CASE("a disk that is full while parked records are prepared leaves no file 
   CHECK_THAT(result.err, Contains("File too large"));
   CHECK(box.list("tmp").empty());
 }
+#endif
 
 TEST_CASE("parked records of several files are played by shard, in order, and once each",
           "[replay][parked]") {

@@ -90,9 +90,6 @@ struct capture {
   try {
     io::outlive_signals();
     name_daemon();
-    // A write beyond a limit on file sizes is then an error, as on a full disk. A handler, which
-    // the child does not inherit.
-    std::signal(SIGXFSZ, [](int) {});
     descriptor input = take_over(STDIN_FILENO, "stdin");
     descriptor output = take_over(STDOUT_FILENO, "stdout");
     std::unique_ptr<capture> all(new capture{{directory, command.front()}});
