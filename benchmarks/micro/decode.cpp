@@ -30,12 +30,9 @@ std::string batch_line(const benchmark::State& state) {
   line.pop_back();  // the newline
   return line;
 }
-// With white space, which the daemon does not write: for the general reader.
-std::string spaced_batch_line(const benchmark::State& state) {
-  return batch_line(state).insert(1, 1, ' ');
-}
 
-void decode_line(benchmark::State& state, const std::string& line) {
+void decode(benchmark::State& state) {
+  const std::string line = batch_line(state);
   const pages from = make_pages(line.size());
   line.copy(from.get(), line.size());
   const pages memory = make_pages(line.size() + protocol::decoder::padding);
@@ -55,20 +52,14 @@ void decode_line(benchmark::State& state, const std::string& line) {
   count_bytes(state, line.size());
 }
 
-void decode(benchmark::State& state) { decode_line(state, batch_line(state)); }
-void decode_spaced(benchmark::State& state) { decode_line(state, spaced_batch_line(state)); }
 void floor_of_decode(benchmark::State& state) { copy_and_search(state, batch_line(state)); }
-void floor_of_decode_spaced(benchmark::State& state) {
-  copy_and_search(state, spaced_batch_line(state));
-}
 
-template <protocol::base64_result (*decoder)(char*, std::size_t) noexcept>
 void base64(benchmark::State& state) {
   const std::string text(bytes_of(state), 'k');
   std::string memory(text.size(), '\0');
   for (auto _ : state) {
     std::memcpy(memory.data(), text.data(), text.size());
-    benchmark::DoNotOptimize(decoder(memory.data(), memory.size()).size);
+    benchmark::DoNotOptimize(protocol::decode_base64(memory.data(), memory.size()).size);
     benchmark::ClobberMemory();
   }
   count_bytes(state, text.size());
@@ -87,13 +78,6 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
     }
   }
 }
-void few_sizes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"bytes", "records"});
-  benchmark->Args({100, 1000})->Args({1024, 1000})->Args({20480, 100});
-}
-protocol::base64_result scalar_base64(char* text, std::size_t size) noexcept {
-  return protocol::decode_base64_with(nullptr, text, size);
-}
 
 void texts(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("characters")->Arg(136)->Arg(1368)->Arg(27308);
@@ -101,12 +85,8 @@ void texts(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(decode)->Apply(sizes);
 BENCHMARK(floor_of_decode)->Apply(sizes);
-BENCHMARK(decode_spaced)->Apply(few_sizes);
-BENCHMARK(floor_of_decode_spaced)->Apply(few_sizes);
-BENCHMARK(base64<protocol::decode_base64>)->Name("base64")->Apply(texts);
+BENCHMARK(base64)->Apply(texts);
 BENCHMARK(floor_of_base64)->Apply(texts);
-BENCHMARK(base64<scalar_base64>)->Name("base64_scalar")->Apply(texts);
-BENCHMARK(floor_of_base64)->Name("floor_of_base64_scalar")->Apply(texts);
 
 }  // namespace
 

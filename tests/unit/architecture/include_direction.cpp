@@ -23,7 +23,7 @@ struct layer {
 const names effects{"thread",    "mutex",  "shared_mutex", "condition_variable", "future",
                     "semaphore", "latch",  "barrier",      "iostream",           "fstream",
                     "csignal",   "cstdio", "filesystem"};
-const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h",
+const names posix{"arpa/",    "fcntl.h", "netinet/", "poll.h",   "pthread.h", "sched.h",
                   "signal.h", "spawn.h", "sys/",     "unistd.h", "malloc.h"};
 
 const names asio{"kclxx/", "boost/asio/", "boost/system/", "boost/version.hpp"};
