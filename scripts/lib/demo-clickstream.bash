@@ -47,7 +47,7 @@ await() {
 
 start_worker() { # start_worker NAME: its process id is then in $pid
     KCLXX_PROPERTY_workerId=$1 start "$work/$1.log" env -C "$work" ./kclxx daemon run \
-        "$root/properties/local.properties" --heap 256m -- -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+        "$root/properties/local.properties" --heap 256m
 }
 
 step "Start PostgreSQL, on a socket of its own"

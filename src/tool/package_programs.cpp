@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/package_programs.hpp"
 
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <iostream>
 #include <sstream>
-#include <sys/wait.h>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "tool/command.hpp"
 #include "tool/jar_checksums.hpp"
-#include "tool/process/descriptor.hpp"
 #include "tool/process/program_search.hpp"
-#include "tool/process/spawn.hpp"
+#include "tool/process/run_program.hpp"
 #include "tool/write_file.hpp"
 
 namespace kclxx::tool {
@@ -39,67 +32,14 @@ std::string program_of(const std::string& name, const std::string& package) {
   cannot_set_up(name + " is not in PATH; on Debian: apt-get install " + package);
 }
 
-// The program that runs, and the signal that was passed on to it.
-volatile std::sig_atomic_t running = 0;
-volatile std::sig_atomic_t passed_on = 0;
-
-void pass_on(int signal) {
-  passed_on = signal;
-  if (running > 0) ::kill(running, signal);
-}
-
-/// A signal to this process ends the program first, which would go on with what nobody waits for.
-int wait_for(pid_t pid, const std::string& name) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) == -1) {
-    if (errno != EINTR) cannot_set_up(name, "waited for");
-  }
-  running = 0;
-  if (passed_on != 0) {
-    std::signal(passed_on, SIG_DFL);
-    ::raise(passed_on);
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/// All that a program writes into a pipe; our end of it for the program goes away first.
-std::string written_to(descriptor ours, const descriptor& read_end) {
-  ours.close();
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (;;) {
-    const ssize_t n = ::read(read_end.get(), piece.data(), piece.size());
-    if (n == -1 && errno == EINTR) continue;
-    if (n <= 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(n));
-  }
-}
-
-/// The exit status, or 128 and the signal's number. What it prints goes to stderr, or to `output`.
 int run(const std::vector<std::string>& command, std::string* output = nullptr) {
   // Maven knows MAVEN_ARGS since 3.9; so that every Maven does, they are given to it by us.
-  std::vector<std::string> environment;
-  for (char** one = environ; *one != nullptr; ++one) {
-    if (!std::string_view(*one).starts_with("MAVEN_ARGS=")) environment.emplace_back(*one);
-  }
-  spawner starts;
-  starts.put_null_device(STDIN_FILENO);
-  std::array<int, 2> ends{-1, -1};
-  if (output != nullptr && ::pipe2(ends.data(), O_CLOEXEC) == -1) cannot_set_up("a pipe", "made");
-  const descriptor read_end(ends[0]);
-  descriptor write_end(ends[1]);
-  const int to = output == nullptr ? STDERR_FILENO : write_end.get();
-  starts.put(to, STDOUT_FILENO);
-  starts.put(to, STDERR_FILENO);
-  starts.set_environment(std::move(environment));
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (std::signal(signal, pass_on) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
-  const pid_t pid = starts.start(command);
-  running = pid;
-  if (passed_on != 0) ::kill(pid, passed_on);
-  if (output != nullptr) *output = written_to(std::move(write_end), read_end);
-  return wait_for(pid, command.front());
+  std::vector<std::string> variables = environment();
+  std::erase_if(variables, [](const std::string& one) { return one.starts_with("MAVEN_ARGS="); });
+  if (output == nullptr) return run_program(command, std::move(variables));
+  output->clear();
+  return run_program(command, std::move(variables),
+                     [&](std::string_view piece, pid_t) { output->append(piece); });
 }
 
 void announce(const std::string& name, const std::string& what) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -31,6 +32,7 @@ std::string one_line(const std::string& text) {
 
 TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   expect_jars(box);
   const auto first = box.kclxx({"daemon", "fetch"});
@@ -57,6 +59,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
 
 TEST_CASE("each generation has its own folder, and the cache can be named", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   expect_jars(box);
   std::string all;
@@ -73,6 +76,7 @@ TEST_CASE("each generation has its own folder, and the cache can be named", "[da
 
 TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
   expect_jars(box);
   const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
@@ -83,6 +87,7 @@ TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetc
 
 TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven + "echo no network\nexit 7\n");
   const auto failed = box.kclxx({"daemon", "fetch"});
   CHECK(failed.status == 5);
@@ -95,6 +100,7 @@ TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
 TEST_CASE("a jar whose content is not the published one is named, and nothing is installed",
           "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven + "while read -r hash name; do echo other > $to/$name; done < " +
                              KCLXX_SOURCE_DIR "/src/tool/daemon/jars/kcl1/SHA256SUMS\n");
   const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
@@ -119,6 +125,7 @@ TEST_CASE("each file must be the expected one, none may be missing, and no other
       wrong{"sed '/ commons-codec/d'", "mvn did not bring commons-codec-1.15.jar"},
       wrong{"sed '$a 00  own.jar'", "mvn brought own.jar, which is not among the expected files"});
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   expect_jars(box, edit);
   const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
@@ -129,8 +136,8 @@ TEST_CASE("each file must be the expected one, none may be missing, and no other
 
 TEST_CASE("jars that were changed since they were fetched are not used", "[daemon][fetch][run]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
-  box.program("bin/java", "exit 0\n");
   box.write("a.properties", "executableName=/bin/true\n");
   expect_jars(box);
   REQUIRE(box.kclxx({"daemon", "fetch"}).status == 0);
@@ -153,13 +160,13 @@ TEST_CASE("jars that were changed since they were fetched are not used", "[daemo
 TEST_CASE("of another version the checksums are recorded, and compared from then on",
           "[daemon][fetch][run]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   // There is no daemon of this version.
   box.program("bin/mvn",
               "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
               "grep -q '<multilang.version>3.2.1<' $to/pom.xml && touch $to/half &&\n"
               "  echo '[ERROR] Could not find artifact x' && exit 1\n" +
                   maven);
-  box.program("bin/java", "exit 0\n");
   box.write("a.properties", "executableName=/bin/true\n");
   const auto fetched = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
   CAPTURE(fetched.err);
@@ -196,6 +203,7 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
 TEST_CASE("another version can be held against the checksums of an earlier fetch",
           "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   const auto first = box.kclxx({"daemon", "fetch", "--kcl", "1.15.0", "--cache", "one"});
   REQUIRE(first.status == 0);
@@ -219,6 +227,7 @@ TEST_CASE("another version can be held against the checksums of an earlier fetch
 TEST_CASE("another daemon is taken only when Maven has said that there is none",
           "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", "echo '[ERROR] Connection refused'\nexit 1\n");
   const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
   CHECK(failed.status == 5);
@@ -233,6 +242,7 @@ TEST_CASE("another daemon is taken only when Maven has said that there is none",
 
 TEST_CASE("checksums that cannot be read are named before anything is fetched", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--checksums", "absent"});
   CHECK(failed.status == 5);
@@ -242,6 +252,7 @@ TEST_CASE("checksums that cannot be read are named before anything is fetched", 
 
 TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   for (const char* wrong : {"4", "0.1.2", "3.5", "3.5.1.2", "3.x.1", "", "3.5.1-rc"}) {
     const auto refused = box.kclxx({"daemon", "fetch", "--kcl", wrong});
     CHECK(refused.status == 2);
@@ -256,6 +267,7 @@ TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
 
 TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   const auto failed = box.kclxx({"daemon", "fetch"}, {"PATH=" + (box / "bin").string()});
   CHECK(failed.status == 5);
   CHECK(one_line(failed.err) ==
@@ -267,6 +279,7 @@ TEST_CASE(
     "a fetch that is killed leaves a partial folder, which a later one removes, complete or not",
     "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   expect_jars(box);
   // Maven kills the tool in the middle of its work, and itself continues to the end of its own.
   box.program("bin/mvn", maven + "mkfifo $HOME/killed\nkill -KILL $PPID\ncat $HOME/killed\n");
@@ -307,6 +320,7 @@ TEST_CASE(
 
 TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   const std::string gate = (box / "gate").string();
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
   box.program("bin/mvn",
@@ -330,10 +344,156 @@ TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
 
 TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {
   const sandbox box;
+  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   box.program("bin/mvn", maven);
   expect_jars(box);
   box.write("file", "");
   const auto failed = box.kclxx({"daemon", "fetch", "--cache", "file"});
   CHECK(failed.status == 5);
   CHECK(contains(one_line(failed.err), "file cannot be made: "));
+}
+
+namespace {
+
+// Archives what it is told to, and notes it. As Java it reports on stdout and stderr.
+const std::string archiving_java =
+    "for a; do case $a in -XX:ArchiveClassesAtExit=*) to=${a#*=};; -Xshare:on) probed=1;; esac; "
+    "done\n"
+    "[ -z \"$probed\" ] || exit 0\n"
+    "[ -z \"$to\" ] || { echo \"$@\" >> $HOME/trained; env >> $HOME/trained; echo classes > $to; "
+    "}\n"
+    "echo java.net.ConnectException: refused\n"
+    "for a; do echo \"arg: $a\"; done\n";
+
+std::string archive_of(const std::string& jars) { return jars + ".classes/classes.jsa"; }
+
+}  // namespace
+
+TEST_CASE("fetch has Java archive the daemon's classes once, and run uses them",
+          "[daemon][fetch][run][class_archive]") {
+  const sandbox box;
+  const auto& [kcl, main] =
+      GENERATE(std::pair{"1", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon"},
+               std::pair{"3", "software.amazon.kinesis.multilang.MultiLangDaemon"});
+  box.java("17.0.1", archiving_java);
+  box.program("bin/mvn", maven);
+  box.write("a.properties", "executableName=/bin/true\n");
+  expect_jars(box);
+  const std::vector<std::string> fetch{"daemon", "fetch", "--kcl", kcl};
+  const auto fetched = box.kclxx(fetch, {"AWS_PROFILE=mine", "JAVA_TOOL_OPTIONS=-Xshare:off"});
+  CAPTURE(fetched.err);
+  REQUIRE(fetched.status == 0);
+  const std::string jars = one_line(fetched.out);
+  CHECK(contains(fetched.err, "Java archives the daemon's classes"));
+  const std::string trained = box.read("trained");
+  CHECK(contains(trained, " -cp " + jars + "/* "));
+  CHECK(contains(trained, main));
+  CHECK_FALSE(contains(trained, "AWS_PROFILE"));
+  CHECK_FALSE(contains(trained, "JAVA_TOOL_OPTIONS"));
+  CHECK(box.list(jars + ".classes").size() == 2);
+
+  CHECK(box.kclxx(fetch).err.empty());
+  CHECK(box.read("trained") == trained);
+
+  const auto run = box.kclxx({"daemon", "run", "a.properties", "--kcl", kcl});
+  CHECK(contains(run.out, "arg: -XX:SharedArchiveFile=" + archive_of(jars) + "\n"));
+  CHECK_FALSE(contains(run.err, "archive"));
+  const auto printed = box.kclxx({"daemon", "print-command", "a.properties", "--kcl", kcl});
+  CHECK(contains(printed.out, "-XX:SharedArchiveFile="));
+  const auto own = box.kclxx({"daemon", "run", "a.properties", "--kcl", kcl, "--", "-Xshare:off"});
+  CHECK_FALSE(contains(own.out, "-XX:SharedArchiveFile="));
+  CHECK_FALSE(contains(own.err, "archive"));
+}
+
+TEST_CASE("an archive that does not fit is not used, with one line of information, and made anew",
+          "[daemon][fetch][run][class_archive]") {
+  const sandbox box;
+  box.java("17.0.1", archiving_java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  box.write("a.properties",
+            "executableName=/bin/true\napplicationName=app\nstreamName=a\nregionName=eu-central-1\n"
+            "AwsCredentialsProvider=DefaultCredentialsProvider\nretrievalMode=POLLING\n"
+            "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\n"
+            "logWarningForTaskAfterMillis=60000\n");
+  const std::vector<std::string> run{"daemon", "run", "a.properties", "--jars", "jars"};
+  const auto runs_without = [&](const std::string& why) {
+    const auto started = box.kclxx(run);
+    CHECK(started.status == 0);
+    CHECK_FALSE(contains(started.out, "SharedArchiveFile"));
+    CHECK(one_line(started.err) ==
+          "kclxx daemon: " + why +
+              ", so Java starts without one; to make it: kclxx daemon fetch --kcl 3 --jars jars");
+  };
+  const auto fetch_and_run = [&] {
+    REQUIRE(box.kclxx({"daemon", "fetch", "--jars", "jars/"}).status == 0);
+    const auto started = box.kclxx(run);
+    CHECK(contains(started.out, "arg: -XX:SharedArchiveFile="));
+    CHECK(started.err.empty());
+  };
+  runs_without("there is no class archive for these jars");
+  fetch_and_run();
+  const std::string other = "the class archive is for another Java or other jars, or was cut off";
+  SECTION("another Java") { box.java("17.0.2", archiving_java); }
+  SECTION("another jar") { box.write("jars/another.jar", ""); }
+  SECTION("a jar of another size") {
+    box.write("jars/amazon-kinesis-client-multilang-0.jar", "more");
+  }
+  SECTION("an archive that was cut off") {
+    std::filesystem::resize_file(archive_of((box / "jars").string()), 3);
+  }
+  SECTION("no archive") { std::filesystem::remove(archive_of((box / "jars").string())); }
+  SECTION("no note of what it is for") { std::filesystem::remove(box / "jars.classes/made-for"); }
+  runs_without(other);
+  fetch_and_run();
+}
+
+TEST_CASE("without an archive a fetch has succeeded all the same",
+          "[daemon][fetch][class_archive]") {
+  const sandbox box;
+  struct failure {
+    std::string java;
+    std::string line;
+  };
+  const auto& [java, line] =
+      GENERATE(failure{"exit 1\n", "Java did not make it"},
+               failure{"for a; do case $a in -XX:ArchiveClassesAtExit=*) echo a > ${a#*=};; "
+                       "-Xshare:on) printf 'a\\nreason\\n'; exit 1;; esac; done\n",
+                       "Java does not accept it: a reason\n"});
+  box.java("21", java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
+  CHECK(fetched.status == 0);
+  CHECK(one_line(fetched.out) == (box / "jars").string());
+  CHECK(contains(fetched.err, "kclxx daemon fetch: no class archive was made: " + line));
+  CHECK_FALSE(std::filesystem::exists(box / "jars.classes"));
+}
+
+TEST_CASE("a Java before 17 gets no archive, and nothing is said", "[daemon][class_archive]") {
+  const sandbox box;
+  const std::string version = GENERATE("1.8.0_432", "11.0.25", "16.0.2");
+  box.java(version, archiving_java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
+  CHECK(fetched.status == 0);
+  CHECK(fetched.err.empty());
+  CHECK_FALSE(std::filesystem::exists(box / "trained"));
+}
+
+TEST_CASE("a Java without a release file is asked for its version", "[daemon][class_archive]") {
+  const sandbox box;
+  box.program("bin/java",
+              "[ \"$*\" != -version ] || { echo 'openjdk version \"17.0.9\"' >&2; exit; }\n" +
+                  archiving_java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  CHECK(box.kclxx({"daemon", "fetch", "--jars", "jars"}).status == 0);
+  CHECK(std::filesystem::exists(box / "jars.classes/classes.jsa"));
+}
+
+TEST_CASE("a folder without the daemon's jar is named", "[daemon][fetch]") {
+  const sandbox box;
+  box.write("jars/other.jar", "");
+  const auto refused = box.kclxx({"daemon", "fetch", "--jars", "jars"});
+  CHECK(refused.status == 5);
+  CHECK(one_line(refused.err) ==
+        "kclxx daemon fetch: the jars of KCL 3.x are not in " + (box / "jars").string());
 }

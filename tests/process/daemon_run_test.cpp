@@ -16,7 +16,7 @@ namespace {
 // Prints its arguments and environment, and the files that it is given.
 const std::string java =
     "for a; do echo \"arg: $a\"; done\n"
-    "env | grep ^KCLXX_ | grep -v ^KCLXX_DAEMON_PROCESS= | sort\n"
+    "env | grep ^KCLXX_ | grep -Ev '^KCLXX_(DAEMON_PROCESS|FAILURES)=' | sort\n"
     "while [ $# -gt 0 ]; do\n"
     "  case $1 in -p) echo properties; cat $2;; -l) echo logging; cat $2;; esac; shift\n"
     "done\n";
@@ -29,7 +29,7 @@ const std::string properties =
 
 /// A sandbox with Java, jars and properties.
 void furnish(const sandbox& box) {
-  box.program("bin/java", java);
+  box.java("11.0.1", java);  // too old for a class archive
   box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
   box.write("a.properties", properties);
 }
@@ -45,16 +45,46 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
                               "--", "-XX:+UseSerialGC", "-Da=b c"});
   CHECK(run.status == 0);
   CHECK(run.err.empty());
-  CHECK(contains(run.out, "arg: -Dfile.encoding=UTF-8\narg: -Xmx64m\narg: -cp\narg: " +
-                              (box / "jars").string() +
-                              "/*\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
-                              "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
+  CHECK(contains(run.out,
+                 "arg: -Dfile.encoding=UTF-8\narg: -XX:TieredStopAtLevel=1\n"
+                 "arg: -XX:MetaspaceSize=96m\narg: -cp\narg: " +
+                     (box / "jars").string() +
+                     "/*\narg: -Xmx64m\narg: -XX:+UseSerialGC\narg: -Da=b c\n"
+                     "arg: software.amazon.kinesis.multilang.MultiLangDaemon\narg: -p\n"));
   CHECK(contains(run.out,
                  "KCLXX_APPLICATION_NAME=my-app\nKCLXX_RETRIEVAL_MODE=POLLING\n"
                  "KCLXX_SHUTDOWN_GRACE_MILLIS=5000\nKCLXX_STREAM_NAME=my-stream\n"
                  "KCLXX_WORKER_ID=me\n"));
   CHECK(contains(run.out, "properties\nexecutableName=/bin/true\n"));
   CHECK(contains(run.out, "logging\n<?xml"));
+}
+
+TEST_CASE("run chooses Java's options, and takes back what the user or a variable decides",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto options = [&](const words& added, const words& environment) {
+    words arguments{"daemon", "run", "a.properties", "--jars", "jars"};
+    arguments.insert(arguments.end(), added.begin(), added.end());
+    const auto run = box.kclxx(arguments, environment);
+    CHECK(run.status == 0);
+    const std::string begin = "arg: -Dfile.encoding=UTF-8\n";
+    REQUIRE(run.out.starts_with(begin));
+    return run.out.substr(begin.size(), run.out.find("arg: -cp\n") - begin.size());
+  };
+  const std::string usual =
+      "arg: -XX:+UseSerialGC\narg: -Xms192m\narg: -Xmn64m\narg: -XX:TieredStopAtLevel=1\n"
+      "arg: -XX:MetaspaceSize=96m\n";
+  CHECK(contains(options({}, {}), "arg: -Xmx"));
+  CHECK(options({"--heap", "1g"}, {}) == usual);
+  CHECK(options({"--", "-Xmx1g"}, {}) == usual);
+  CHECK(options({}, {"JAVA_TOOL_OPTIONS= -Xmx1g  -Da=b"}) == usual);
+  CHECK(options({"--heap", "1g"}, {"JDK_JAVA_OPTIONS=-XX:+UseG1GC"}) ==
+        "arg: -XX:TieredStopAtLevel=1\narg: -XX:MetaspaceSize=96m\n");
+  CHECK(options({"--heap", "1g"}, {"_JAVA_OPTIONS=-Xint", "JAVA_TOOL_OPTIONS=-Xmn9m"}) ==
+        "arg: -XX:+UseSerialGC\narg: -XX:MetaspaceSize=96m\n");
+  CHECK(contains(options({"--heap", "1g", "--busy"}, {}), "arg: -Xms742m\narg: -Xmn614m\n"));
+  CHECK_FALSE(contains(options({"--busy"}, {}), "TieredStopAtLevel"));
 }
 
 TEST_CASE("run names Java's process to the programs below it", "[daemon][run][worker_stop]") {
@@ -143,6 +173,36 @@ TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]")
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 7);
   CHECK(box.read("stopped") == "graceful\n");
+}
+
+TEST_CASE("a worker that cannot be initialized does not leave with 0, and the log says why",
+          "[daemon][run]") {
+  const sandbox box;
+  furnish(box);
+  const auto logs = [&](const std::string& text) {
+    return "printf '%-200000s\\n' '" + text + "' > $KCLXX_FAILURES\n";
+  };
+  const std::string thrown =
+      "java.lang.NullPointerException: leaseCounter is marked non-null but is null at a.b.C";
+  const words run{"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "2"};
+  box.write("jars/amazon-kinesis-client-multilang-2.jar", "");
+  box.program("bin/java", logs("Caught exception when initializing LeaseCoordinator " + thrown) +
+                              logs("Unable to initialize after 20 attempts. Shutting down. "
+                                   "java.lang.RuntimeException: " +
+                                   thrown) +
+                              "echo left\n");
+  const auto unable = box.kclxx(run);
+  CHECK(unable.status == 128 + SIGKILL);
+  CHECK(unable.out.empty());
+  CHECK(contains(unable.err, "kclxx daemon run: the lease table has rows of KCL 3"));
+  CHECK(unable.err.find("rows of KCL 3") == unable.err.rfind("rows of KCL 3"));
+
+  box.program("bin/java",
+              logs("Throwable encountered in lease taking thread " + thrown) + "echo left\n");
+  const auto works = box.kclxx(run);
+  CHECK(works.status == 0);
+  CHECK(works.out == "left\n");
+  CHECK(works.err == unable.err);
 }
 
 TEST_CASE("run names the number of problems in one line and starts", "[daemon][run]") {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/daemon_command.hpp"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 
+#include "tool/daemon/class_archive.hpp"
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/daemon_launch.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/program_search.hpp"
+#include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
 
@@ -43,9 +46,14 @@ std::string not_a_size(const std::string& text) {
 void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
-  command.add_option("--heap", options.heap, "The maximum size of Java's heap, like 256m")
+  command
+      .add_option("--heap", options.heap,
+                  "The maximum size of Java's heap, like 256m  [by the memory]")
       ->type_name("SIZE")
       ->check(CLI::Validator(not_a_size, ""));
+  command.add_flag("--busy", options.is_busy,
+                   "Java is to deliver at a high rate for long: it compiles more, and takes more "
+                   "memory");
   command
       .add_option("--logback", options.logging,
                   "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
@@ -92,40 +100,72 @@ int list_diagnostics(const launch_options& options, bool is_strict) {
   return static_cast<int>(has_failed ? exit_status::breach : exit_status::ok);
 }
 
+/// The archive only saves time: without it the jars are as good.
+void archive_classes(const std::filesystem::path& jars, const kcl_choice& kcl) {
+  try {
+    make_class_archive(find_java(), jars, kcl.which);
+  } catch (const command_error& error) {
+    std::cerr << "kclxx daemon fetch: no class archive was made: " << error.what() << std::endl;
+  } catch (const start_error& error) {
+    std::cerr << "kclxx daemon fetch: no class archive was made: " << error.what() << std::endl;
+  }
+}
+
 void add_fetch(CLI::App& daemon, invocation& run) {
   CLI::App& command = add_command(
       daemon,
       {"fetch",
-       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, and prints\n"
-       "their folder. Does nothing else when the cache has them.",
+       "Downloads the daemon's jars with Maven into a cache, verifies their checksums, has Java\n"
+       "archive their classes for a faster start, and prints their folder. What the cache has is\n"
+       "not made again.",
        "kclxx daemon fetch --kcl 2"},
       child_use::none, run);
   auto request = std::make_shared<jar_request>();
   add_kcl_option(command, request->kcl);
+  auto* const cache =
+      command
+          .add_option("--cache", request->cache,
+                      "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
+          ->type_name("DIR");
+  auto jars = std::make_shared<std::string>();
   command
-      .add_option("--cache", request->cache,
-                  "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
-      ->type_name("DIR");
+      .add_option("--jars", *jars,
+                  "A folder that has the jars already: the class archive alone is made, beside it")
+      ->type_name("DIR")
+      ->excludes(cache);
   command
       .add_option("--checksums", request->checksums,
                   "The SHA256SUMS of another fetch, for a version that was not tested with kclxx:\n"
                   "other jars are an error")
       ->type_name("FILE");
   command.add_flag("--offline", request->is_offline, "Use only what Maven's local repository has");
-  command.callback([request] {
-    if (request->cache.empty()) request->cache = default_cache();
-    std::cout << fetch_jars(*request).string() << std::endl;
+  command.callback([request, jars] {
+    std::filesystem::path folder;
+    if (jars->empty()) {
+      if (request->cache.empty()) request->cache = default_cache();
+      folder = fetch_jars(*request);
+    } else {
+      folder = named_folder(*jars);
+      if (!has_jars(folder, request->kcl.which)) {
+        cannot_set_up("the jars of " + std::string(name_of(request->kcl.which)) + " are not in " +
+                      folder.string());
+      }
+      verify_jars(folder, request->kcl, false);
+    }
+    archive_classes(folder, request->kcl);
+    std::cout << folder.string() << std::endl;
   });
 }
 
 void add_run(CLI::App& daemon, invocation& run) {
-  CLI::App& command =
-      add_command(daemon,
-                  {"run",
-                   "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
-                   "Arguments after -- are options of Java.",
-                   "kclxx daemon run aws.properties --heap 256m -- -XX:+UseSerialGC"},
-                  child_use::java_options, run);
+  CLI::App& command = add_command(
+      daemon,
+      {"run",
+       "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+       "Arguments after -- are options of Java, and take precedence over those that are "
+       "chosen.",
+       "kclxx daemon run aws.properties --heap 256m -- -XX:+UseG1GC"},
+      child_use::java_options, run);
   auto options = std::make_shared<launch_options>();
   add_launch_options(command, *options);
   command.callback([options, &run] {

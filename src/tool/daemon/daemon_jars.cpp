@@ -96,6 +96,10 @@ fs::path place_of_jars(const fs::path& cache, const kcl_choice& kcl) {
                            : tested.substr(0, dash) + "-" + kcl.core + tested.substr(dash));
 }
 
+fs::path named_folder(const std::string& name) {
+  return (fs::absolute(name) / "").lexically_normal().parent_path();
+}
+
 bool has_jars(const fs::path& folder, kcl_version which) {
   return has_jar(folder, main_jar(which));
 }

@@ -11,6 +11,9 @@ namespace kclxx::tool {
 /// The folder in the cache that is for the jars of this version, whether it is there or not.
 std::filesystem::path place_of_jars(const std::filesystem::path& cache, const kcl_choice& kcl);
 
+/// A folder that the user names: absolute, and the same text however it was written.
+std::filesystem::path named_folder(const std::string& name);
+
 /// The folder has the daemon's own jar. It is there completely or not at all: see fetch_jars.
 bool has_jars(const std::filesystem::path& folder, kcl_version which);
 

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <iostream>
 #include <random>
+#include <sched.h>
+#include <sstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,24 +22,23 @@
 #include "io/daemon_process.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command.hpp"
+#include "tool/daemon/cgroup_limits.hpp"
+#include "tool/daemon/class_archive.hpp"
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/java_command.hpp"
+#include "tool/daemon/java_release.hpp"
 #include "tool/daemon/overrides.hpp"
+#include "tool/daemon/start_guard.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
+#include "tool/process/run_program.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {
 
 namespace {
-
-std::vector<std::string> environment() {
-  std::vector<std::string> all;
-  for (char** one = environ; *one != nullptr; ++one) all.emplace_back(*one);
-  return all;
-}
 
 /// Unlike any other worker's, and still telling where the worker runs.
 std::string new_worker_id() {
@@ -66,7 +67,7 @@ std::string folder_of_jars(const launch_options& options) {
   const bool is_in_cache = options.jars.empty();
   const fs::path folder =
       !is_in_cache
-          ? fs::absolute(options.jars)
+          ? named_folder(options.jars)
           : place_of_jars(options.cache.empty() ? default_cache() : fs::path(options.cache),
                           options.kcl);
   if (!has_jars(folder, options.which())) {
@@ -92,13 +93,58 @@ std::string absolute_file(const std::string& name) {
   return path;
 }
 
+/// What this process may use.
+usable_machine this_share() {
+  usable_machine machine;
+  cpu_set_t cpus;
+  machine.cpus = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0
+                     ? static_cast<unsigned>(CPU_COUNT(&cpus))
+                     : static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));
+  machine.memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return within_cgroups(machine, "/");
+}
+
+/// As Java and its launcher split them, but for quotes: names of options need none.
+std::vector<std::string> options_in_variables() {
+  std::vector<std::string> all;
+  for (const char* name : {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}) {
+    const char* const value = std::getenv(name);
+    std::istringstream words(value == nullptr ? "" : value);
+    for (std::string word; words >> word;) all.push_back(word);
+  }
+  return all;
+}
+
+/// Empty, and a line of information, when it is not to be had.
+std::string archive_for(const launch_options& options, const launch_settings& settings) {
+  if (decides_class_archive(settings.java_options)) return {};
+  if (decides_class_archive(settings.java_variables)) return {};
+  const class_archive found = find_class_archive(release_of(settings.java), settings.jars);
+  if (!found.why_not.empty()) {
+    std::cerr << "kclxx daemon: " << found.why_not << ", so Java starts without one; to make it: "
+              << "kclxx daemon fetch --kcl " << options.kcl.text()
+              << (!options.jars.empty()    ? " --jars " + options.jars
+                  : !options.cache.empty() ? " --cache " + options.cache
+                                           : "")
+              << std::endl;
+  }
+  return found.file;
+}
+
 launch_settings settings_for(const launch_options& options) {
   launch_settings settings;
   settings.which = options.which();
   settings.java = find_java();
   settings.jars = folder_of_jars(options);
-  settings.heap = options.heap;
   settings.java_options = options.java_options;
+  if (!options.heap.empty()) {
+    settings.java_options.insert(settings.java_options.begin(), "-Xmx" + options.heap);
+  }
+  settings.java_variables = options_in_variables();
+  settings.choice.machine = this_share();
+  settings.choice.is_busy = options.is_busy;
+  settings.choice.class_archive = archive_for(options, settings);
   if (!options.logging.empty()) settings.logging_file = absolute_file(options.logging);
   return settings;
 }
@@ -179,6 +225,7 @@ std::vector<diagnostic> find_problems(const launch_options& options, const prope
   machine where = this_machine();
   if (options.is_without_program) where.look = look_at_name;
   where.patience = options.patience;
+  where.core = options.kcl.core;
   std::vector<diagnostic> found = check(all, options.which(), where);
   check_kcl(options.kcl, found);
   return found;
@@ -192,6 +239,7 @@ void run_daemon(const launch_options& options) {
   settings.properties_file = file_in_memory("properties", write_properties(all));
   if (settings.logging_file.empty()) {
     settings.logging_file = file_in_memory("logging", logging_of(options.which()));
+    if (options.which() != kcl_version::kcl1) start_guard();
   }
   launch made = compose(settings, all);
   for (const auto& [name, value] : made.environment) ::setenv(name.c_str(), value.c_str(), 1);

@@ -14,10 +14,11 @@ namespace kclxx::tool {
 /// The options of `run`, `print-command` and `check`.
 struct launch_options {
   kcl_choice kcl;
-  std::string file;   ///< the properties
-  std::string jars;   ///< empty: those in the cache
-  std::string cache;  ///< empty: the user's
-  std::string heap;
+  std::string file;                       ///< the properties
+  std::string jars;                       ///< empty: those in the cache
+  std::string cache;                      ///< empty: the user's
+  std::string heap;                       ///< empty: chosen by the memory that there is
+  bool is_busy = false;                   ///< see java_choice
   std::string logging;                    ///< empty: the one that comes with the tool
   bool is_shared = false;                 ///< one process of the program for all shards
   bool is_without_program = false;        ///< check does not look for the program

@@ -79,6 +79,27 @@ void check_start(const properties& all, kcl_version which, std::vector<diagnosti
        "initialPositionInStream = TRIM_HORIZON, or LATEST if you want that."});
 }
 
+/// The steps from KCL 2 to 3, of which a core before 3.5 has one less.
+void check_migration(const properties& all, kcl_version which, const std::string& core,
+                     std::vector<diagnostic>& problems) {
+  const property* const step = effective(all, "clientVersionConfig", which);
+  if (which != kcl_version::kcl3 || step == nullptr) return;
+  const std::string value = lower(step->value);
+  const bool has_first_step =
+      core.empty() || compare_versions(core, "3.5.0") != std::strong_ordering::less;
+  if (value.ends_with("_phase1") && !has_first_step) {
+    problems.push_back(diagnostic_at(*step, severity::error, step->key + " is of KCL 3.5 and later",
+                                     "KCL " + core + " does not start with it.", "Use --kcl 3."));
+  } else if (value.ends_with("_2x") && has_first_step) {
+    problems.push_back(diagnostic_at(
+        *step, severity::warning, step->key + " ends the time in which KCL 2 can be used",
+        "It lets the KCL write rows into the lease table that no worker of 2.x can read: one that "
+        "runs takes no further shards, one that starts gets none.",
+        step->value + "_PHASE1 until all workers are of 3.x. The way back is in " +
+            "docs/kcl-versions.md#back-to-kcl-2"));
+  }
+}
+
 void check_region(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   if (which == kcl_version::kcl1) return;  // another SDK, which looks for it in another way
   const property* const region = effective(all, "regionName", which);
@@ -195,6 +216,7 @@ void check_defaults(const properties& all, kcl_version which, const machine& whe
                     std::vector<diagnostic>& problems) {
   check_start(all, which, problems);
   if (!where.has_region) check_region(all, which, problems);
+  check_migration(all, which, where.core, problems);
   check_fan_out(all, which, problems);
   check_retrieval_keys(all, which, problems);
   check_shutdown(all, which, problems);

@@ -42,6 +42,7 @@ struct machine {
   bool has_region = false;  ///< AWS_REGION is set
   /// The longest that a call of the program waits for retries; 0: not known.
   std::chrono::milliseconds patience{0};
+  std::string core{};  ///< the version of the KCL's core; empty: the tested one
 };
 
 /// All diagnostics, in the order of the file; those without a line come last.

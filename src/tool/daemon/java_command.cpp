@@ -50,7 +50,10 @@ launch compose(const launch_settings& settings, const properties& all) {
   // file.encoding: below JDK 18 the daemon would otherwise talk to its children in the system's
   // character set.
   command = {settings.java, "-Dfile.encoding=UTF-8"};
-  if (!settings.heap.empty()) command.push_back("-Xmx" + settings.heap);
+  std::vector<std::string> given = settings.java_options;
+  given.insert(given.end(), settings.java_variables.begin(), settings.java_variables.end());
+  const std::vector<std::string> chosen = java_options(settings.choice, given);
+  command.insert(command.end(), chosen.begin(), chosen.end());
   const bool is_first = settings.which == kcl_version::kcl1;
   if (is_first) command.push_back("-Djava.util.logging.config.file=" + settings.logging_file);
   command.insert(command.end(), {"-cp", settings.jars + "/*"});

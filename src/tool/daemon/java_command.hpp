@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tool/daemon/java_options.hpp"
 #include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
 
@@ -15,10 +16,12 @@ struct launch_settings {
   kcl_version which = kcl_version::kcl3;
   std::string java = "java";  ///< the program
   std::string jars;           ///< the folder with the daemon's jars
-  std::string heap;           ///< for -Xmx; empty: what Java thinks best
+  java_choice choice;         ///< what the options that are ours depend on
   std::string properties_file;
   std::string logging_file;
-  std::vector<std::string> java_options;  ///< after those that are always there, so they win
+  std::vector<std::string> java_options;  ///< the user's, which come after ours
+  /// What Java reads from its variables: ours give way to them too.
+  std::vector<std::string> java_variables;
 };
 
 struct launch {

@@ -80,6 +80,28 @@ TEST_CASE("a key of another generation is named as that", "[diagnostics]") {
   CHECK(contains(with("maxCacheByteSize=1"), "is a key of KCL 1.x, not of KCL 3.x"));
 }
 
+TEST_CASE("the step after which KCL 2 cannot be used is a warning, and the one before needs 3.5",
+          "[diagnostics]") {
+  const std::string step = "clientVersionConfig=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X";
+  const auto found = [&](const std::string& line, const std::string& core) {
+    const auto all = parse_properties(sound.at(kcl_version::kcl3) + line);
+    return check(all, kcl_version::kcl3, {look, false, std::chrono::milliseconds(0), core});
+  };
+  for (const char* core : {"", "3.5.0", "3.10.1"}) {
+    CAPTURE(core);
+    const auto warned = found(step, core);
+    REQUIRE(warned.size() == 1);
+    CHECK(warned.front().level == severity::warning);
+    CHECK(contains(warned.front().fix, "COMPATIBLE_WITH_2X_PHASE1 until"));
+    CHECK(found(step + "_PHASE1", core).empty());
+  }
+  CHECK(found(step, "3.4.2").empty());
+  const auto unknown = found(step + "_PHASE1", "3.4.2");
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown.front().level == severity::error);
+  CHECK(found("clientVersionConfig=CLIENT_VERSION_CONFIG_3X", "").empty());
+}
+
 TEST_CASE("keys that only the daemon's documents have come with advice", "[diagnostics]") {
   const auto found = checked(sound.at(kcl_version::kcl3) + "leaseTableScanTotalSegments=3");
   REQUIRE(found.size() == 1);

@@ -32,24 +32,27 @@ launch_settings settings(kcl_version which) {
 TEST_CASE("the daemons of 2.x and 3.x are started alike", "[launch]") {
   for (const auto which : {kcl_version::kcl2, kcl_version::kcl3}) {
     CHECK(compose(settings(which), complete).command ==
-          words{"/opt/java", "-Dfile.encoding=UTF-8", "-cp", "/jars/*",
+          words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                "-XX:MetaspaceSize=96m", "-cp", "/jars/*",
                 "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "/p", "-l", "/l"});
   }
 }
 
 TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]") {
   CHECK(compose(settings(kcl_version::kcl1), complete).command ==
-        words{"/opt/java", "-Dfile.encoding=UTF-8", "-Djava.util.logging.config.file=/l", "-cp",
-              "/jars/*", "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
+        words{"/opt/java", "-Dfile.encoding=UTF-8", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+              "-XX:MetaspaceSize=96m", "-Djava.util.logging.config.file=/l", "-cp", "/jars/*",
+              "com.amazonaws.services.kinesis.multilang.MultiLangDaemon", "/p"});
 }
 
-TEST_CASE("the user's Java options come after ours, so they win", "[launch]") {
+TEST_CASE("the user's Java options come after ours, and ours give way", "[launch]") {
   launch_settings with = settings(kcl_version::kcl3);
-  with.heap = "256m";
-  with.java_options = {"-Xmx1g", "-cp", "/mine/*"};
+  with.java_options = {"-XX:+UseG1GC", "-cp", "/mine/*"};
+  with.java_variables = {"-Xint"};
   const auto command = compose(with, complete).command;
   CHECK(words(command.begin() + 1, command.begin() + 8) ==
-        words{"-Dfile.encoding=UTF-8", "-Xmx256m", "-cp", "/jars/*", "-Xmx1g", "-cp", "/mine/*"});
+        words{"-Dfile.encoding=UTF-8", "-XX:MetaspaceSize=96m", "-cp", "/jars/*", "-XX:+UseG1GC",
+              "-cp", "/mine/*"});
 }
 
 namespace {

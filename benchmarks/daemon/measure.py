@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/bench-java, once everything is built: Java's own choices against those of `kclxx daemon run`."""
+import argparse
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = ROOT / "build/bench/src/tool/kclxx"
+CHILD = ROOT / "build/bench/benchmarks/daemon/counting_child"
+STREAM, SHARDS, LOW_RATE = "bench", 4, 100
+TICKS = os.sysconf("SC_CLK_TCK")
+# What each would choose on a machine of 4 GB.
+CHOICES = {"defaults": None, "chosen": ["--heap", "1g"], "busy": ["--busy", "--heap", "2g"]}
+# Records of one call at full rate, as a backlog gives them: 10,000 records, or 10 MB.
+SIZES = {100: 10000, 1024: 10000, 20480: 500}
+FIGURES = {
+    "full": {"first": "first record, s", "cpu": "CPU s/GB", "compilers": "of it compiling", "memory": "peak MB"},
+    "low": {"first": "first record, s", "first_cpu": "CPU s until then", "cpu": "CPU s/GB", "memory": "peak MB"},
+}
+
+
+def output_of(*command):
+    return subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@contextlib.contextmanager
+def services(directory):
+    """A local DynamoDB; the Kinesis beside it only names the shards for the lease tables."""
+    lines = output_of(TOOL, "local", "start", "--directory", directory).splitlines()
+    try:
+        output_of(TOOL, "local", "create-stream", STREAM, "--shards", SHARDS, "--directory", directory)
+        exports = (line.removeprefix("export ").replace("'", "").split("=", 1) for line in lines
+                   if line.startswith("export "))
+        yield dict(exports)
+    finally:
+        output_of(TOOL, "local", "stop", "--directory", directory)
+
+
+class Daemon:
+    """One, with a Kinesis of its own that has `size` bytes in each record."""
+
+    def __init__(self, choice, environment, directory, name, size, rate):
+        self.directory = directory
+        (directory / "counts").mkdir(parents=True)
+        (directory / "child").symlink_to(CHILD)
+        self.kinesis = subprocess.Popen(
+            ["node", ROOT / "benchmarks/daemon/canned_kinesis.js", *map(str, (SHARDS, SIZES[size], size, rate))],
+            stdout=subprocess.PIPE, text=True)
+        output_of(TOOL, "local", "create-lease-table", name, "--stream", STREAM, "--directory",
+                  directory.parent / "services")
+        port = self.kinesis.stdout.readline().strip()
+        text = (ROOT / "properties/local.properties").read_text() + "".join(f"\n{key}={value}" for key, value in {
+            "executableName": "./child counts", "applicationName": name, "streamName": STREAM, "workerId": name,
+            "kinesisEndpoint": f"http://127.0.0.1:{port}", "timeoutInSeconds": 3600, "failoverTimeMillis": 10000,
+            "dynamoDBEndpoint": environment["AWS_ENDPOINT_URL_DYNAMODB"]}.items())
+        (directory / "properties").write_text(text)
+        if choice is None:
+            jars = output_of(TOOL, "daemon", "fetch").strip()
+            command = ["java", "-XX:MaxRAM=4g", "-cp", f"{jars}/*",
+                       "software.amazon.kinesis.multilang.MultiLangDaemon", "-p", "properties",
+                       "-l", ROOT / "properties/logback.xml"]
+        else:
+            command = [TOOL, "daemon", "run", "properties", *choice]
+        variables = {**os.environ, **environment, "AWS_EC2_METADATA_DISABLED": "true"}
+        # The properties have the addresses.
+        variables = {key: value for key, value in variables.items()
+                     if not key.startswith(("AWS_ENDPOINT_URL", "KCLXX_PROPERTY_"))}
+        self.begin = time.monotonic()
+        with open(directory / "log", "wb") as log:
+            self.java = subprocess.Popen(list(map(str, command)), cwd=directory, env=variables, stdout=log,
+                                         stderr=log, stdin=subprocess.DEVNULL)
+
+    def processed(self):
+        """Bytes, of all shards."""
+        if self.java.poll() is not None:
+            raise RuntimeError(f"the daemon ended: {(self.directory / 'log').read_text()[-2000:]}")
+        return sum(int(file.read_text() or 0) for file in (self.directory / "counts").iterdir())
+
+    def wait_for(self, size):
+        while self.processed() < size:
+            time.sleep(0.02)
+
+    def cpu(self, of=lambda name: True):
+        """User and system time of the process's threads that live."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.java.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended
+                text = (task / "stat").read_text()
+                name, fields = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+                total += (int(fields[11]) + int(fields[12])) / TICKS if of(name) else 0
+        return total
+
+    def compilers(self):
+        return self.cpu(lambda name: name.startswith(("C1 ", "C2 ")))
+
+    def peak_mb(self):
+        lines = pathlib.Path(f"/proc/{self.java.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+    def end(self):
+        self.java.send_signal(signal.SIGTERM)
+        self.java.wait()
+        self.kinesis.kill()
+        self.kinesis.wait()
+
+
+def measure(kind, daemon, megabytes, seconds):
+    daemon.wait_for(1)
+    result = {"first": time.monotonic() - daemon.begin, "first_cpu": daemon.cpu()}
+    if kind == "full":
+        daemon.wait_for(megabytes * 1e6)  # until Java has compiled what counts most
+        cpu, compilers, size = daemon.cpu(), daemon.compilers(), daemon.processed()
+        daemon.wait_for(size + megabytes * 1e6)
+        gigabytes = (daemon.processed() - size) / 1e9
+        result |= {"cpu": (daemon.cpu() - cpu) / gigabytes, "compilers": (daemon.compilers() - compilers) / gigabytes}
+    else:
+        time.sleep(seconds)
+        result["cpu"] = daemon.cpu() / daemon.processed() * 1e9
+    return result | {"memory": daemon.peak_mb()}
+
+
+def show(kind, size, runs):
+    """Medians, and in parentheses those of the ratios to the defaults beside them."""
+    print(f"\n{kind} rate, records of {size} B")
+    for key, title in FIGURES[kind].items():
+        row = []
+        for choice, results in runs.items():
+            value = statistics.median(one[key] for one in results)
+            pairs = [one[key] / base[key] for one, base in zip(results, runs["defaults"]) if base[key]]
+            row.append(f"{choice} {value:.4g}" + (f" ({statistics.median(pairs):.2f})" if pairs else ""))
+        print(f"  {title:18} " + "   ".join(row), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench-java", add_help=False, allow_abbrev=False)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rate", choices=list(FIGURES), action="append")
+    parser.add_argument("--size", type=int, choices=list(SIZES), action="append")
+    chosen = parser.parse_args()
+    output_of(TOOL, "daemon", "fetch")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="kclxx-bench-"))
+    try:
+        with services(work / "services") as environment:
+            for kind in chosen.rate or FIGURES:
+                for size in chosen.size or SIZES:
+                    runs = {choice: [] for choice in CHOICES}
+                    for repetition in range(chosen.repetitions):
+                        def run(choice):
+                            name = f"{kind}-{size}-{choice}-{repetition}"
+                            daemon = Daemon(CHOICES[choice], environment, work / name, name, size,
+                                            0 if kind == "full" else LOW_RATE)
+                            try:
+                                result = measure(kind, daemon, chosen.megabytes, chosen.seconds)
+                            finally:
+                                daemon.end()
+                            print(f"{name}: {result}", file=sys.stderr, flush=True)
+                            return result
+                        # At once: what else the machine does, or the ones do to the others, hits all of them.
+                        with concurrent.futures.ThreadPoolExecutor() as pool:
+                            for choice, result in zip(CHOICES, pool.map(run, CHOICES)):
+                                runs[choice].append(result)
+                    show(kind, size, runs)
+    finally:
+        shutil.rmtree(work)
+
+
+main()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/daemon/start_failure.hpp"
+
+#include "support/catch.hpp"
+#include "support/text.hpp"
+
+using kclxx::test::contains;
+using kclxx::tool::explain;
+
+TEST_CASE("rows of KCL 3 are explained, and end a worker only when it gives up", "[daemon]") {
+  const std::string thrown =
+      "java.lang.NullPointerException: leaseCounter is marked non-null but is null "
+      "at software.amazon.kinesis.leases.Lease.leaseCounter(Lease.java:1)";
+  const auto attempt = explain("Caught exception when initializing LeaseCoordinator " + thrown);
+  REQUIRE(attempt);
+  CHECK(contains(attempt->what, "rows of KCL 3"));
+  CHECK_FALSE(attempt->is_end);
+  const auto running = explain("Throwable encountered in lease taking thread " + thrown);
+  CHECK(running == attempt);
+  const auto end = explain(
+      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: " +
+      thrown);
+  REQUIRE(end);
+  CHECK(end->what == attempt->what);
+  CHECK(end->is_end);
+}
+
+TEST_CASE("a worker that gives up is ended with the last cause, in one line", "[daemon]") {
+  const auto end = explain(
+      "Unable to initialize after 20 attempts. Shutting down. java.lang.RuntimeException: "
+      "java.lang.IllegalStateException: AssignmentMode is not initialized at a.b.C(C.java:1)");
+  REQUIRE(end);
+  CHECK(end->what ==
+        "the worker could not be initialized: "
+        "java.lang.IllegalStateException: AssignmentMode is not initialized");
+  CHECK(end->is_end);
+  CHECK(explain("Unable to initialize after 3 attempts. Shutting down.") ==
+        kclxx::tool::start_failure{"the worker could not be initialized", true});
+}
+
+TEST_CASE("other failures of a worker are left to the daemon's own words", "[daemon]") {
+  CHECK_FALSE(explain("Worker.run caught exception, sleeping for 1000 milli seconds! a.b.C: no"));
+  CHECK_FALSE(explain("Caught exception when initializing LeaseCoordinator a.b.C: no"));
+  CHECK_FALSE(explain(""));
+}
