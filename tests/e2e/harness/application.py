@@ -11,7 +11,7 @@ from .aws import LeaseTable, Stream
 from .journal import Journals
 from .processes import Process
 from .producer import Producer
-from .waiting import TimedOut, wait_for
+from .waiting import SECONDS, TimedOut, wait_for
 
 # What makes workers share faster than in production, beside what is in properties/local.properties.
 # 3.x looks every 5 s whether a worker's throughput is more than 40 % off the mean. If it looks
@@ -24,23 +24,39 @@ _properties = {
 }
 
 
+def generation_of(kcl):
+    """`kcl`: as `kclxx daemon run --kcl` takes it."""
+    return int(str(kcl).partition(".")[0])
+
+
+def writes_version(kcl, properties):
+    """Whether a worker writes into the lease table how it works."""
+    return (generation_of(kcl) == 3
+            and not properties.get("clientVersionConfig", "").endswith("_PHASE1"))
+
+
 class Worker:
     """A daemon, started as a user starts it: `kclxx daemon run`."""
 
     def __init__(self, application, name, child_options, properties):
-        self.name, self.kcl = name, application.kcl
+        self.name, self.kcl = name, generation_of(application.kcl)
+        self.writes_version = writes_version(application.kcl, properties)
         effective = {
             **_properties,
-            "kinesisEndpoint": application.services.kinesis_url,
+            "kinesisEndpoint": application.kinesis_url,
             "dynamoDBEndpoint": application.dynamodb_url,
             "streamName": application.stream.name, "applicationName": application.name,
             "workerId": name,
             "executableName": " ".join(["./recorded_child", "journals", *child_options]),
         }
-        java = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        if settings.FAN_OUT:
+            effective |= {"retrievalMode": "FANOUT", "idleTimeBetweenReadsInMillis": ""}
+        java = []
         if self.kcl < 3:
             effective |= {"AwsCredentialsProvider": "",
                           "AWSCredentialsProvider": "DefaultAWSCredentialsProviderChain"}
+        if application.kinesis_proxy:
+            java.append("-Daws.cborEnabled=false")
         if self.kcl == 1:
             java.append("-Dcom.amazonaws.sdk.disableCbor=true")  # which the local Kinesis lacks
         environment = {**os.environ, **application.environment,
@@ -48,7 +64,7 @@ class Worker:
                           for name, value in (effective | properties).items()}}
         self.process = Process(
             [settings.TOOL, "daemon", "run", settings.SOURCE / "properties" / "local.properties",
-             *(["--share"] if settings.SHARE else []), "--kcl", self.kcl, "--heap", "256m", "--", *java],
+             *(["--share"] if settings.SHARE else []), "--kcl", application.kcl, "--heap", "256m", "--", *java],
             application.directory / f"{name}.log", application.directory, environment)
 
     def alive(self):
@@ -99,14 +115,16 @@ def residents_of(daemon):
 
 
 class Application:
-    """`proxy`: what is in front of DynamoDB for the workers."""
+    """`proxy`: what is in front of DynamoDB for the workers; `kinesis_proxy`: of Kinesis."""
 
-    def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None, keys=200,
-                 aggregated=1, make_leases=True):
+    def __init__(self, services, directory, shards, *, name, kcl=None, proxy=None,
+                 kinesis_proxy=None, keys=200, aggregated=1, make_leases=True):
         self.services, self.directory, self.name = services, directory, name
         self.kcl = kcl or settings.KCL
         self.dynamodb_url = proxy.url if proxy else services.dynamodb_url
         self.proxy = proxy
+        self.kinesis_proxy = kinesis_proxy
+        self.kinesis_url = kinesis_proxy.url if kinesis_proxy else services.kinesis_url
         self.environment = {"XDG_RUNTIME_DIR": str(directory / "run"), "RUNTIME_DIRECTORY": ""}
         (directory / "run").mkdir()
         (directory / "journals").mkdir()
@@ -121,12 +139,14 @@ class Application:
         self._expected = set()  # workers that are to be there
 
     def start_worker(self, name, *child_options, **properties):
-        if any(worker.kcl == 3 for worker in self.workers):
+        if writes_version(self.kcl, properties) and any(
+                worker.writes_version for worker in self.workers):
             # Of two 3.x workers that are an application's first at the same moment, one writes
             # down which version is at work. The other fails at that, all its further attempts
-            # fail with "AssignmentMode is not initialized", and it leaves, with status 0.
+            # fail with "AssignmentMode is not initialized", and it leaves.
             self.wait_for("the first worker's version", self.leases.has_version)
-        if not settings.SERVICES:  # else the test e2e.fetch has done it, for all
+        # What is tested with every change e2e.fetch has fetched, for all.
+        if not settings.SERVICES or str(self.kcl) not in settings.GENERATIONS:
             subprocess.run([settings.TOOL, "daemon", "fetch", "--kcl", str(self.kcl)],
                            stdin=subprocess.DEVNULL, check=True)
         worker = Worker(self, name, child_options, properties)
@@ -145,7 +165,7 @@ class Application:
         self.journals()
         return self._journals.ids
 
-    def wait_for(self, what, condition, seen=lambda: "", every=0.1):
+    def wait_for(self, what, condition, seen=lambda: "", every=0.1, seconds=SECONDS):
         """As waiting.wait_for, but fails at once when a worker ended that should not have."""
         def checked():
             self.producer.check()
@@ -154,7 +174,7 @@ class Application:
                     raise TimedOut(f"{worker.name} ended with status {worker.process.status()} "
                                    f"while waiting for {what}; see {worker.process.log}")
             return condition()
-        return wait_for(what, checked, seen, every)
+        return wait_for(what, checked, seen, every, seconds)
 
     def wait_until_processed(self):
         """Until all that was put was processed."""

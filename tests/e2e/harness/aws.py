@@ -104,7 +104,8 @@ class LeaseTable:
                 "KeySchema": [key("leaseOwner", "HASH"), key("leaseKey", "RANGE")],
                 "Projection": {"ProjectionType": "KEYS_ONLY"}}])
         for shard in shards:
-            self.dynamodb.put_item(TableName=self.application, Item={
+            parents = {"parentShardId": {"SS": shard.parents}} if shard.parents else {}
+            self.dynamodb.put_item(TableName=self.application, Item=parents | {
                 "leaseKey": {"S": shard.id}, "leaseCounter": {"N": "0"},
                 "checkpoint": {"S": "TRIM_HORIZON"}, "checkpointSubSequenceNumber": {"N": "0"},
                 "ownerSwitchesSinceCheckpoint": {"N": "0"},

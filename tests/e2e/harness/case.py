@@ -11,6 +11,7 @@ import unittest
 
 from . import settings, verdict
 from .application import Application
+from .kinesis_proxy import KinesisProxy
 from .proxy import Proxy
 from .services import Emulators, Services
 
@@ -34,6 +35,12 @@ class DaemonCase(unittest.TestCase):
 
     def proxy(self, seed=1):
         proxy = Proxy(self.services.dynamodb_url, seed)
+        self.addCleanup(proxy.close)
+        return proxy
+
+    def kinesis_proxy(self, seed=1):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="kinesis_proxy-", dir=DaemonCase.folder))
+        proxy = KinesisProxy(self.services.kinesis_url, directory, seed)
         self.addCleanup(proxy.close)
         return proxy
 
@@ -65,6 +72,8 @@ class DaemonCase(unittest.TestCase):
             self.assert_none("failures of the proxy", application.proxy.failures)
             self.assert_none("children of a reshard that began too early", verdict.early_children(
                 journals, application.stream.parents(), application.proxy.ends(application.name)))
+        if application.kinesis_proxy:
+            self.assert_none("failures of Kinesis' proxy", application.kinesis_proxy.failures())
         duplicates = verdict.duplicates(journals)
         bound = verdict.duplicate_bound(journals)
         if bounded:

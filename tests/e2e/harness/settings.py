@@ -37,6 +37,7 @@ def take_flag(name):
 
 
 SHARE = take_flag("--share")  # one process of recorded_child for all shards of a worker
+FAN_OUT = take_flag("--fan-out")  # instead of polling
 FORM = take_option("--form", "each")  # of processing, in accounted_child: each, gathering or parallel
 KCL = int(take_option("--kcl", "3"))
 SEED = int(take_option("--seed", "1"))

@@ -11,16 +11,16 @@ class TimedOut(AssertionError):
     pass
 
 
-def wait_for(what, condition, seen=lambda: "", every=0.1):
+def wait_for(what, condition, seen=lambda: "", every=0.1, seconds=SECONDS):
     """Polls until `condition()` is true and returns its value.
 
-    After SECONDS, fails with what `seen()` returns.
+    After `seconds`, fails with what `seen()` returns.
     """
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() >= end:
-            raise TimedOut(f"waited {SECONDS} s in vain for {what}. {seen()}".rstrip())
+            raise TimedOut(f"waited {seconds} s in vain for {what}. {seen()}".rstrip())
         time.sleep(every)

@@ -31,7 +31,7 @@ function programs(ports, { java, 'dynamodb-jars': jars }) {
         KINESIS_MOCK_PLAIN_PORT: ports[0],
         KINESIS_MOCK_TLS_PORT: ports[2], // it cannot be left out
         KINESIS_MOCK_CERT_PATH: path.join(kinesis, 'server.json'),
-        SHARD_LIMIT: 1000,
+        SHARD_LIMIT: 5000,
       },
     },
     dynamodb: {

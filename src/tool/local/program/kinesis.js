@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts kinesis-local, main.js of the package in the folder that is given, with two changes for which it has no
-// option: it listens on 127.0.0.1 alone, and it lists the shards at the trim horizon as Kinesis does.
+// Starts kinesis-local, main.js of the package in the folder that is given, with three changes for which it has no
+// option: it listens on 127.0.0.1 alone, it lists the shards at the trim horizon as Kinesis does, and a subscription to a
+// shard ends with the shard.
 'use strict';
 const fs = require('node:fs');
 const Module = require('node:module');
@@ -24,10 +25,37 @@ const shardsThen = `                if ($x_5) {
                     : allShards.p2(new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1(
                       (shard) => shard.vl.c()), false);`;
 
+// Of SubscribeToShard: kinesis-local never names a shard's children. In the last event of a closed shard Kinesis does, there
+// is no sequence number to continue at, and the subscription is over.
+const noChildren = 'millisBehindLatest$1_$_lo, millisBehindLatest$1_$_hi, $m_s_None$());';
+const children = `millisBehindLatest$1_$_lo, millisBehindLatest$1_$_hi, (() => {
+                const now = $m_sci_RedBlackTree$().p5(x$1.ll.dc.b7, stream.ca, x$1.ll.dc.be);
+                if (now.c() || end$1 !== data$1.y()) return $m_s_None$();
+                const choose = (from, which) => from.p2(
+                  new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1(which), false);
+                const isChild = (shard, id) => shard.vl.az(id) || shard.vj.az(id);
+                const all = $m_sci_Vector$().aR(now.f().bF.lK());
+                const found = choose(all, (shard) => isChild(shard, $thiz.vf)).al(
+                  new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1((shard) =>
+                    $m_Lkinesis_mock_models_ChildShard$().bum(shard, choose(all, (one) => isChild(shard, one.cB.h0)))));
+                return $f_sc_SeqOps__isEmpty__Z(found) ? $m_s_None$() : new $c_s_Some(found);
+              })());`;
+const unending = '(idxRef))).zf(new ';
+const ending = `(idxRef))).bIb(new $c_sjsr_AnonFunction1_$$Lambda$412915ce24663401f4bc24349a746e1dbd693dc1(
+      (event) => event.R5.c()), true).zf(new `;
+const eventText = '$m_Lio_circe_Printer$().HJ.X6($ps_Lkinesis_mock_api_SubscribeToShardRequest__given_Encoder_' +
+  'SubscribeToShardEvent$1__sr_LazyRef__Lio_circe_Encoder(given_Encoder_SubscribeToShardEvent$lzy1$2).a7(event))';
+const lastEventText = `((text) => event.R5.c() ? text :
+      text.replace(/("ContinuationSequenceNumber":)"[^"]*"/, '$1null'))(${eventText})`;
+
+const changes = [[allShards, shardsThen], [noChildren, children], [unending, ending], [eventText, lastEventText]];
+
 function changed(text) {
-  const parts = text.split(allShards);
-  if (parts.length !== 2) throw new Error('this is not the kinesis-local that this program was written for');
-  return parts.join(shardsThen);
+  return changes.reduce((before, [old, its]) => {
+    const parts = before.split(old);
+    if (parts.length !== 2) throw new Error('this is not the kinesis-local that this program was written for');
+    return parts.join(its);
+  }, text);
 }
 
 const file = path.join(process.argv[2], 'main.js');
