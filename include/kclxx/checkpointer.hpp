@@ -90,9 +90,10 @@ class KCLXX_EXPORT checkpointer {
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
   /// what both use. One can be called before async_checkpoint returns, even by async_checkpoint
-  /// itself, if no thread can be started or the context has no service: do not hold a lock that
-  /// the handler takes. A handler should be short, and must not wait for a checkpoint. In the test
-  /// kit handlers run on the test's thread, between callbacks and while a callback waits.
+  /// itself, if no thread can be started, the processor is being destroyed or the context has no
+  /// service: do not hold a lock that the handler takes. A handler should be short, and must not
+  /// wait for a checkpoint. In the test kit handlers run on the test's thread, between callbacks
+  /// and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback. Errors that the daemon
   /// reports are always logged. A target that kclxx refuses is logged only if there is no handler

@@ -27,18 +27,14 @@ struct log_entry {
   bool operator==(const log_entry&) const = default;
 };
 
-/// How a message is written.
-enum class log_form {
-  text,  ///< "kclxx shardId-000000000003 warning: ..."; in a file with the date in front
-  json,  ///< one object in a line: time, level, shard, position, message
-};
-
 /// Which messages are written, how and where. The environment takes precedence:
-/// KCLXX_LOG=warning,json sets level and form (either may be left out), KCLXX_LOG_FILE the file.
-/// Thread safety: a value; `run`, `serve` and log_writer copy it.
+/// KCLXX_LOG=warning,json sets the level, and json or text (either may be left out); KCLXX_LOG_FILE
+/// sets the file. Thread safety: a value; `run`, `serve` and log_writer copy it.
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
-  log_form form = log_form::text;
+  /// False: a line is "kclxx shardId-000000000003 warning: ...", in a file with the date in front.
+  /// True: one object in a line, with time, level, shard, position and message.
+  bool json = false;
   /// A file that lines are appended to. It is opened for each line, so it can be rotated. Empty:
   /// stderr.
   std::string file{};

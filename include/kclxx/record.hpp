@@ -40,6 +40,16 @@ class record {
         sequence_number_(from.sequence_number),
         sub_sequence_number_(from.sub_sequence_number),
         arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
+  /// The fields that it was made from. Who copies or writes a record names all of them in a
+  /// structured binding, so that a further field does not compile before it is handled there.
+  [[nodiscard]] fields as_fields() const noexcept {
+    const auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = *this;
+    fields to{{}, {}, sequence_number, sub_sequence_number, {}};
+    if (data.data() != nullptr) to.data = data;
+    if (partition_key.data() != nullptr) to.partition_key = partition_key;
+    if (arrival != no_arrival) to.approximate_arrival_timestamp = arrival;
+    return to;
+  }
 
   /// The payload, decoded from base64, as characters or as bytes; empty when the daemon sent null
   /// (see `has_data`). It need not be text.

@@ -23,12 +23,6 @@ enum class checkpoint_mode {
   manual,
 };
 
-/// Whether one process may serve several shards: see docs/sharing.md.
-enum class sharing_mode {
-  allowed,  ///< kclxx-share starts one process for all shards; several threads call the factory
-  never,    ///< kclxx-share executes the program for each shard
-};
-
 /// How checkpoints that failed with a retryable error are retried: after `initial_backoff`, then
 /// twice as long each time, with jitter, up to `max_backoff`.
 struct retry_options {
@@ -92,8 +86,9 @@ struct run_options {
   /// is not the daemon's shutdownGraceMillis.
   std::chrono::milliseconds grace_time{10000};
 
-  /// Set it to `never` if shards would disturb each other in one process.
-  sharing_mode sharing = sharing_mode::allowed;
+  /// Under kclxx-share one process serves all shards, and several threads call the factory. False:
+  /// kclxx-share executes the program for each shard, since shards would disturb each other.
+  bool share_process = true;
 
   // Where messages go.
   log_options logging{};

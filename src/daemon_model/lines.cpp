@@ -48,27 +48,27 @@ void append_text_or_null(std::string& out, const std::optional<std::string_view>
 }
 
 void append_record(std::string& out, const record& from) {
+  const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
+      from.as_fields();
   out.append("{\"data\":");
-  if (from.has_data()) {
+  if (data) {
     out += '"';
-    protocol::append_base64(out, from.data());
+    protocol::append_base64(out, *data);
     out += '"';
   } else {
     out.append(null);
   }
   out.append(",\"partitionKey\":");
-  append_text_or_null(out, from.partition_key());
-  out.append(",\"sequenceNumber\":\"").append(from.sequence_number());
+  append_text_or_null(out, partition_key);
+  out.append(",\"sequenceNumber\":\"").append(sequence_number);
   out.append("\",\"approximateArrivalTimestamp\":");
-  if (const auto arrival = from.approximate_arrival_timestamp()) {
-    append_number(
-        out,
-        std::chrono::duration_cast<std::chrono::milliseconds>(arrival->time_since_epoch()).count());
+  if (arrival) {
+    append_number(out, arrival->count());
   } else {
     out.append(null);
   }
   out.append(",\"subSequenceNumber\":");
-  append_number(out, static_cast<std::int64_t>(from.sub_sequence_number()));
+  append_number(out, static_cast<std::int64_t>(sub_sequence_number));
   out.append(",\"action\":\"record\"}");
 }
 

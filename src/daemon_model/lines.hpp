@@ -17,7 +17,7 @@
 
 namespace kclxx::daemon_model {
 
-using testing::daemon_version;
+using daemon_version = testing::daemon_options::kcl;
 
 /// The name in this daemon's line, which the status must repeat.
 std::string_view action_name(protocol::action_kind what, daemon_version version);

@@ -128,7 +128,7 @@ const sequence_position& daemon::persisted() const noexcept {
   return worker_->lease().checkpoint();
 }
 
-const std::vector<checkpoint_attempt>& daemon::attempts() const noexcept {
+const std::vector<daemon::checkpoint_attempt>& daemon::attempts() const noexcept {
   return worker_->seen().attempts();
 }
 

@@ -78,13 +78,13 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   batch result;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const sequence_position& at = positions[i];
-    record::fields fields = records[i];
-    fields.sequence_number = numbers.emplace_back(at.sequence_number());
-    views.emplace_back(fields);
+    const auto& [data, partition_key, given_number, sub_sequence_number, arrival] = records[i];
+    views.emplace_back(record::fields{data, partition_key,
+                                      numbers.emplace_back(at.sequence_number()),
+                                      sub_sequence_number, arrival});
     result.largest = std::max(result.largest, std::optional(at));
-    records_.insert_or_assign(at, stored{std::optional<std::string>(fields.data),
-                                         std::optional<std::string>(fields.partition_key),
-                                         fields.approximate_arrival_timestamp});
+    records_.insert_or_assign(at, stored{std::optional<std::string>(data),
+                                         std::optional<std::string>(partition_key), arrival});
   }
   result.line = daemon_model::process_records_line(views, count(millis_behind_latest));
   return result;
@@ -130,11 +130,10 @@ std::vector<delivered_records::batch> delivered_records::after(
   };
   for (auto it = records_.upper_bound(position); it != records_.end(); ++it) {
     const auto& [at, kept] = *it;
-    views.emplace_back(record::fields{.data = kept.data,
-                                      .partition_key = kept.partition_key,
-                                      .sequence_number = numbers.emplace_back(at.sequence_number()),
-                                      .sub_sequence_number = at.sub_sequence_number(),
-                                      .approximate_arrival_timestamp = kept.arrival});
+    const auto& [data, partition_key, arrival] = kept;
+    views.emplace_back(record::fields{data, partition_key,
+                                      numbers.emplace_back(at.sequence_number()),
+                                      at.sub_sequence_number(), arrival});
     if (views.size() == daemons_most) end_batch();
   }
   end_batch();

@@ -34,7 +34,7 @@ class observations {
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
     return checkpoints_;
   }
-  [[nodiscard]] const std::vector<checkpoint_attempt>& attempts() const noexcept {
+  [[nodiscard]] const std::vector<daemon::checkpoint_attempt>& attempts() const noexcept {
     return attempts_;
   }
   [[nodiscard]] const std::vector<log_entry>& log() const noexcept { return log_; }
@@ -44,7 +44,7 @@ class observations {
  private:
   std::shared_ptr<const virtual_clock> clock_;
   std::vector<sequence_position> checkpoints_;
-  std::vector<checkpoint_attempt> attempts_;
+  std::vector<daemon::checkpoint_attempt> attempts_;
   std::vector<log_entry> log_;
   std::vector<std::string> callbacks_;
   std::string dialogue_;

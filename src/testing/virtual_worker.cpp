@@ -252,7 +252,7 @@ void daemon::virtual_worker::call(const char* name, action_kind what) {
 }
 
 void daemon::virtual_worker::call(action_kind what) {
-  const daemon_version version = settings_.version;
+  const daemon_options::kcl version = settings_.version;
   send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
        std::nullopt);
 }

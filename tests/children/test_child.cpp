@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -88,7 +87,6 @@ class obedient : public kclxx::record_processor {
   void process_records(kclxx::record_batch batch,
                        const kclxx::checkpointer& checkpointer) override {
     for (const kclxx::record& record : batch) {
-      if (record.data() == "keep the batch") kept_ = batch;
       position_ = record.position();
       obey(std::string(record.data()), checkpointer);
     }
@@ -138,8 +136,6 @@ class obedient : public kclxx::record_processor {
       std::abort();
     } else if (what == "throw") {
       throw std::runtime_error("as told");
-    } else if (what == "throw 42") {
-      throw 42;
     } else if (what == "sleep") {
       std::this_thread::sleep_for(1h);
     } else if (what == "return late") {
@@ -186,8 +182,6 @@ class obedient : public kclxx::record_processor {
         say("checkpoint failed: " + std::string(error.what()) +
             " name=" + std::string(error.name()));
       }
-    } else if (what == "checkpoint, uncaught") {
-      checkpointer.checkpoint();
     } else if (what == "async") {
       checkpointer.async_checkpoint();
     } else if (what == "async with a handler") {
@@ -195,8 +189,6 @@ class obedient : public kclxx::record_processor {
         say(std::string(std::this_thread::get_id() == id ? "in the callback" : "handler") + ": " +
             outcome(ec));
       });
-    } else if (what == "async with a handler that throws") {
-      checkpointer.async_checkpoint({}, [](std::error_code) { throw std::runtime_error("told"); });
     } else if (what == "async with a handler that hangs") {
       checkpointer.async_checkpoint({}, [](std::error_code) {
         say("handler hangs");
@@ -226,8 +218,6 @@ class obedient : public kclxx::record_processor {
         say("thread waits");
         checkpoint("thread", handle);
       });
-    } else if (what == "async from 8 threads") {
-      checkpoint_from_threads(checkpointer);
     }
   }
 
@@ -263,10 +253,6 @@ class obedient : public kclxx::record_processor {
             (std::this_thread::get_id() == thread ? "the callbacks' thread" : "another thread") +
             " after " + std::to_string(batches_ - batches) + " more batches");
       });
-    } else if (what == "timer that is due during its callback") {
-      context_.after(1ms, [this] { say("timer after " + std::to_string(batches_) + " batches"); });
-      std::this_thread::sleep_for(50ms);  // no event tells that a timer does not run
-      say("the callback ends");
     } else if (what == "timer that throws") {
       context_.after(1ms, [] { throw std::runtime_error("as told"); });
     } else if (what == "timer that hangs") {
@@ -298,21 +284,6 @@ class obedient : public kclxx::record_processor {
     returned->get_future().wait();
   }
 
-  // Each wants the positions 1 to 1000 in an order of its own.
-  static void checkpoint_from_threads(const kclxx::checkpointer& checkpointer) {
-    std::vector<std::thread> all;
-    for (unsigned seed = 0; seed < 8; ++seed) {
-      all.emplace_back([seed, handle = checkpointer] {
-        std::mt19937 random(seed);
-        for (int i = 0; i < 1000; ++i) {
-          handle.async_checkpoint(kclxx::sequence_position(std::to_string(random() % 1000 + 1)));
-        }
-      });
-    }
-    for (std::thread& one : all) one.join();
-    checkpointer.async_checkpoint(kclxx::sequence_position("1000"));
-  }
-
   // Returns once another shard of the process is here too.
   static void meet() {
     static kclxx::test::awaited_count arrived;
@@ -342,7 +313,6 @@ class obedient : public kclxx::record_processor {
   std::vector<std::thread> threads_;
   std::atomic<int> batches_ = 0;
   bool hangs_in_destructor_ = false;
-  std::optional<kclxx::record_batch> kept_;
   kclxx::sequence_position position_{"0"};  // of the record that is obeyed
   std::mutex mutex_;
   std::optional<std::stop_callback<std::function<void()>>> at_stop_;
@@ -393,7 +363,7 @@ int main(int argc, char** argv) {
       const char* const start = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"";
       if (std::system(start) != 0) say("system failed");
     }
-    if (argument == "never_share") options.sharing = kclxx::sharing_mode::never;
+    if (argument == "never_share") options.share_process = false;
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());
     if (argument == "fast_metrics") options.metrics.write_interval = 200ms;

@@ -19,26 +19,6 @@ unsigned long position_in(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE(
-    "async_checkpoint from 8 threads never goes backward nor too far, and the highest is persisted",
-    "[process][P36]") {
-  started_child daemon({"manual", "at_once"});
-  std::vector<std::string> texts(1000, "x");
-  texts.front() = "async from 8 threads";
-  daemon.records(texts);
-  unsigned long highest = 0;
-  std::string line;
-  while ((line = daemon.next_line()).find("checkpoint") != std::string::npos) {
-    const unsigned long position = position_in(line);
-    CHECK(position > highest);
-    CHECK(position <= 1000);
-    highest = position;
-    daemon.answer();
-  }
-  CHECK(line == R"({"action":"status","responseFor":"processRecords"})");
-  CHECK(highest == 1000);
-}
-
 TEST_CASE("async_checkpoint is sent, and its answer taken, while its callback lasts", "[process]") {
   started_child daemon({"manual", "at_once"});
   daemon.records({"async", "wait for stop"}, 5);
@@ -149,79 +129,6 @@ TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves 
   daemon.expect_status("processRecords");
 }
 
-TEST_CASE("a handler is called once the daemon has answered, never inside the call", "[process]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.records({"async with a handler"}, 5);
-  daemon.expect_checkpoint("5");
-  daemon.expect_status("processRecords");
-  SECTION("persisted") {
-    daemon.answer();
-    daemon.await_stderr("handler: persisted");
-  }
-  SECTION("failed for good") {
-    daemon.answer("InvalidStateException");
-    daemon.await_stderr("handler: InvalidStateException");
-  }
-  SECTION("the daemon is gone") {
-    CHECK(daemon.end() == 0);
-    CHECK(contains(daemon.stderr_so_far(), "handler: the daemon is gone"));
-  }
-  CHECK_FALSE(contains(daemon.stderr_so_far(), "in the callback"));
-}
-
-TEST_CASE("a handler that throws ends the session as a callback does", "[process]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.records({"async with a handler that throws"}, 5);
-  daemon.expect_checkpoint("5");
-  daemon.expect_status("processRecords");
-  daemon.answer();
-  CHECK(daemon.wait_exit() == 10);
-  CHECK(contains(daemon.stderr_so_far(), "a checkpoint handler failed: told"));
-}
-
-TEST_CASE("an async_checkpoint without a handler that fails for good is logged as an error",
-          "[process]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.records({"async"}, 5);
-  daemon.expect_checkpoint("5");
-  daemon.expect_status("processRecords");
-  daemon.answer("InvalidStateException");
-  daemon.await_stderr("error: the checkpoint at 5/0 failed: InvalidStateException");
-}
-
-TEST_CASE("a checkpoint that throws since the lease is gone does not end the worker",
-          "[process][P65]") {
-  started_child daemon;
-  daemon.records({"checkpoint, uncaught"}, 5);
-  daemon.expect_checkpoint("5");
-  SECTION("ShutdownException: the status is answered") {
-    daemon.answer("ShutdownException");
-    daemon.expect_status("processRecords");
-    daemon.lease_lost();
-    daemon.expect_status("leaseLost");
-    CHECK(daemon.end() == 0);
-    CHECK(contains(daemon.stderr_so_far(), "process_records (record 5/0) ended early"));
-  }
-  SECTION("any other error ends it") {
-    daemon.answer("InvalidStateException");
-    daemon.expect_checkpoint("5");  // it was declared complete
-    daemon.answer("InvalidStateException");
-    CHECK(daemon.wait_exit() == 10);
-  }
-}
-
-TEST_CASE("a batch that is kept in automatic mode is warned of once", "[process]") {
-  started_child daemon({"at_once"});
-  for (unsigned i = 1; i <= 2; ++i) {
-    daemon.records({"keep the batch"}, i);
-    daemon.expect_checkpoint(std::to_string(i));
-    daemon.expect_status("processRecords");
-    daemon.answer();
-  }
-  CHECK(daemon.end() == 0);
-  CHECK(count(daemon.stderr_so_far(), "use checkpoint_mode::manual") == 1);
-}
-
 TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][own-process]") {
   started_child daemon({"manual"});
   SECTION("on the callbacks' thread") {
@@ -296,31 +203,6 @@ TEST_CASE("the end of the input fails what waits between callbacks", "[process][
   daemon.await_stderr("thread waits");
   CHECK(daemon.end() == 0);
   CHECK(contains(daemon.stderr_so_far(), "thread: the daemon is gone"));
-}
-
-TEST_CASE("the null checkpoint at a shard's end is retried, and no status follows its failure",
-          "[process][P50]") {
-  started_child daemon({"fast_retry"});
-  daemon.shard_ended();
-  daemon.expect_null_checkpoint();
-  SECTION("for good") {
-    daemon.answer("InvalidStateException");
-    CHECK(daemon.wait_exit() == 14);
-    CHECK(daemon.rest().find("shardEnded") == std::string::npos);
-  }
-  SECTION("when the retries are used up") {
-    daemon.answer("ThrottlingException");
-    daemon.expect_null_checkpoint();
-    daemon.answer("ThrottlingException");
-    daemon.expect_null_checkpoint();
-    daemon.answer("ThrottlingException");
-    CHECK(daemon.wait_exit() == 14);
-  }
-  SECTION("but one follows a ShutdownException") {
-    daemon.answer("ShutdownException");
-    daemon.expect_status("shardEnded");
-    CHECK(daemon.end() == 0);
-  }
 }
 
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",

@@ -80,32 +80,6 @@ void starts_the_daemon(const forked_result& result) {
   std::_Exit(77);
 }
 
-struct instruction {
-  std::string name;
-  words arguments;
-};
-
-/// Of the Dockerfile, without comments, its continued lines joined.
-std::vector<instruction> instructions() {
-  std::istringstream lines(read("docs/deployment/Dockerfile"));
-  std::vector<instruction> all;
-  bool is_continued = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (!is_continued && (line.empty() || line.front() == '#')) continue;
-    const bool continues = line.back() == '\\';
-    if (continues) line.pop_back();
-    words more = words_of(line);
-    if (!is_continued) {
-      all.push_back({more.front(), {}});
-      more.erase(more.begin());
-    }
-    all.back().arguments.insert(all.back().arguments.end(), more.begin(), more.end());
-    is_continued = continues;
-  }
-  REQUIRE_FALSE(is_continued);
-  return all;
-}
-
 int grace_seconds() {
   const auto grace =
       first_match(read("properties/aws.properties"), "\nshutdownGraceMillis = (\\d+)");
@@ -164,41 +138,6 @@ TEST_CASE("the image's entry point starts the daemon without a shell", "[deploym
   const auto check =
       run_as_deployed(box, "kclxx", words_of(first_match(file, "\nRUN (kclxx daemon check.*)")));
   CHECK(check.status == 0);
-}
-
-TEST_CASE("each instruction of the Dockerfile is known and has arguments", "[deployment]") {
-  const std::set<std::string> known{"FROM", "RUN",        "COPY",      "WORKDIR",
-                                    "USER", "STOPSIGNAL", "ENTRYPOINT"};
-  for (const auto& [name, arguments] : instructions()) {
-    CAPTURE(name);
-    CHECK(known.count(name) == 1);
-    CHECK_FALSE(arguments.empty());
-  }
-}
-
-TEST_CASE(
-    "the Dockerfile copies from an earlier stage by absolute path, else what its comment names",
-    "[deployment]") {
-  const std::set<std::string> context{"kclxx", "src", "my.properties"};
-  std::set<std::string> stages;
-  std::set<std::string> copied;
-  for (const auto& [name, arguments] : instructions()) {
-    if (name == "FROM" && arguments.size() == 3) stages.insert(arguments[2]);
-    if (name != "COPY") continue;
-    const bool has_stage = arguments.front().starts_with("--from=");
-    if (has_stage) CHECK(stages.count(arguments.front().substr(7)) == 1);
-    REQUIRE(arguments.size() >= (has_stage ? 3U : 2U));
-    for (std::size_t i = has_stage ? 1 : 0; i + 1 < arguments.size(); ++i) {
-      CAPTURE(arguments[i]);
-      if (has_stage) {
-        CHECK(arguments[i].front() == '/');
-      } else {
-        CHECK(context.count(arguments[i]) == 1);
-        copied.insert(arguments[i]);
-      }
-    }
-  }
-  CHECK(copied == context);
 }
 
 TEST_CASE("the image's user is a number above 0 that the image has", "[deployment]") {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real child on real pipes: the dialogue, and what ends it.
-#include <filesystem>
-#include <fstream>
 #include <signal.h>
-#include <unistd.h>
 
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
@@ -29,25 +26,6 @@ TEST_CASE("a shard is processed, checkpointed and ended", "[process][P1][P47]") 
   CHECK(daemon.rest().empty());
 }
 
-TEST_CASE("the endings of the older daemons are understood", "[process][P11]") {
-  started_child daemon;
-  SECTION("TERMINATE and SHARD_END end the shard") {
-    const auto* reason = GENERATE("TERMINATE", "SHARD_END");
-    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
-    daemon.expect_null_checkpoint();
-    daemon.answer();
-    daemon.expect_status("shutdown");
-    CHECK(contains(daemon.await_stderr("shard ended"), "shard ended"));
-  }
-  SECTION("ZOMBIE and LEASE_LOST are a lost lease") {
-    const auto* reason = GENERATE("ZOMBIE", "LEASE_LOST");
-    daemon.send(std::string(R"({"action":"shutdown","reason":")") + reason + "\"}");
-    daemon.expect_status("shutdown");
-    CHECK(contains(daemon.await_stderr("lease lost"), "lease lost"));
-  }
-  CHECK(daemon.end() == 0);
-}
-
 TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on stderr",
           "[process][P4]") {
   started_child daemon;
@@ -62,14 +40,6 @@ TEST_CASE("what a callback prints does not disturb the dialogue, and is seen on 
   CHECK(contains(printed, "partial text without a newline"));
   CHECK(contains(printed, "raw"));
   CHECK(contains(printed, "printed before run, not flushed"));
-}
-
-TEST_CASE("each message begins on a line of its own", "[process][P3]") {
-  scripted_daemon daemon({child});
-  daemon.initialize();
-  CHECK_FALSE(daemon.is_silent_for(60s));
-  daemon.close_input();
-  CHECK(daemon.rest() == "\n{\"action\":\"status\",\"responseFor\":\"initialize\"}\n");
 }
 
 TEST_CASE("SIGTERM and its like, to the whole group, do not end the child", "[process][P32]") {
@@ -106,36 +76,6 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
   for (int fd = 3; fd < 256; ++fd) {
     CHECK_FALSE(contains(seen, " " + std::to_string(fd) + " -> pipe:"));
   }
-}
-
-TEST_CASE("a callback that throws never yields a status", "[process][P53]") {
-  started_child daemon;
-  const auto* what = GENERATE("throw", "throw 42");
-  daemon.records({what});
-  CHECK(daemon.wait_exit() == 10);
-  CHECK_FALSE(contains(daemon.rest(), "processRecords"));
-  CHECK(contains(daemon.stderr_so_far(), "process_records (record 1/0) failed: "));
-}
-
-TEST_CASE("before a failed batch ends the process, the earlier ones are checkpointed",
-          "[process][P53]") {
-  started_child daemon;
-  daemon.records({"a"}, 1);
-  daemon.expect_checkpoint("1");
-  daemon.expect_status("processRecords");
-  daemon.answer();
-  daemon.process({"b"}, 2);
-  daemon.records({"throw"}, 3);
-  daemon.expect_checkpoint("2");
-  daemon.answer();
-  CHECK(daemon.wait_exit() == 10);
-}
-
-TEST_CASE("an unknown action is answered", "[process][P29]") {
-  started_child daemon;
-  daemon.send(R"({"action":"tune\"Up","level":[1,{"a":null}]})");
-  daemon.expect_status(R"(tune\"Up)");
-  daemon.await_stderr("does not know");
 }
 
 TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read, a line",
@@ -239,12 +179,6 @@ TEST_CASE("messages go where the options lead, or to stderr with the shard's nam
     daemon.expect_status("ping");
     daemon.await_stderr("kclxx shardId-000000000007 warning: the daemon sent an action");
   }
-}
-
-TEST_CASE("an empty batch is a call like any other", "[process][P18]") {
-  started_child daemon;
-  daemon.process({});
-  daemon.await_stderr("batch of 0");
 }
 
 TEST_CASE("the names that the launcher exports reach the processor, others are not known",

@@ -2,7 +2,6 @@
 // A real child on real pipes: input that is odd, bad, or a plain file.
 #include <filesystem>
 #include <fstream>
-#include <signal.h>
 #include <unistd.h>
 
 #include "process/child_under_test.hpp"
@@ -81,81 +80,6 @@ TEST_CASE("a line over the limit is refused by its length", "[process][P6]") {
   daemon.send_raw(R"({"action":"processRecords","records":[)" + std::string(2000, ' '));
   CHECK(daemon.wait_exit() == 11);
   CHECK(contains(daemon.stderr_so_far(), "longer than the limit of 1000 bytes"));
-}
-
-TEST_CASE("an error shows the beginning of a line as it came, though most of it is decoded by then",
-          "[process]") {
-  const std::string beginning =
-      R"({"action":"processRecords","records":[{"data":"QUJD","partitionKey":"k","sequenceNumber":"1",)";
-  const std::string record =
-      R"("approximateArrivalTimestamp":1,"subSequenceNumber":0,"action":"record"},)";
-  std::string line = beginning + record;
-  SECTION("that is longer than one read and has a bad record at its end") {
-    started_child daemon;
-    while (line.size() < 300000) {
-      line += R"({"data":"QUJDQUJDQUJD","partitionKey":"k","sequenceNumber":"1",)" + record;
-    }
-    daemon.send(line + R"({"data":"!"}],"millisBehindLatest":1})");
-    CHECK(daemon.wait_exit() == 11);
-    CHECK(contains(daemon.stderr_so_far(), "data is not base64 at character 0"));
-    CHECK(contains(daemon.stderr_so_far(), "begins: " + beginning));
-  }
-  SECTION("that is over the limit") {
-    started_child daemon({"small_lines"});
-    daemon.send_raw(line + "{");
-    daemon.send_raw(std::string(1000, ' '));
-    CHECK(daemon.wait_exit() == 11);
-    CHECK(contains(daemon.stderr_so_far(), "begins: " + beginning));
-  }
-}
-
-TEST_CASE("what may be null is accepted", "[process][P14]") {
-  scripted_daemon daemon({child});
-  daemon.send(
-      R"({"action":"initialize","shardId":"s","sequenceNumber":null,"subSequenceNumber":null})");
-  daemon.expect_status("initialize");
-  daemon.send(
-      R"({"action":"processRecords","records":[{"action":"record","data":null,"partitionKey":null,)"
-      R"("sequenceNumber":"5","approximateArrivalTimestamp":null,"subSequenceNumber":null}],)"
-      R"("millisBehindLatest":null})");
-  daemon.expect_checkpoint("5");
-  daemon.expect_status("processRecords");
-}
-
-TEST_CASE("invalid UTF-8 does not end the shard and is logged once", "[process][P8]") {
-  started_child daemon;
-  for (int i = 1; i <= 2; ++i) {
-    daemon.send(R"({"action":"processRecords","records":[{"data":"","partitionKey":")"
-                "\xff\xc3"
-                R"(","sequenceNumber":")" +
-                std::to_string(i) + R"("}]})");
-    if (i == 1) daemon.expect_checkpoint("1");
-    daemon.expect_status("processRecords");
-    if (i == 1) daemon.answer();
-  }
-  CHECK(daemon.end() == 0);
-  const std::string said = daemon.stderr_so_far();
-  const auto at = said.find("not UTF-8");
-  REQUIRE(at != std::string::npos);
-  CHECK(said.find("not UTF-8", at + 1) == std::string::npos);
-}
-
-TEST_CASE("a line of blanks is skipped and logged once", "[process][P60]") {
-  started_child daemon({"manual"});
-  for (const char* blank : {"", "   ", "\t\r"}) daemon.send(blank);
-  daemon.process({"a"});
-  CHECK(daemon.end() == 0);
-  CHECK(count(daemon.stderr_so_far(), "kclxx shardId-000000000007 warning: ") == 1);
-}
-
-TEST_CASE("an answer to another checkpoint than the one that was sent is refused",
-          "[process][P61]") {
-  started_child daemon;
-  daemon.records({"a"}, 5);
-  daemon.expect_checkpoint("5");
-  daemon.send(R"({"action":"checkpoint","sequenceNumber":"4","subSequenceNumber":0,"error":null})");
-  CHECK(daemon.wait_exit() == 11);
-  CHECK(contains(daemon.stderr_so_far(), "answered a checkpoint at 4/0"));
 }
 
 TEST_CASE("an input that cannot be read ends the process with one line", "[process][P66]") {

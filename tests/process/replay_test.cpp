@@ -120,16 +120,6 @@ TEST_CASE("a child that answers without having read its line breaks the dialogue
   CHECK_THAT(all.out, Contains("child failed  " + file + ":3: "));
 }
 
-TEST_CASE("20 MB go out while 20 MB come in", "[replay]") {
-  replayed tool;
-  const std::string large = kclxx::test::records_line({std::string(20'000'000, 'x')}, 900);
-  const std::string file =
-      tool.file("large.jsonl", initialize + "\n" + large + "\n" + large + "\n" + lease_lost + "\n");
-  const auto all = tool.run({file}, {"20 MB"});
-  CHECK(all.status == 1);  // the daemon skips such a line
-  CHECK_THAT(all.out, Contains("2 in 2 batches, 40.0 MB of data"));
-}
-
 TEST_CASE("a damaged transcript is played up to the damage, which is named", "[replay]") {
   replayed tool;
   const std::string good = initialize + "\n" + tool.batch(0) + "\n";

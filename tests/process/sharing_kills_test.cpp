@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: launchers and residents that are killed at any step, and what they leave.
+#include <array>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <signal.h>
 #include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -77,6 +81,43 @@ TEST_CASE(
     if (sends) fs::remove(path);
   }
   CHECK(host.sockets() == (host.started().size() > 1 ? 1U : 0U));
+}
+
+TEST_CASE("a socket that only a copy of a dead resident has open is nobody's", "[sharing]") {
+  const machine host;
+  const descriptor kept = bind_at(socket_of_killed_resident(host));
+  const pid_t resident = ::fork();
+  if (resident == 0) ::_exit(::listen(kept.get(), 16));
+  const int how = GENERATE(0, WNOWAIT);  // a first process of a container may reap none
+  siginfo_t end{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(resident), &end, WEXITED | how) == 0);
+  REQUIRE(end.si_status == 0);
+  const launched one = host.start("b");
+  start(*one);
+  must_be_served(*one);
+}
+
+TEST_CASE("a launcher hears a refusal though the resident has not read its message, and is gone",
+          "[sharing]") {
+  const machine host;
+  const fs::path path = socket_of_killed_resident(host);
+  std::array<int, 2> stopped{};
+  REQUIRE(::pipe2(stopped.data(), O_CLOEXEC) == 0);
+  played_resident resident(path, [&](const descriptor& listening) {
+    char byte = 0;
+    REQUIRE(::read(stopped[0], &byte, 1) == 1);
+    const descriptor connection = accept_at(listening);
+    REQUIRE(send_refused(connection.get(), "as told"));
+  });
+  const launched one = host.start("b");
+  REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
+  one->signal_group(SIGSTOP);
+  REQUIRE(::write(stopped[1], "s", 1) == 1);
+  resident.await_steps();
+  resident.kill();
+  one->signal_group(SIGCONT);
+  must_be_served_alone(*one, "the program refused: as told");
+  for (const int end : stopped) ::close(end);
 }
 
 TEST_CASE("a launcher that is killed at any step leaves nothing in the resident", "[sharing]") {

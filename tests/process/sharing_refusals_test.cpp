@@ -261,6 +261,10 @@ TEST_CASE("a resident without its spare descriptor waits, and serves the launche
   limit.restore();
   start(*second);
   CHECK(host.process_of("b") == resident);
+  // It has a spare one again: who comes now is refused at once.
+  limit.lower_to(descriptors_of(resident));
+  must_be_served_alone(*host.start("c"), "the program refused: ");
+  limit.restore();
   must_be_served(*second);
   must_be_served(*first);
 }

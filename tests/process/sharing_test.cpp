@@ -221,6 +221,8 @@ TEST_CASE("when the resident dies its launchers leave with a status of their own
 TEST_CASE("SIGTERM and its like end neither launcher nor resident", "[sharing][P32]") {
   const machine host;
   const launched first = host.initialized("a");
+  // Nor is a signal to the launcher's group meant for all shards, whatever it does.
+  CHECK(::getpgid(host.process_of("a")) == host.process_of("a"));
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE}) {
     first->signal_group(signal);
     ::kill(host.process_of("a"), signal);

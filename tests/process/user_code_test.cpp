@@ -155,13 +155,6 @@ TEST_CASE("a timer runs on the callbacks' thread while the shard is idle", "[pro
   daemon.await_stderr("timer on the callbacks' thread after 1 more batches");
 }
 
-TEST_CASE("a timer does not run during a callback, but after it", "[process]") {
-  started_child daemon({"manual"});
-  daemon.process({"timer that is due during its callback"});
-  daemon.await_stderr("the callback ends");
-  daemon.await_stderr("timer after 1 batches");
-}
-
 TEST_CASE("a timer that throws ends the session as a callback does", "[process]") {
   started_child daemon({"manual"});
   daemon.process({"timer that throws"});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <string>
@@ -66,11 +67,23 @@ void call_with_json(Function& function, const record& from, const shard_context&
   }
 }
 
+/// Whether a batch_failure of records that failed names one of the batch.
+inline bool names_any(const batch_failure& reported, const record_batch& batch) {
+  const auto is_in_batch = [&](const batch_failure::failed& one) {
+    const std::size_t before = batch.size() - batch.after(one.position).size();
+    return before > 0 && batch[before - 1].position() == one.position;
+  };
+  return std::any_of(reported.records().begin(), reported.records().end(), is_in_batch);
+}
+
 /// Reports the records that failed with what the handler of the others has reported, if it did.
-[[noreturn]] inline void throw_json_failures(std::vector<batch_failure::failed> unparsed,
+/// What it reports of records that are not in the batch completes nothing.
+[[noreturn]] inline void throw_json_failures(const record_batch& batch,
+                                             std::vector<batch_failure::failed> unparsed,
                                              const batch_failure* reported) {
   if (reported == nullptr) throw batch_failure(std::move(unparsed));
   if (reported->are_others_complete()) {
+    if (!names_any(*reported, batch)) throw *reported;
     for (batch_failure::failed one : reported->records()) {
       if (!one.cause) one.cause = std::current_exception();
       unparsed.push_back(std::move(one));
@@ -79,7 +92,8 @@ void call_with_json(Function& function, const record& from, const shard_context&
   }
   // Those before a single position count as complete, which one that did not parse is not.
   const auto& first = unparsed.front();
-  if (reported->records().front().position < first.position) throw *reported;
+  const auto& position = reported->records().front().position;
+  if (position < first.position || batch.back().position() < position) throw *reported;
   throw batch_failure(first.position, first.cause);
 }
 
@@ -105,9 +119,9 @@ void call_with_json(Function& function, const record_batch& batch, const shard_c
     }
   } catch (const batch_failure& failure) {
     if (unparsed.empty()) throw;
-    throw_json_failures(std::move(unparsed), &failure);
+    throw_json_failures(batch, std::move(unparsed), &failure);
   }
-  if (!unparsed.empty()) throw_json_failures(std::move(unparsed), nullptr);
+  if (!unparsed.empty()) throw_json_failures(batch, std::move(unparsed), nullptr);
 }
 
 }  // namespace kclxx::detail

@@ -17,15 +17,6 @@
 
 namespace kclxx {
 
-/// What happens when a handler is stuck, besides the report.
-enum class when_stuck {
-  /// Nothing: the handler may still end.
-  report,
-  /// The session ends: with callback_stuck if the handler still runs after run_options::grace_time,
-  /// otherwise with callback_failed.
-  leave,
-};
-
 /// How records are processed side by side.
 /// Errors: `parallel` throws std::invalid_argument if `lanes`, `window_records` or `window_bytes`
 /// is 0, a duration is negative, or there is a `key` without order::key. Thread safety: a value;
@@ -55,7 +46,9 @@ struct parallel_options {
   /// A handler that runs for longer is reported in the log, and again each time that its time has
   /// doubled. 0: never.
   std::chrono::milliseconds stuck_after{60'000};
-  kclxx::when_stuck when_stuck = when_stuck::report;
+  /// After that report the session ends: with callback_stuck if the handler still runs after
+  /// run_options::grace_time, otherwise with callback_failed.
+  bool leave_when_stuck = false;
 
   /// How long shutdown_requested waits for records that are not complete. If a failed record ends
   /// the session while a callback is open, the running handlers get the same time first.

@@ -22,13 +22,6 @@
 
 namespace kclxx::testing {
 
-/// A checkpoint that the daemon was asked for, and its answer.
-struct checkpoint_attempt {
-  sequence_position position;
-  std::optional<std::string> error{};  ///< the simple name of the daemon's exception
-  bool operator==(const checkpoint_attempt&) const = default;
-};
-
 /// A MultiLangDaemon with one shard in virtual time, on the test's thread (a std::stop_callback may
 /// run on another). It uses the code of production, except for threads and pipes.
 ///
@@ -46,6 +39,13 @@ struct checkpoint_attempt {
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;
+
+  /// A checkpoint that the daemon was asked for, and its answer.
+  struct checkpoint_attempt {
+    sequence_position position;
+    std::optional<std::string> error{};  ///< the simple name of the daemon's exception
+    bool operator==(const checkpoint_attempt&) const = default;
+  };
 
   /// log() has each message. `options.log` gets those of at least logging.level. None go to stderr.
   explicit daemon(processor_factory make_processor, const run_options& options = {},

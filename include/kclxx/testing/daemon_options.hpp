@@ -10,18 +10,17 @@
 
 namespace kclxx::testing {
 
-/// The version of the daemon. The versions differ in the lines that end a shard, and in which
-/// checkpoints they refuse (docs/protocol.md, "Daemon versions").
-enum class daemon_version {
-  v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
-  v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
-  v3,    ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
-};
-
 /// What a test seldom sets.
 /// Thread safety: a value; a daemon copies it.
 struct daemon_options {
-  daemon_version version = daemon_version::v3;
+  /// The KCL that the daemon is of. They differ in the lines that end a shard, and in which
+  /// checkpoints they refuse (docs/protocol.md, "Daemon versions").
+  enum class kcl {
+    v1,    ///< 1.x: `shutdown` with the reason TERMINATE or ZOMBIE
+    v2_0,  ///< 2.0: `shutdown` with the reason SHARD_END or LEASE_LOST
+    v3,    ///< 2.1 and later, 3.x too: `shardEnded` and `leaseLost`
+  };
+  kcl version = kcl::v3;
   /// For the jitter of retries, which is the same in each run with the same seed.
   std::uint32_t seed = 1;
   /// How long an action may wait in virtual time without progress: no batch is delivered, and no

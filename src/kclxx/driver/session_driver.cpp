@@ -67,8 +67,13 @@ session_driver::session_driver(processor_factory make_processor, const run_optio
 template <class Event>
 void session_driver::feed(Event event) {
   actions_.clear();
-  event(actions_);
-  carry_out();
+  try {
+    event(actions_);
+    carry_out();
+  } catch (...) {
+    has_lost_actions_ = true;
+    throw;
+  }
 }
 
 void session_driver::carry_out() {
@@ -206,6 +211,25 @@ void session_driver::on_output_broken(std::error_code why) {
 
 void session_driver::on_failure(exit_status status, const std::string& why) {
   feed([&](auto& out) { session_.on_failure(status, why, out); });
+}
+
+void session_driver::end_at_once(exit_status status) noexcept {
+  session_.end_at_once();
+  const auto attempt = [](auto step) {
+    try {
+      step();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): without memory it is not done
+    }
+  };
+  attempt([&] { host_.request_stop(); });
+  if (!status_) {
+    status_ = status;
+    attempt([&] { host_.left(status); });
+  }
+  while (!handlers_.empty()) {
+    auto first = handlers_.extract(handlers_.begin());
+    attempt([&] { host_.run_handler(std::move(first.mapped()), errc::daemon_gone); });
+  }
 }
 
 session_driver::callback_result session_driver::run_callback(session::call what,

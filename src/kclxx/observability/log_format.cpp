@@ -21,12 +21,6 @@ std::optional<log_level> level_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<log_form> form_of(std::string_view name) {
-  if (name == "text") return log_form::text;
-  if (name == "json") return log_form::json;
-  return std::nullopt;
-}
-
 void append_member(std::string& out, const char* name, std::string_view value) {
   out.append(out.empty() ? "{\"" : ",\"").append(name).append("\":");
   protocol::append_quoted(out, value);
@@ -72,8 +66,8 @@ std::string read_log_variable(std::string_view value, log_options& into) {
     value.remove_prefix(std::min(comma + 1, value.size()));
     if (const auto level = level_of(word)) {
       into.level = *level;
-    } else if (const auto form = form_of(word)) {
-      into.form = *form;
+    } else if (word == "text" || word == "json") {
+      into.json = word == "json";
     } else {
       return "KCLXX_LOG: '" + std::string(word) +
              "' is neither a level (info, warning, error) nor a form (text, json)";

@@ -43,7 +43,7 @@ void log_output::write(const log_entry& entry) const noexcept {
 void log_output::write_or_throw(const log_entry& entry) const {
   if (entry.level < options_.level) return;
   const auto now = std::chrono::system_clock::now();
-  const bool is_json = options_.form == log_form::json;
+  const bool is_json = options_.json;
   const std::string line = is_json ? json_line(entry, now) : text_line(entry);
   // A closed stderr must not end the shard.
   if (!options_.file.empty()) {

@@ -37,7 +37,6 @@ class completion_window {
   [[nodiscard]] std::vector<record_batch> take_passed() {
     return std::exchange(passed_batches_, {});
   }
-  [[nodiscard]] bool has_passed() const noexcept { return !passed_batches_.empty(); }
 
   /// All records before this one are complete.
   [[nodiscard]] arrival watermark() const noexcept { return watermark_; }

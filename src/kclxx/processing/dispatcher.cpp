@@ -79,12 +79,12 @@ bool dispatcher::has_reached(goal what) {
   return work_.handlers().running() == 0;
 }
 
-std::optional<dispatcher::time_point> dispatcher::next_wake() {
+std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   auto next = work_.handlers().next_due();
   const auto or_at = [&](const std::optional<time_point>& when) {
     if (when && (!next || *when < *next)) next = when;
   };
-  if (is_over()) return next;
+  if (!may_take(now)) return next;
   or_at(work_.queue().next_due());
   if (work_.lanes_wanted(lanes_) > 0) or_at(failures_.next_probe());
   return next;
@@ -134,7 +134,7 @@ void dispatcher::run_lane() noexcept {
     for (;;) {
       step taking(*this);
       std::optional<work> next;
-      if (!is_over() && (!last_take_ || taking.now < *last_take_)) {
+      if (may_take(taking.now)) {
         const auto probe = work_.is_for_handler() ? failures_.try_begin(taking.now)
                                                   : std::optional(circuit::no_probe);
         if (probe) next = work_.take(taking.now, *probe);
@@ -313,7 +313,7 @@ void dispatcher::callback(Body body) {
   body();  // when it throws, the session ends, and nothing is to be done between callbacks
   step closing(*this);
   wake_ups_.set_open(false);
-  wake_by(next_wake(), closing.then);
+  wake_by(next_wake(closing.now), closing.then);
   if (failure_) wake_by(closing.now, closing.then);
   closing.carry_out();
 }
@@ -411,7 +411,7 @@ bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) 
       work_.queue().make_due_ready(now);
       post_lanes();
       has_arrived = has_reached(what);
-      if (const auto wake = next_wake()) until = std::min(until, *wake);
+      if (const auto wake = next_wake(now)) until = std::min(until, *wake);
       if (const auto due = reports_.request_due(work_.window())) {
         is_checkpoint_due = *due <= now;
         if (!is_checkpoint_due) until = std::min(until, *due);
@@ -483,7 +483,7 @@ void dispatcher::on_timer(time_point which) {
   report_stuck();
   observe_window(false);
   step waiting(*this);
-  wake_by(next_wake(), waiting.then);
+  wake_by(next_wake(waiting.now), waiting.then);
   waiting.carry_out();
 }
 
@@ -508,9 +508,9 @@ void dispatcher::report_stuck() {
       service_->observe(report->event);
     }
     service_->log(log_level::warning, report->text());
-    if (why || options_.when_stuck != when_stuck::leave) continue;
+    if (why || !options_.leave_when_stuck) continue;
     why = std::make_exception_ptr(std::runtime_error("the handler of record " + report->record +
-                                                     " is stuck (when_stuck::leave)"));
+                                                     " is stuck (leave_when_stuck)"));
   }
   if (!why) return;
   step failing(*this);

@@ -94,6 +94,10 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool is_over() const {
     return has_ended_ || failed_ != failure_kind::none || stop_.stop_requested();
   }
+  /// Whether a lane may take a record.
+  [[nodiscard]] bool may_take(time_point now) const {
+    return !is_over() && (!last_take_ || now < *last_take_);
+  }
   /// What is still to be thrown.
   [[nodiscard]] failure_kind pending_failure() const {
     return failure_ ? failed_ : failure_kind::none;
@@ -101,7 +105,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   /// Null when the attempt has ended, or when it is too late for a report.
   [[nodiscard]] const handlers_in_progress::attempt* reporting(const ticket& one);
   [[nodiscard]] bool has_reached(goal what);
-  [[nodiscard]] std::optional<time_point> next_wake();
+  [[nodiscard]] std::optional<time_point> next_wake(time_point now);
   void post_lanes();
   void complete(const ticket& one, follow_up& then);
   /// Wakes a callback that waits for what is there now.

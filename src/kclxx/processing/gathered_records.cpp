@@ -26,9 +26,10 @@ struct gathered_records::memory {
     return text ? std::optional(keep(*text)) : std::nullopt;
   }
   void keep(const record& one) {
-    records.emplace_back(record::fields{
-        one.has_data() ? std::optional(keep(one.data())) : std::nullopt, keep(one.partition_key()),
-        keep(one.sequence_number()), one.sub_sequence_number(), arrival_of(one)});
+    const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
+        one.as_fields();
+    records.emplace_back(record::fields{keep(data), keep(partition_key), keep(sequence_number),
+                                        sub_sequence_number, arrival});
   }
   char* room_for(std::size_t size) {
     if (size > chunk_size / 4) {
@@ -58,11 +59,6 @@ struct gathered_records::memory {
   }
   static chunk make_chunk(std::size_t size) {
     return std::make_unique_for_overwrite<char[]>(size);  // NOLINT(modernize-avoid-c-arrays)
-  }
-  static std::optional<std::chrono::milliseconds> arrival_of(const record& one) {
-    const auto arrival = one.approximate_arrival_timestamp();
-    if (!arrival) return std::nullopt;
-    return std::chrono::duration_cast<std::chrono::milliseconds>(arrival->time_since_epoch());
   }
 
   std::vector<record> records;

@@ -123,31 +123,27 @@ void append(std::string& out, std::string_view name, const std::optional<std::st
   }
 }
 
-std::int64_t milliseconds_since_1970(std::chrono::system_clock::time_point at) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
-}
-
 std::string line_of(const shard_context& shard, const failed_record& failed) {
-  const record& one = failed.record;
+  const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
+      failed.record.as_fields();
   std::string line;
-  line.reserve(one.data().size() * 4 / 3 + 512);
+  line.reserve(failed.record.data().size() * 4 / 3 + 512);
   if (shard.application_name()) append(line, "application", *shard.application_name());
   if (shard.stream_name()) append(line, "stream", *shard.stream_name());
   append(line, "shard", shard.shard_id());
-  append(line, "sequenceNumber", one.sequence_number());
-  append(line, "subSequenceNumber", static_cast<std::int64_t>(one.sub_sequence_number()));
-  append(line, "partitionKey", one.partition_key());
-  if (const auto arrival = one.approximate_arrival_timestamp()) {
-    append(line, "approximateArrivalTimestamp", milliseconds_since_1970(*arrival));
-  }
+  append(line, "sequenceNumber", sequence_number);
+  append(line, "subSequenceNumber", static_cast<std::int64_t>(sub_sequence_number));
+  append(line, "partitionKey", partition_key);
+  if (arrival) append(line, "approximateArrivalTimestamp", arrival->count());
   append(line, "attempts", failed.attempts);
   append(line, "firstError", failed.first_error);
   append(line, "lastError", failed.last_error);
-  append(line, "parkedAt", milliseconds_since_1970(shard.date()));
+  append(line, "parkedAt",
+         floor<std::chrono::milliseconds>(shard.date()).time_since_epoch().count());
   append_name(line, "data");
-  if (one.has_data()) {
+  if (data) {
     line += '"';
-    protocol::append_base64(line, one.data());
+    protocol::append_base64(line, *data);
     line += '"';
   } else {
     line += "null";

@@ -186,28 +186,28 @@ void walk::decode_records(ondemand::value& value, process_records& body) {
 
 record::fields walk::decode_record(ondemand::object object, std::ptrdiff_t index) {
   record::fields to;
+  auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = to;
   for (auto item : object) {
     ondemand::field field = checked(std::move(item));
     const ondemand::raw_json_string key = field.key();
     ondemand::value value = field.value();
     if (key == "data") {
-      to.data = values_.data(value, {"data", index});
+      data = values_.data(value, {"data", index});
     } else if (key == "partitionKey") {
-      to.partition_key = values_.string(value, {"partitionKey", index});
+      partition_key = values_.string(value, {"partitionKey", index});
     } else if (key == "sequenceNumber") {
       const auto digits = values_.string(value, {"sequenceNumber", index});
       const field_name name{"sequenceNumber", index};
       if (!digits) fail(name.text(), "is null");
       if (!is_sequence_number(*digits)) fail(name.text(), describe_bad_digits(*digits));
-      to.sequence_number = *digits;
+      sequence_number = *digits;
     } else if (key == "approximateArrivalTimestamp") {
-      to.approximate_arrival_timestamp =
-          values_.time(value, {"approximateArrivalTimestamp", index});
+      arrival = values_.time(value, {"approximateArrivalTimestamp", index});
     } else if (key == "subSequenceNumber") {
-      to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber", index});
+      sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber", index});
     }
   }
-  if (to.sequence_number.empty()) fail(field_name{"sequenceNumber", index}.text(), "is missing");
+  if (sequence_number.empty()) fail(field_name{"sequenceNumber", index}.text(), "is missing");
   return to;
 }
 

@@ -198,16 +198,11 @@ bool reader::decode(std::optional<std::string_view>& data) {
 }
 
 record rebased_record(const record& from, const char* before, const char* now) {
-  record::fields to;
-  if (from.has_data()) to.data = rebased(from.data(), before, now);
-  if (const auto key = from.partition_key()) to.partition_key = rebased(*key, before, now);
-  to.sequence_number = rebased(from.sequence_number(), before, now);
-  to.sub_sequence_number = from.sub_sequence_number();
-  if (const auto time = from.approximate_arrival_timestamp()) {
-    to.approximate_arrival_timestamp =
-        std::chrono::duration_cast<std::chrono::milliseconds>(time->time_since_epoch());
-  }
-  return record(to);
+  auto [data, partition_key, sequence_number, sub_sequence_number, arrival] = from.as_fields();
+  if (data) data = rebased(*data, before, now);
+  if (partition_key) partition_key = rebased(*partition_key, before, now);
+  sequence_number = rebased(sequence_number, before, now);
+  return record({data, partition_key, sequence_number, sub_sequence_number, arrival});
 }
 
 }  // namespace

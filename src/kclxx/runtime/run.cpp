@@ -39,8 +39,11 @@ void log(const run_options& options, log_level level, const std::string& text) {
   runtime::log_now(STDERR_FILENO, entry);
 }
 
-void log_failure(const run_options& options, const std::exception& error) {
-  log(options, log_level::error, runtime::cannot_serve(error.what()));
+void log_failure(const run_options& options, const std::exception& error) noexcept {
+  try {
+    log(options, log_level::error, runtime::cannot_serve(error.what()));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
+  }
 }
 
 using runtime::shard_runtime;
@@ -153,7 +156,7 @@ class handed_session final : public sharing::shard_session {
 exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& with) {
   const run_options options = with_shared_functions(with);
-  if (options.sharing == sharing_mode::never) {
+  if (!options.share_process) {
     sharing::refuse_shards(start, "run_options::sharing is never");
     return exit_status::ok;
   }

@@ -69,19 +69,39 @@ std::optional<exit_status> shard_dialogue::status() const {
   return driver_.status();
 }
 
-void shard_dialogue::end_input() {
-  const std::lock_guard lock(mutex_);
-  driver_.on_end_of_input(false);
-}
-
-void shard_dialogue::cannot_continue(const std::string& why) noexcept {
+template <class Event>
+void shard_dialogue::feed(Event event) noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    driver_.on_failure(exit_status::resource_failure, why);
+    event();
+  } catch (const std::exception& error) {
+    cannot_continue(error.what());
+  }
+}
+
+void shard_dialogue::end_input() noexcept {
+  feed([&] { driver_.on_end_of_input(false); });
+}
+
+void shard_dialogue::cannot_continue(const char* why) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    driver_.on_failure(exit_status::resource_failure, cannot_serve(why));
+    if (!driver_.has_lost_actions()) return;
   } catch (...) {
-    log_now(with_.log, {log_level::error, {}, why});
+    try {
+      log_now(with_.log, {log_level::error, shard_id_, cannot_serve(why)});
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
+    }
     if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
   }
+  // The session would wait for what does not come.
+  driver_.end_at_once(exit_status::resource_failure);
+  for (auto& [id, outcome] : outcomes_) {
+    if (!outcome) outcome = errc::daemon_gone;
+  }
+  answered_.notify_all();
+  wake_callbacks_thread();
 }
 
 // ---- The callbacks' thread.
@@ -94,7 +114,7 @@ void shard_dialogue::run() {
       run_callbacks(with_.names);
       is_over = true;
     } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
-      cannot_continue(cannot_serve(error.what()));
+      cannot_continue(error.what());
     }
   }
   // Handlers may use the processor, and the destructor may log.
@@ -193,7 +213,8 @@ void shard_dialogue::finish_user_code() {
   for (;;) {
     tasks_.finish();
     session_lock lock(mutex_);
-    if (!has_odd_jobs()) return;
+    is_user_code_finished_ = !has_odd_jobs() && tasks_.is_idle();
+    if (is_user_code_finished_) return;
     const odd_jobs jobs = take_odd_jobs();
     lock.unlock();
     for (const auto& function : jobs.functions) function();
@@ -202,8 +223,10 @@ void shard_dialogue::finish_user_code() {
 
 void shard_dialogue::finish_observation(time_point deadline) {
   if (!observation_ || observation_->finish(deadline)) return;
-  log(log_level::warning, "an observer, or the directory of the metrics, took too long at the end",
-      std::nullopt);
+  feed([&] {
+    driver_.on_log(log_level::warning,
+                   "an observer, or the directory of the metrics, took too long at the end");
+  });
 }
 
 bool shard_dialogue::has_odd_jobs() const noexcept {
@@ -295,7 +318,7 @@ bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
 io::reactor::handlers shard_dialogue::handlers() {
   return {[this] { on_readable(); }, [this] { on_resumed(); }, [this] { on_hung_up(); },
           [this](std::size_t which) { on_timer(which); },
-          [this](const char* what) { cannot_continue(cannot_serve(what)); }};
+          [this](const char* what) { cannot_continue(what); }};
 }
 
 void shard_dialogue::on_resumed() {
@@ -449,6 +472,7 @@ void shard_dialogue::write_log(log_level level, std::string text,
 }
 
 void shard_dialogue::request_stop() {
+  if (tasks_.stop_token().stop_requested()) return;  // a second time, by end_at_once()
   tasks_.request_stop();
   if (has_odd_jobs()) wake_callbacks_thread();
 }
@@ -486,8 +510,18 @@ bool shard_dialogue::is_in_callback() const {
 
 void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
                                       checkpoint_handler handler) {
-  const std::lock_guard lock(mutex_);
-  driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
+  bool is_late = false;
+  feed([&] {
+    is_late = is_user_code_finished_;
+    if (!is_late) driver_.on_async_checkpoint(position, std::move(handler), is_in_callback());
+  });
+  if (!is_late || !handler) return;
+  // The processor's destructor waits for this thread, but not for a handler on one of ours.
+  try {
+    handler(errc::daemon_gone);
+  } catch (...) {
+    user_code_threw("a checkpoint handler", std::current_exception());
+  }
 }
 
 std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position>& position,
@@ -502,15 +536,16 @@ std::error_code shard_dialogue::checkpoint(const std::optional<sequence_position
     const auto& outcome = outcomes_[id];
     driver_.on_checkpoint(id, position, is_in_callback());
     while (!outcome && (!deadline || clock::now() < *deadline)) await_answer(lock, deadline);
+    const std::optional<std::error_code> result = outcome;
+    outcomes_.erase(id);
+    if (!result) driver_.on_deadline(id);
+    return result.value_or(errc::timed_out);
   } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
     outcomes_.erase(id);
     lock.unlock();
-    cannot_continue(cannot_serve(error.what()));
+    cannot_continue(error.what());
     return errc::daemon_gone;
   }
-  if (const auto outcome = outcomes_.extract(id).mapped()) return *outcome;
-  driver_.on_deadline(id);
-  return errc::timed_out;
 }
 
 void shard_dialogue::await_answer(session_lock& lock, const std::optional<time_point>& deadline) {
@@ -549,12 +584,7 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& whose,
                                      const std::exception_ptr& thrown) noexcept {
-  try {
-    const std::lock_guard lock(mutex_);
-    driver_.on_user_code_threw(whose, thrown);
-  } catch (const std::exception& error) {
-    cannot_continue(cannot_serve(error.what()));
-  }
+  feed([&] { driver_.on_user_code_threw(whose, thrown); });
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {

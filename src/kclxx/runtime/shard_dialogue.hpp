@@ -82,9 +82,9 @@ class shard_dialogue final : public detail::shard_service,
     return driver_.options().grace_time;
   }
   /// As if the input had ended, though it may be open. Not after run().
-  void end_input();
+  void end_input() noexcept;
   /// The session cannot continue, and ends.
-  void cannot_continue(const std::string& why) noexcept;
+  void cannot_continue(const char* why) noexcept;
 
   // A loop of its own.
   void run_loop() { loop_.run(); }
@@ -183,6 +183,10 @@ class shard_dialogue final : public detail::shard_service,
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override { return status().has_value(); }
 
+  /// An event from elsewhere, under the lock. What it throws ends the session.
+  template <class Event>
+  void feed(Event event) noexcept;
+
   // Under the lock. driver::host:
   std::error_code write(std::string_view lines) override;
   void arm(session::timer which, std::chrono::milliseconds after) override;
@@ -234,7 +238,8 @@ class shard_dialogue final : public detail::shard_service,
   reader reader_;
   bool is_watched_ = false;
   bool has_asked_to_stop_ = false;
-  bool is_timers_turn_ = true;  // or a timer that is always due would let nothing else in
+  bool is_user_code_finished_ = false;  // but for the processor's destructor
+  bool is_timers_turn_ = true;          // or a timer that is always due would let nothing else in
   std::optional<time_point> grace_end_;
 
   // Of whoever reads.

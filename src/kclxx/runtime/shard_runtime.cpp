@@ -101,9 +101,9 @@ void shard_runtime::run_loop() {
     has_loop_ended_ = true;
     return changed_.notify_all();
   } catch (const std::exception& error) {
-    dialogue_->cannot_continue(cannot_serve(error.what()));
+    dialogue_->cannot_continue(error.what());
   } catch (...) {
-    dialogue_->cannot_continue(cannot_serve("an unknown exception in the event loop"));
+    dialogue_->cannot_continue("an unknown exception in the event loop");
   }
   // There is no event loop any more: this thread keeps the end's time.
   std::unique_lock lock(mutex_);
@@ -132,7 +132,10 @@ void shard_runtime::leave_stuck(const char* why) {
 }
 
 void shard_runtime::finish_stuck(const char* why) {
-  dialogue_->drain_stuck(why);
+  try {
+    dialogue_->drain_stuck(why);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a line
+  }
   if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
   dialogue_->abandon();
   if (with_.on_stuck) with_.on_stuck();

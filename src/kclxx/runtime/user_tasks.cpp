@@ -65,7 +65,7 @@ void user_tasks::request_stop() {
     const io::signal_block block;
     stop_thread_ = std::thread([source = stop_]() mutable { source.request_stop(); });
     while (!stop_.stop_requested()) std::this_thread::yield();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     without_thread_.emplace_back([source = stop_]() mutable { source.request_stop(); });
   }
 }

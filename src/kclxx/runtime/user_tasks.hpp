@@ -41,6 +41,8 @@ class user_tasks {
   /// which runs it without the lock.
   [[nodiscard]] std::vector<std::function<void()>> take_without_thread();
   [[nodiscard]] bool has_without_thread() const noexcept { return !without_thread_.empty(); }
+  /// No handler is running, or waits for its thread.
+  [[nodiscard]] bool is_idle() { return thread_.drain(std::chrono::steady_clock::now()); }
 
   void log(const log_entry& entry);
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }

@@ -148,7 +148,7 @@ bool checkpoints::send(time_point now, urgency how, actions& out) {
 
 void checkpoints::arm_pace(time_point now, actions& out) {
   if (unanswered_ || !has_pending() || is_paced(now)) return;
-  const time_point due = std::max(*last_sent_ + interval_, not_before_);
+  const time_point due = *last_sent_ + interval_;
   if (std::exchange(pace_armed_for_, due) == due) return;
   out.push_back(arm_timer{timer::pace, std::chrono::ceil<std::chrono::milliseconds>(due - now)});
 }

@@ -53,6 +53,8 @@ class session {
   void on_threw(const failure& what, time_point now, actions& out);
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, actions& out);
+  /// No action follows any more, not even for those who wait.
+  void end_at_once() noexcept { phase_ = phase::left; }
   void on_timer(timer which, time_point now, actions& out);
 
   /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,

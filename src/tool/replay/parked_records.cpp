@@ -114,12 +114,14 @@ parked_shard parked_records::play(const shard_name& name, const shard& from) {
   };
   for (const auto& [position, one] : from.records) {
     result.positions.push_back(position);
-    batch.emplace_back(
-        record::fields{.data = one.data,
-                       .partition_key = one.partition_key,
-                       .sequence_number = numbers.emplace_back(position.sequence_number()),
-                       .sub_sequence_number = position.sub_sequence_number(),
-                       .approximate_arrival_timestamp = one.arrival});
+    record::fields fields;
+    auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;
+    data = one.data;
+    partition_key = one.partition_key;
+    sequence_number = numbers.emplace_back(position.sequence_number());
+    sub_sequence_number = position.sub_sequence_number();
+    arrival = one.arrival;
+    batch.emplace_back(fields);
     bytes += one.data ? one.data->size() : 0;
     if (batch.size() == most_records || bytes >= most_bytes) end_batch();
   }

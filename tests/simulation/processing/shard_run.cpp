@@ -118,6 +118,8 @@ void shard_run::end_life() {
         log_.note([] { return std::string("a shutdown is requested"); });
         program_.note(fault::shutdown_requested);
         daemon_.request_shutdown();
+        // The lease is handed over meanwhile, or other shards are shut down.
+        if (is_alive()) daemon_.advance(milliseconds(random_.below(60000)));
         break;
       case 3:
         if (!program_.records().is_all_delivered()) break;

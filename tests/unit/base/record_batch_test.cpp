@@ -39,6 +39,21 @@ TEST_CASE("a record distinguishes null from empty", "[record][P19]") {
   CHECK(empty.partition_key() == "");
 }
 
+TEST_CASE("a record keeps each of the fields that it is made from", "[record]") {
+  const record made(record::fields{"data", "key", "7", 3, std::chrono::milliseconds(5)});
+  const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
+      made.as_fields();
+  CHECK(data == "data");
+  CHECK(partition_key == "key");
+  CHECK(sequence_number == "7");
+  CHECK(sub_sequence_number == 3);
+  CHECK(arrival == std::chrono::milliseconds(5));
+  const record::fields nothing = record(record::fields{}).as_fields();
+  CHECK_FALSE(nothing.data);
+  CHECK_FALSE(nothing.partition_key);
+  CHECK_FALSE(nothing.approximate_arrival_timestamp);
+}
+
 TEST_CASE("a record has a position, the pair", "[record][P17]") {
   const record third(record::fields{.sequence_number = "7", .sub_sequence_number = 3});
   CHECK(third.position() == sequence_position("7", 3));

@@ -60,10 +60,10 @@ TEST_CASE("KCLXX_LOG sets level and form, in any order", "[observability][log]")
   log_options options;
   CHECK(read_log_variable("json,warning", options).empty());
   CHECK(options.level == log_level::warning);
-  CHECK(options.form == log_form::json);
+  CHECK(options.json);
   CHECK(read_log_variable("error", options).empty());
   CHECK(options.level == log_level::error);
-  CHECK(options.form == log_form::json);
+  CHECK(options.json);
   CHECK(read_log_variable("", options).empty());
   CHECK(read_log_variable("chatty", options) ==
         "KCLXX_LOG: 'chatty' is neither a level (info, warning, error) nor a form (text, json)");
@@ -89,7 +89,7 @@ TEST_CASE("a log file that cannot be written is named once, and the lines go to 
           "[observability][log]") {
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
-  const log_writer write({.form = log_form::text, .file = "/nowhere/kclxx.log"}, ends[1]);
+  const log_writer write({.file = "/nowhere/kclxx.log"}, ends[1]);
   write({log_level::error, "shardId-3", "one"});
   write({log_level::error, "shardId-3", "two"});
   ::close(ends[1]);
@@ -106,7 +106,7 @@ TEST_CASE("the environment takes precedence over the options of the log", "[obse
   const auto file = folder.path() / "kclxx.log";
   const variable form("KCLXX_LOG", "error,json");
   const variable path("KCLXX_LOG_FILE", file.string());
-  const log_writer write({.level = log_level::info, .form = log_form::text});
+  const log_writer write({.level = log_level::info});
   write(warning);
   write({log_level::error, "shardId-3", "written"});
   CHECK(nlohmann::json::parse(test::read_file(file))["message"] == "written");

@@ -340,6 +340,7 @@ TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a lat
   std::mutex mutex;
   std::vector<std::string> outcomes;
   std::vector<std::string> detached;
+  awaited_count detached_ended;
   const auto wait = [](kclxx::checkpointer with,
                        kclxx::sequence_position target) -> asio::awaitable<std::string> {
     boost::system::error_code ec;
@@ -357,6 +358,7 @@ TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a lat
           const std::string outcome = co_await wait(with, target);
           const std::lock_guard lock(mutex);
           detached.push_back(outcome);
+          ++detached_ended;
         },
         asio::detached);
     // The second waits for a record that is complete.
@@ -372,6 +374,8 @@ TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a lat
   answer_until(shard, "processRecords");
   shard.send(R"({"action":"shutdownRequested"})");
   answer_until(shard, "shutdownRequested");
+  // Nothing else waits for a detached coroutine, and the end of the shard drops it.
+  CHECK(detached_ended.await(2));
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   const auto refused = make_error_code(kclxx::errc::not_allowed_here).message();

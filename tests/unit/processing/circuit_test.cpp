@@ -378,6 +378,19 @@ TEST_CASE("a requested stop ends the pause of an open circuit", "[processing][ci
   CHECK(away.calls == 2);
 }
 
+TEST_CASE("after a drain that an outage has outlasted no probe is waited for",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  std::optional<testing::daemon> with;
+  store away{with};
+  with.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 3}}), prompt());
+  with->initialize().deliver({"a", "b", "c"}).advance(2min).request_shutdown();
+  const int calls = away.calls;
+  CHECK_NOTHROW(with->advance(10min));
+  INFO(*with);
+  CHECK(away.calls == calls);
+}
+
 TEST_CASE("a policy that stops ends the session at the first bad record, circuit or not",
           "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -346,14 +345,14 @@ TEST_CASE("a record without a partition key is reported as such when its handler
   CHECK(shard.logged("a handler is stuck: it has had record 1/0 (no partition key, attempt 1)"));
 }
 
-TEST_CASE("when_stuck::leave ends the session after the report", "[processing][completion]") {
-  reported_by_test shard({}, {.stuck_after = 60s, .when_stuck = kclxx::when_stuck::leave});
+TEST_CASE("leave_when_stuck ends the session after the report", "[processing][completion]") {
+  reported_by_test shard({}, {.stuck_after = 60s, .leave_when_stuck = true});
   shard.daemon.deliver({"1"});
   shard.daemon.advance(61s);
   CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
   CHECK(
       shard.logged("a timer failed: the handler of record 1/0 (partition key 'key', attempt 1) "
-                   "is stuck (when_stuck::leave)"));
+                   "is stuck (leave_when_stuck)"));
 }
 
 TEST_CASE("observers see when a handler gets stuck, and when none is any more",
@@ -467,10 +466,9 @@ TEST_CASE("a completion that is reported after its handler threw is of no use",
 TEST_CASE(
     "a handler that gets stuck while its batch waits for room is reported, and ends the session",
     "[processing][completion]") {
-  reported_by_test shard({}, {.order = order::none,
-                              .window_records = 1,
-                              .stuck_after = 60s,
-                              .when_stuck = kclxx::when_stuck::leave});
+  reported_by_test shard(
+      {},
+      {.order = order::none, .window_records = 1, .stuck_after = 60s, .leave_when_stuck = true});
   shard.daemon.deliver({"1", "2"});
   CHECK(shard.logged("a handler is stuck: it has had record 1/0"));
   CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
@@ -634,50 +632,4 @@ TEST_CASE("a wait for completions that only the test could report is refused",
   CHECK_THROWS_WITH(shard.daemon.deliver({"2"}),
                     "a callback waits for a notification, and nothing can bring it: on this one "
                     "thread it would never return");
-}
-
-TEST_CASE("random reports in random order: nothing is lost or checkpointed too early",
-          "[processing][completion]") {
-  const auto seed = GENERATE(range(1U, 31U));
-  CAPTURE(seed);
-  std::mt19937 random(seed);
-  const auto below = [&random](std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
-  };
-  reported_by_test shard({}, {.lanes = 1 + seed % 20,
-                              .order = seed % 3 == 0 ? order::key : order::none,
-                              .window_records = 1000});
-  std::size_t records = 0;
-  std::vector<bool> complete(1, true);
-  for (int step = 0; step < 200; ++step) {
-    if (below(6) == 0) {
-      const strings batch(below(12), "x");
-      records += batch.size();
-      complete.resize(records + 1);
-      shard.daemon.deliver(batch);
-    }
-    if (below(4) == 0) shard.daemon.advance(std::chrono::milliseconds(below(500)));
-    if (shard.held.empty()) continue;
-    completion one = shard.take(below(shard.held.size()));
-    const std::size_t number = std::stoul(std::string(one.record().sequence_number()));
-    if (below(4) == 0) {
-      one.fail("no");
-    } else {
-      complete[number] = true;
-      one.complete();
-    }
-    const auto persisted = shard.daemon.persisted();
-    const std::size_t up_to = persisted.is_number() ? std::stoul(persisted.sequence_number()) : 0;
-    for (std::size_t i = 0; i <= up_to; ++i) REQUIRE(complete[i]);
-  }
-  while (std::count(complete.begin(), complete.end(), true) <= static_cast<int>(records)) {
-    shard.daemon.advance(10s);
-    for (auto& one : shard.held) {
-      complete[std::stoul(std::string(one.record().sequence_number()))] = true;
-      one.complete();
-    }
-    shard.held.clear();
-  }
-  shard.daemon.end_shard();
-  CHECK(shard.daemon.persisted() == sequence_position("SHARD_END"));
 }

@@ -150,6 +150,26 @@ TEST_CASE("what the function of a batch reports does not complete a record that 
   CHECK(with.persisted() == sequence_position("5"));
 }
 
+TEST_CASE("a position outside the batch completes no value, beside one that did not parse, too",
+          "[processing][json][batches]") {
+  const sequence_position outside("99");
+  const bool names_all = GENERATE(false, true);
+  strings done;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(batches(json<click>([&, calls = 0](json_batch<click> clicks) mutable {
+                                 if (++calls == 1 && names_all)
+                                   throw batch_failure({{outside}, {sequence_position("2", 5)}});
+                                 if (calls == 1) throw batch_failure(outside);
+                                 for (const auto& one : clicks) done.push_back(one.value.page);
+                               }),
+                               {.bad_record = bad_record::park, .lot = lot}));
+  with.initialize().deliver({first, "no", second}).request_shutdown();
+  INFO(with);
+  CHECK(done == strings{"/a", "/b"});
+  CHECK(lot->data() == strings{"no"});
+  CHECK(with.persisted() == sequence_position("3"));
+}
+
 TEST_CASE("values after a position", "[processing][json][batches]") {
   strings got;
   testing::daemon with(batches(json<click>([&](const shard_context&) {

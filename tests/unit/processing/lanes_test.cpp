@@ -337,7 +337,7 @@ TEST_CASE("a handler may return after its callback has thrown, and before the le
   CHECK(session->status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("when_stuck::leave ends a session whose handler does not return, as stuck",
+TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stuck",
           "[processing][lanes]") {
   static std::atomic<bool> is_free = false;  // outlives the thread that serve() abandons
   static std::atomic<int> running = 0;
@@ -352,13 +352,13 @@ TEST_CASE("when_stuck::leave ends a session whose handler does not return, as st
                       is_free.wait(false);
                       --running;
                     },
-                    {}, {.stuck_after = 30ms, .when_stuck = kclxx::when_stuck::leave}),
+                    {}, {.stuck_after = 30ms, .leave_when_stuck = true}),
                 options);
   shard->initialize("shard-1");
   shard->send(keyed_records(1, 1, 1));
   shard->expect_status("processRecords");
   CHECK(shard->status() == kclxx::exit_status::callback_stuck);
-  CHECK(logged(*shard, "is stuck (when_stuck::leave)"));
+  CHECK(logged(*shard, "is stuck (leave_when_stuck)"));
   shard.reset();
   // The numbers of the descriptors are another's now, when the thread destroys the session.
   std::array<int, 2> others{};

@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,10 +48,6 @@ std::string thrown_text(const test_daemon& daemon) {
     return error.what();
   }
   return {};
-}
-
-std::uint64_t number_of(const sequence_position& position) {
-  return position.is_number() ? std::stoull(position.sequence_number()) : 0;
 }
 
 }  // namespace
@@ -253,62 +246,6 @@ TEST_CASE("whatever share of the records fails for good, the shard moves",
   CHECK(daemon.persisted() == sequence_position("SHARD_END"));
   CHECK(lot->all.size() == 4U * static_cast<unsigned>(percent));
   CHECK(done == 4U * static_cast<unsigned>(100 - percent));
-}
-
-TEST_CASE("random times and failures: order per key, nothing lost, nothing checkpointed too early",
-          "[processing][parallel]") {
-  const auto seed = GENERATE(range(1U, 31U));
-  CAPTURE(seed);
-  std::mt19937 random(seed);
-  const auto below = [&random](int limit) {
-    return std::uniform_int_distribution<int>(0, limit - 1)(random);
-  };
-  std::map<std::string, std::vector<std::uint64_t>> done_of_key;
-  std::set<std::uint64_t> done;
-  std::map<std::uint64_t, int> failures;
-  std::set<std::string> busy;
-  bool is_side_by_side = true;
-  test_daemon* seen = nullptr;
-  const auto check_persisted = [&] {
-    for (std::uint64_t i = 1; i <= number_of(seen->persisted()); ++i) REQUIRE(done.contains(i));
-  };
-  const kclxx::parallel_options options{.lanes = 1 + seed % 8, .window_records = 1 + seed * 7 % 64};
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one, const shard_context& shard) {
-                           const std::string key(*one.partition_key());
-                           is_side_by_side = is_side_by_side && busy.insert(key).second;
-                           if (below(3) == 0) shard.sleep_for(1ms * below(2000));
-                           busy.erase(key);
-                           const std::uint64_t number = number_of(one.position());
-                           if (below(5) == 0 && failures[number]++ < 4) {
-                             throw std::runtime_error("no");
-                           }
-                           done_of_key[key].push_back(number);
-                           done.insert(number);
-                         },
-                         {.max_attempts = 5}, options),
-                     prompt());
-  seen = &daemon;
-  daemon.initialize();
-  std::uint64_t records = 0;
-  for (int i = 0; i < 12; ++i) {
-    keys_and_data batch;
-    for (int k = below(40); k > 0; --k) batch.emplace_back(std::to_string(below(9)), "x");
-    records += batch.size();
-    deliver(daemon, batch);
-    check_persisted();
-    if (below(3) == 0) daemon.advance(1ms * below(1000));
-  }
-  daemon.request_shutdown();
-  check_persisted();
-  daemon.end_shard();
-  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
-  CHECK(done.size() == records);
-  CHECK(is_side_by_side);
-  for (const auto& [key, numbers] : done_of_key) {
-    CHECK(std::is_sorted(numbers.begin(), numbers.end()));
-    CHECK(std::set(numbers.begin(), numbers.end()).size() == numbers.size());
-  }
 }
 
 TEST_CASE("stop: the exception leaves a timer when no callback is open", "[processing][parallel]") {

@@ -690,6 +690,45 @@ TEST_CASE("a handler that is given in after the session's end gets daemon_gone",
   CHECK(future.get() == errc::daemon_gone);
 }
 
+TEST_CASE("a handler that is given in while the processor is destroyed does not outlive it",
+          "[serve]") {
+  struct outcome {
+    std::error_code result;
+    std::thread::id thread;
+  };
+  class asking_at_the_end : public record_processor_of_nothing {
+   public:
+    asking_at_the_end(const shard_context& context, std::promise<bool>& is_own)
+        : context_(context), is_own_(is_own) {}
+    ~asking_at_the_end() override {
+      const auto handled = std::make_shared<std::promise<outcome>>();
+      std::thread asking([&] {
+        context_.get_checkpointer().async_checkpoint({}, [handled](std::error_code result) {
+          handled->set_value({result, std::this_thread::get_id()});
+        });
+      });
+      const auto own = asking.get_id();
+      asking.join();
+      auto known = handled->get_future();
+      const bool is_handled = known.wait_for(0s) == std::future_status::ready;
+      const outcome how = is_handled ? known.get() : outcome{};
+      is_own_.set_value(how.thread == own && how.result == errc::daemon_gone);
+    }
+
+   private:
+    const shard_context& context_;
+    std::promise<bool>& is_own_;
+  };
+  std::promise<bool> is_own;
+  served_shard shard([&](const shard_context& context) {
+    return std::make_unique<asking_at_the_end>(context, is_own);
+  });
+  shard.initialize("shard-0");
+  shard.close();
+  CHECK(is_own.get_future().get());
+  CHECK(shard.status() == exit_status::ok);
+}
+
 TEST_CASE("an input that is reset while idle ends the session with one line", "[serve][P66]") {
   served_shard shard([](record_batch) {});
   shard.send(R"({"action":"initialize","shardId":"shard-0"})");

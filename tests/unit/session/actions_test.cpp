@@ -289,6 +289,36 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
   }
 }
 
+TEST_CASE(
+    "an action whose status waits for nothing but a retry or for records ends when it is given up",
+    "[session][P65][P67]") {
+  run_options options;
+  SECTION("the end of a shard, which is not reported") {
+    options.mode = kclxx::checkpoint_mode::manual;
+    session_dialogue daemon(options);
+    daemon.start_batch("100");
+    daemon.returns();
+    daemon.shard_ended();
+    daemon.returns();
+    CHECK(daemon.throws_lease_gone_elsewhere() ==
+          lines{"log warning: fenced", "request stop", "end calls",
+                "log error: the end of the shard is not checkpointed, and the daemon has not "
+                "reported that the lease is lost: leaving; fenced",
+                "leave with 14"});
+  }
+  SECTION("a shutdown") {
+    session_dialogue daemon(options);
+    daemon.start_batch("100");
+    daemon.returns();
+    daemon.answer("ThrottlingException");
+    daemon.shutdown_requested();
+    daemon.returns();
+    CHECK(daemon.throws_lease_gone_elsewhere() == lines{"log warning: fenced", "request stop",
+                                                        "end calls",
+                                                        "write status shutdownRequested"});
+  }
+}
+
 TEST_CASE("the end of a shard that was given up is not reported without a lost lease",
           "[session][P67][P50]") {
   session_dialogue daemon;

@@ -67,7 +67,7 @@ TEST_CASE("a sub-sequence number goes with its position", "[session][P21][P17]")
 }
 
 TEST_CASE("what async_checkpoint asks for is sent once, with the status of the callback",
-          "[session][P39]") {
+          "[session][P62][P39]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   CHECK(daemon.async_checkpoint(at("90")) == lines{});

@@ -65,7 +65,8 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   }
 }
 
-TEST_CASE("the end of the shard waits until all that was delivered is complete", "[session][P47]") {
+TEST_CASE("the end of the shard waits until all that was delivered is complete",
+          "[session][P47][P64]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.async_checkpoint(at("40"));

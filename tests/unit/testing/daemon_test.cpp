@@ -17,7 +17,7 @@
 
 using kclxx::sequence_position;
 using kclxx::test::recording_processor;
-using kclxx::testing::daemon_version;
+using kclxx::testing::daemon_options;
 using names = std::vector<std::string>;
 using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
@@ -123,12 +123,12 @@ TEST_CASE("bad records are refused with the field, and none is delivered", "[tes
 }
 
 TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]") {
-  const auto [version, end, lost] = GENERATE(table<daemon_version, const char*, const char*>(
-      {{daemon_version::v1, R"({"action":"shutdown","reason":"TERMINATE"})",
+  const auto [version, end, lost] = GENERATE(table<daemon_options::kcl, const char*, const char*>(
+      {{daemon_options::kcl::v1, R"({"action":"shutdown","reason":"TERMINATE"})",
         R"({"action":"shutdown","reason":"ZOMBIE"})"},
-       {daemon_version::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
+       {daemon_options::kcl::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
         R"({"action":"shutdown","reason":"LEASE_LOST"})"},
-       {daemon_version::v3, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
+       {daemon_options::kcl::v3, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
   auto ended = recording({}, {.version = version});
   ended.initialize().deliver({"a"}).end_shard();
   CHECK(ended.dialogue().find(end) != std::string::npos);

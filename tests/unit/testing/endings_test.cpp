@@ -28,8 +28,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const sequence_position shard_end("SHARD_END");
-
 kclxx::testing::daemon scripted(recording_processor::step script,
                                 const kclxx::run_options& options = {}) {
   return kclxx::testing::daemon([script] { return std::make_unique<recording_processor>(script); },
@@ -117,28 +115,6 @@ TEST_CASE("a factory that throws, or makes nothing, fails as in production", "[t
   nothing.initialize();
   CHECK(nothing.log().back().text ==
         "initialize failed: the processor factory returned no processor");
-}
-
-TEST_CASE("the end of a shard is retried in virtual time", "[testing]") {
-  auto daemon = scripted({});
-  const auto before = daemon.initialize().deliver({"a"}).now();
-  daemon.fail_next_checkpoint("ThrottlingException", 5).end_shard();
-  CHECK(daemon.checkpoints() == positions{sequence_position("1"), shard_end});
-  CHECK(daemon.exit_status() == exit_status::ok);
-  CHECK(daemon.now() > before);
-}
-
-TEST_CASE("the end of a shard that cannot be checkpointed is no success", "[testing]") {
-  auto throttled = scripted({});
-  throttled.initialize().fail_next_checkpoint("ThrottlingException", 10).end_shard();
-  CHECK(throttled.exit_status() == exit_status::shard_end_failed);
-  CHECK(throttled.attempts().size() == 10);
-  CHECK(throttled.persisted() == sequence_position("TRIM_HORIZON"));
-  auto refused = scripted({});
-  refused.initialize().fail_next_checkpoint("InvalidStateException").end_shard();
-  CHECK(refused.exit_status() == exit_status::shard_end_failed);
-  refused.resume().end_shard();
-  CHECK(refused.persisted() == shard_end);
 }
 
 TEST_CASE("a shutdown's retries end before the daemon's patience", "[testing]") {
@@ -244,18 +220,6 @@ TEST_CASE("a stop_callback may want what a callback holds while it checkpoints",
   CHECK(is_heard);
 }
 
-TEST_CASE("a callback that ends since the lease is gone does not end the worker",
-          "[testing][P65]") {
-  auto daemon = scripted([](const std::string& callback, const checkpointer* with) {
-    if (callback == "process_records") with->checkpoint();
-  });
-  daemon.initialize().lose_lease_silently().deliver({"a"});
-  CHECK_FALSE(daemon.exit_status());
-  CHECK(daemon.log().back().text.find("process_records (record 1/0) ended early") == 0);
-  daemon.lose_lease();
-  CHECK(daemon.exit_status() == exit_status::ok);
-}
-
 TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
           "[testing][P65][P67]") {
   int fired = 0;
@@ -292,31 +256,6 @@ TEST_CASE("a timer that is fenced gives the shard up", "[testing][P65][P67]") {
   CHECK(daemon.persisted() == sequence_position("1"));
   CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "process_records"});
   CHECK_FALSE(daemon.exit_status());
-}
-
-TEST_CASE("in manual mode the end of the shard waits until all records are complete",
-          "[testing][P64]") {
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  auto daemon = scripted({}, options);
-  daemon.initialize().deliver({"a", "b"}).end_shard();
-  CHECK_FALSE(daemon.exit_status());
-  REQUIRE(daemon.log().size() == 1);
-  CHECK(daemon.log()[0].text.find("the end of the shard waits: records up to 2/0") == 0);
-  daemon.advance(2min);
-  CHECK(daemon.log().size() == 3);
-  daemon.processor<recording_processor>().context->get_checkpointer().async_checkpoint();
-  daemon.advance(0ms);
-  CHECK(daemon.persisted() == sequence_position("SHARD_END"));
-  CHECK(daemon.exit_status() == exit_status::ok);
-}
-
-TEST_CASE("a batch that is kept in automatic mode is warned of once", "[testing]") {
-  std::vector<kclxx::record_batch> kept;
-  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { kept.push_back(batch); });
-  daemon.initialize().deliver({"a"}).deliver({"b"});
-  REQUIRE(daemon.log().size() == 1);
-  CHECK(daemon.log()[0].text.find("process_records returned but a copy of its record_batch") == 0);
 }
 
 TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {

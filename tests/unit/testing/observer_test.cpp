@@ -56,44 +56,6 @@ kclxx::run_options observed_by(std::shared_ptr<kclxx::observer> observer) {
 
 const auto ignore = [](kclxx::record_batch) {};
 
-TEST_CASE("an observer sees a shard's life in the order in which it happens",
-          "[testing][observer]") {
-  const auto seen = std::make_shared<collecting>();
-  daemon played(ignore, observed_by(seen));
-  played.initialize("shardId-7").deliver({"one", "three"}, 250ms).end_shard();
-
-  std::vector<std::size_t> kinds;
-  for (const auto& one : seen->all) kinds.push_back(one.event.index());
-  const auto kind = [](const observer::shard_event& event) { return event.index(); };
-  const sequence_position last("2");
-  CHECK(kinds == std::vector<std::size_t>{
-                     kind(kclxx::observer::lease_gained{}),
-                     kind(kclxx::observer::callback_ended{}),
-                     kind(kclxx::observer::batch_delivered{}),
-                     kind(kclxx::observer::callback_ended{}),
-                     kind(kclxx::observer::checkpoint_requested{last}),
-                     kind(kclxx::observer::checkpoint_answered{last, 0ns}),
-                     kind(kclxx::observer::callback_ended{}),
-                     kind(kclxx::observer::checkpoint_requested{last}),
-                     kind(kclxx::observer::checkpoint_answered{last, 0ns}),
-                     kind(kclxx::observer::lease_ended{}),
-                     kind(kclxx::observer::session_ended{}),
-                 });
-  const auto batch = seen->of<kclxx::observer::batch_delivered>().at(0);
-  CHECK(batch.records == 2);
-  CHECK(batch.bytes == 8);
-  CHECK(batch.first == sequence_position("1"));
-  CHECK(batch.last == last);
-  CHECK(batch.millis_behind_latest == 250ms);
-  CHECK(batch.last_arrival == seen->all.at(0).source.date);
-  CHECK(seen->of<kclxx::observer::checkpoint_answered>().at(1).position ==
-        sequence_position("SHARD_END"));
-  CHECK(seen->of<kclxx::observer::lease_ended>().at(0).why ==
-        kclxx::observer::lease_ended::reason::shard_finished);
-  CHECK(seen->of<kclxx::observer::session_ended>().at(0).status == kclxx::exit_status::ok);
-  for (const auto& one : seen->all) CHECK(one.source.shard->shard_id == "shardId-7");
-}
-
 TEST_CASE("events carry the virtual time, and durations in it", "[testing][observer]") {
   const auto seen = std::make_shared<collecting>();
   daemon played(
@@ -121,42 +83,6 @@ TEST_CASE("events carry the virtual time, and durations in it", "[testing][obser
   const auto& last = seen->all.back().source;
   CHECK(last.time - first.time == 63s);
   CHECK(last.date - first.date == 63s);
-}
-
-TEST_CASE("an observer sees each refused checkpoint with the daemon's name for the error",
-          "[testing][observer]") {
-  const auto seen = std::make_shared<collecting>();
-  daemon played(ignore, observed_by(seen));
-  played.initialize();
-  played.fail_next_checkpoint("ThrottlingException", 2);
-  played.deliver({"a"}).deliver({"b"}).request_shutdown();
-
-  std::vector<std::string> errors;
-  for (const auto& answer : seen->of<kclxx::observer::checkpoint_answered>())
-    errors.push_back(answer.error);
-  CHECK(errors.size() == seen->of<kclxx::observer::checkpoint_requested>().size());
-  REQUIRE(errors.size() >= 3);
-  CHECK(errors[0] == "ThrottlingException");
-  CHECK(errors[1] == "ThrottlingException");
-  CHECK(errors.back().empty());
-}
-
-TEST_CASE("an observer sees a lost lease, and a callback that threw", "[testing][observer]") {
-  const auto seen = std::make_shared<collecting>();
-  daemon lost(ignore, observed_by(seen));
-  lost.initialize().lose_lease();
-  CHECK(seen->of<kclxx::observer::lease_ended>().at(0).why ==
-        kclxx::observer::lease_ended::reason::lost);
-
-  const auto other = std::make_shared<collecting>();
-  daemon thrown([](kclxx::record_batch) { throw std::runtime_error("disk full"); },
-                observed_by(other));
-  thrown.initialize().deliver({"a"});
-  const auto ended = other->of<kclxx::observer::callback_ended>().at(1);
-  CHECK(ended.how == kclxx::observer::callback_ended::outcome::threw);
-  CHECK(ended.error == "process_records (record 1/0) failed: disk full");
-  CHECK(other->of<kclxx::observer::session_ended>().at(0).status ==
-        kclxx::exit_status::callback_failed);
 }
 
 TEST_CASE("a processor's own events reach the observer", "[testing][observer]") {

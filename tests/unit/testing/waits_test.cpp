@@ -19,7 +19,7 @@
 using kclxx::checkpointer;
 using kclxx::sequence_position;
 using kclxx::test::recording_processor;
-using kclxx::testing::checkpoint_attempt;
+using checkpoint_attempt = kclxx::testing::daemon::checkpoint_attempt;
 using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
 
@@ -81,33 +81,6 @@ TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff
   CHECK(daemon.now() - before <= 700ms);
 }
 
-TEST_CASE("attempts run out, and the callback gets the daemon's name", "[testing]") {
-  kclxx::run_options options = manual();
-  options.retry.max_attempts = 3;
-  std::string name;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
-                           try {
-                             with.checkpoint();
-                           } catch (const kclxx::checkpoint_error& error) {
-                             name = error.name();
-                           }
-                         }),
-                         options);
-  daemon.initialize().fail_next_checkpoint("ThrottlingException", 3).deliver({"a"});
-  CHECK(name == "ThrottlingException");
-  CHECK(daemon.attempts().size() == 3);
-  CHECK(daemon.checkpoints().empty());
-}
-
-TEST_CASE("an error that is not retried fails the wait at once", "[testing]") {
-  std::error_code ec;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) { with.checkpoint({}, ec); }));
-  daemon.initialize().fail_next_checkpoint("InvalidStateException").deliver({"a"});
-  CHECK(ec == kclxx::checkpoint_errc::invalid_state);
-  daemon.deliver({"b"});
-  CHECK_FALSE(ec);
-}
-
 TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
   kclxx::run_options options = manual();
   options.retry.max_attempts = 1'000'000;
@@ -138,28 +111,6 @@ TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testin
   CHECK(daemon.attempts().empty());
 }
 
-TEST_CASE("what a callback requests goes out when it returns, in one line", "[testing]") {
-  auto daemon = scripted(with_batch([](const checkpointer& with) {
-    with.async_checkpoint(sequence_position("1"));
-    with.async_checkpoint();
-  }));
-  daemon.initialize().deliver({"a", "b"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("2")});
-}
-
-TEST_CASE("requests wait for the interval that they share with automatic checkpoints",
-          "[testing][P62]") {
-  kclxx::run_options options = manual();
-  options.checkpoint_interval = 5s;
-  auto daemon =
-      scripted(with_batch([](const checkpointer& with) { with.async_checkpoint(); }), options);
-  daemon.initialize();
-  for (int i = 0; i < 100; ++i) daemon.deliver({"a"}).advance(100ms);
-  CHECK(daemon.attempts().size() == 2);
-  daemon.request_shutdown();
-  CHECK(daemon.persisted() == sequence_position("100"));
-}
-
 TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
   std::vector<std::error_code> results;
   auto daemon = scripted(with_batch([&](const checkpointer& with) {
@@ -169,18 +120,6 @@ TEST_CASE("a handler gets the outcome once, when a retry has persisted the posit
   CHECK(results.empty());
   daemon.advance(100ms).deliver({});
   CHECK(results == std::vector<std::error_code>{{}, {}});
-}
-
-TEST_CASE("a handler gets what will never be persisted, with the daemon's name", "[testing]") {
-  std::vector<std::error_code> results;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
-    with.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
-  }));
-  daemon.initialize().fail_next_checkpoint("SomethingNewException").deliver({"a"});
-  REQUIRE(results.size() == 1);
-  CHECK(kclxx::daemon_error_name(results[0]) == "SomethingNewException");
-  daemon.deliver({});  // the same position is sent again
-  CHECK(daemon.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("an empty batch as a target covers nothing and succeeds", "[testing]") {
@@ -319,22 +258,6 @@ TEST_CASE("what is requested between two callbacks goes out with the next", "[te
   CHECK_FALSE(result);  // never inside the call
   later.advance(0ms);
   CHECK(result == kclxx::errc::position_out_of_range);
-}
-
-TEST_CASE("a throttled request is retried with the first call after its backoff", "[testing]") {
-  auto daemon = scripted(with_batch([](const checkpointer& with) { with.async_checkpoint(); }));
-  daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"}).deliver({});
-  CHECK(daemon.checkpoints().empty());
-  daemon.advance(100ms).deliver({});
-  CHECK(daemon.checkpoints() == positions{sequence_position("1")});
-}
-
-TEST_CASE("what returned is checkpointed by the library's own interval", "[testing]") {
-  auto daemon = scripted({}, {});
-  daemon.initialize().deliver({"a"}).advance(4999ms).deliver({"b"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("1")});
-  daemon.advance(1ms).deliver({"c"});
-  CHECK(daemon.checkpoints() == positions{sequence_position("1"), sequence_position("3")});
 }
 
 TEST_CASE("time that passes in a callback is the callback's", "[testing]") {

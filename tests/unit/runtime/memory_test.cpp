@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions in which an allocation fails.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <new>
+#include <poll.h>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include <kclxx/kclxx.hpp>
+
+#include "support/allocations.hpp"
+#include "support/catch.hpp"
+#include "support/forked.hpp"
+#include "support/scripted_daemon.hpp"
+#include "support/text.hpp"
+
+namespace {
+
+/// Of all threads but the test's the allocation with this number from now on; 0: none.
+std::atomic<int> left = 0;
+const std::thread::id test_thread = std::this_thread::get_id();
+
+bool is_next(std::size_t = 0) {
+  return left > 0 && std::this_thread::get_id() != test_thread && --left == 0;
+}
+
+}  // namespace
+
+/// Asio's.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  void* memory = nullptr;
+  if (is_next() || ::posix_memalign(&memory, alignment, size) != 0) return nullptr;
+  return memory;
+}
+
+namespace kclxx {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A session in this process, and the daemon's end of its socket pair.
+class served {
+ public:
+  explicit served(processor_factory make_processor) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == -1) {
+      throw std::runtime_error("socketpair");
+    }
+    run_options options;
+    options.mode = checkpoint_mode::manual;
+    options.checkpoint_interval = 0ms;
+    options.grace_time = 50ms;
+    options.log = [](const log_entry&) {};
+    status_ = std::async(std::launch::async, [this, make = std::move(make_processor), options] {
+      return serve({ends_[1], ends_[1]}, make, options);
+    });
+  }
+  void send(const std::string& lines) const {
+    if (::write(ends_[0], lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+      throw std::runtime_error("write");
+    }
+  }
+  void end_input() const { ::shutdown(ends_[0], SHUT_WR); }
+  /// Answers checkpoints. False when neither the status comes nor the session ends.
+  bool answer_until_status_or_end() {
+    for (int i = 0; i < 1000 && status_.wait_for(0s) != std::future_status::ready; ++i) {
+      if (test::contains(read_, "\"status\"")) {
+        read_.clear();
+        return true;
+      }
+      if (test::contains(read_, "\"checkpoint\"") && read_.ends_with('\n')) {
+        send(read_);  // an answer has the same fields
+        read_.clear();
+      }
+      pollfd ready{ends_[0], POLLIN, 0};
+      std::array<char, 4096> bytes{};
+      if (::poll(&ready, 1, 10) != 1) continue;
+      const ssize_t n = ::read(ends_[0], bytes.data(), bytes.size());
+      if (n > 0) read_.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+    return status_.wait_for(0s) == std::future_status::ready;
+  }
+  [[nodiscard]] bool ends() const { return status_.wait_for(10s) == std::future_status::ready; }
+
+ private:
+  std::array<int, 2> ends_{};
+  std::string read_;
+  std::future<exit_status> status_;
+};
+
+constexpr const char* initialize = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
+
+/// As long as one can be here: a line has no room where a shorter one was.
+constexpr std::uint64_t sequence_number = 1'000'000'000'000'000'000;
+
+/// Is told in a callback to throw, or to wait for the stop.
+class waiting : public record_processor {
+ public:
+  waiting(const shard_context& context, std::promise<void>& entered, std::future<bool> throws)
+      : context_(context), entered_(entered), throws_(std::move(throws)) {}
+  void process_records(record_batch, const checkpointer&) override {
+    entered_.set_value();
+    if (throws_.get()) throw std::runtime_error("as told");
+    context_.sleep_for(1h);
+  }
+
+ private:
+  const shard_context& context_;
+  std::promise<void>& entered_;
+  std::future<bool> throws_;
+};
+
+}  // namespace
+
+TEST_CASE("a session ends, whichever allocation fails while it does", "[serve]") {
+  const int number = GENERATE(range(1, 41));  // more than there are
+  const bool is_in_callback = GENERATE(false, true);
+  const std::string end = GENERATE("a bad line", "the end of the input", "an exception");
+  CAPTURE(number, is_in_callback, end);
+  if (end == "an exception" && !is_in_callback) return;
+  test::does_allocation_fail = is_next;
+  const auto copy = test::in_forked_copy([&] {
+    std::promise<void> entered;
+    std::promise<bool> throws;
+    served shard([&](const shard_context& context) {
+      return std::make_unique<waiting>(context, entered, throws.get_future());
+    });
+    shard.send(initialize);
+    if (!shard.answer_until_status_or_end()) return 1;
+    if (is_in_callback) {
+      shard.send(test::records_line({"a"}, sequence_number) + "\n");
+      entered.get_future().wait();
+    }
+    left = number;
+    throws.set_value(end == "an exception");
+    if (end == "a bad line") shard.send("no message\n");
+    if (end == "the end of the input") shard.end_input();
+    const bool has_ended = shard.ends();
+    ::_exit(has_ended ? 0 : 2);
+  });
+  CHECK(copy.status == 0);
+}
+
+TEST_CASE("a checkpoint that is requested without memory leaves no action open for ever",
+          "[serve]") {
+  const int number = GENERATE(range(1, 21));  // more than there are
+  CAPTURE(number);
+  test::does_allocation_fail = is_next;
+  const auto copy = test::in_forked_copy([&] {
+    served shard([&](const record_batch& batch, const checkpointer& with) {
+      std::this_thread::sleep_for(20ms);  // a request is sent at once
+      left = number;
+      try {
+        with.async_checkpoint(batch[0], [](std::error_code) {});
+      } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): as told
+      }
+      left = 0;
+      with.async_checkpoint(batch);  // waits for the answer to the first
+    });
+    shard.send(initialize);
+    if (!shard.answer_until_status_or_end()) return 1;
+    shard.send(test::records_line({"a", "b"}, sequence_number) + "\n");
+    if (!shard.answer_until_status_or_end()) return 2;
+    shard.end_input();
+    const bool has_ended = shard.ends();
+    ::_exit(has_ended ? 0 : 3);
+  });
+  CHECK(copy.status == 0);
+}
+
+}  // namespace kclxx
