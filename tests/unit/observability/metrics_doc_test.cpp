@@ -20,16 +20,12 @@ constexpr std::string_view end_mark = "<!-- end -->";
 
 std::string table() {
   static constexpr const char* types[] = {"counter", "gauge", "histogram"};
-  std::string text = "| family | type | meaning | CloudWatch |\n|---|---|---|---|\n";
+  std::string text = "| family | type | meaning |\n|---|---|---|\n";
   for (const metrics_recorder::metric_family& family : metrics_recorder::families()) {
     text.append("| `").append(family.name).append("`");
     if (!family.label.empty()) text.append(" `{").append(family.label).append("}`");
     text.append(" | ").append(types[static_cast<std::size_t>(family.type)]);
-    text.append(" | ").append(family.help).append(" |");
-    if (!family.cloudwatch_name.empty()) {
-      text.append(" ").append(family.cloudwatch_name).append(", ").append(family.cloudwatch_unit);
-    }
-    text.append(" |\n");
+    text.append(" | ").append(family.help).append(" |\n");
   }
   return text;
 }
