@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be there, and defaults that are seldom what is wanted.
+#include <algorithm>
 #include <regex>
 
 #include "tool/daemon/ascii.hpp"
@@ -130,7 +131,8 @@ void check_retrieval_keys(const properties& all, kcl_version which,
   const std::string word = lower(mode->value);
   for (const property& one : all) {
     const bool is_of_fan_out = one.key.starts_with("fanoutConfig.");
-    const bool is_of_polling = one.key == "idleTimeBetweenReadsInMillis";
+    const bool is_of_polling =
+        std::find(polling_keys.begin(), polling_keys.end(), one.key) != polling_keys.end();
     if (!(word == "polling" && is_of_fan_out) && !(word == "fanout" && is_of_polling)) continue;
     problems.push_back(diagnostic_at(one, severity::warning, one.key + " has no effect",
                                      "retrievalMode is " + mode->value + ".",

@@ -2,7 +2,6 @@
 #include "tool/daemon/limits.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "tool/daemon/ascii.hpp"
@@ -25,10 +24,7 @@ bool uses_fan_out(const properties& all, kcl_version which) {
   if (which == kcl_version::kcl1) return false;
   const property* const mode = effective(all, "retrievalMode", which);
   if (mode != nullptr && lower(mode->value) != "default") return lower(mode->value) == "fanout";
-  static constexpr std::array<std::string_view, 5> polling{
-      "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
-      "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
-  return std::none_of(polling.begin(), polling.end(), [&](std::string_view key) {
+  return std::none_of(polling_keys.begin(), polling_keys.end(), [&](std::string_view key) {
     return number_above_0(all, key, which).has_value();
   });
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the daemon lets a callback take.
+// How long the daemon lets a callback take, and how it reads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "tool/daemon/kcl_version.hpp"
 #include "tool/daemon/properties.hpp"
@@ -19,6 +21,11 @@ struct daemon_limits {
 };
 
 constexpr std::int64_t fan_out_millis = 30'000;
+
+/// Keys of polling alone: a number above 0 in one of them chooses it where retrievalMode does not.
+constexpr std::array<std::string_view, 5> polling_keys{
+    "maxRecords", "idleTimeBetweenReadsInMillis", "retryGetRecordsInSeconds",
+    "maxGetRecordsThreadPool", "millisBehindLatestThresholdForReducedTps"};
 
 daemon_limits limits_of(const properties& all, kcl_version which);
 

@@ -132,7 +132,7 @@ void add_streams(CLI::App& local, invocation& run) {
   create.required("STREAM", "stream", "Its name");
   create.option("--shards", "shards", "How many", "1")
       .type_name("N")
-      ->check(whole_number_between(1, 1000));
+      ->check(whole_number_between(1, 5000));
   passed_on_command shards(local,
                            {"shards", "Lists a stream's shards.", "kclxx local shards words"},
                            need::aws_clients, run);

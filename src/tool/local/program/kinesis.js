@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts kinesis-local, main.js of the package in the folder that is given, with three changes for which it has no
-// option: it listens on 127.0.0.1 alone, it lists the shards at the trim horizon as Kinesis does, and a subscription to a
-// shard ends with the shard.
+// Starts kinesis-local, main.js of the package in the folder that is given, with four changes for which it has no
+// option: it listens on 127.0.0.1 alone, it lists the shards at the trim horizon as Kinesis does, a subscription to a shard
+// ends with the shard, and a stream can begin with more than 1,000 shards.
 'use strict';
 const fs = require('node:fs');
 const Module = require('node:module');
@@ -48,7 +48,13 @@ const eventText = '$m_Lio_circe_Printer$().HJ.X6($ps_Lkinesis_mock_api_Subscribe
 const lastEventText = `((text) => event.R5.c() ? text :
       text.replace(/("ContinuationSequenceNumber":)"[^"]*"/, '$1null'))(${eventText})`;
 
-const changes = [[allShards, shardsThen], [noChildren, children], [unending, ending], [eventText, lastEventText]];
+// Of CreateStream. The limit is then that of all shards, SHARD_LIMIT.
+const thousand = '(((shardCount - 1) | 0) >>> 0) > 999)';
+const noMost = 'shardCount < 1)';
+
+const changes = [
+  [allShards, shardsThen], [noChildren, children], [unending, ending], [eventText, lastEventText], [thousand, noMost],
+];
 
 function changed(text) {
   return changes.reduce((before, [old, its]) => {

@@ -262,6 +262,7 @@ TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostic
   CHECK(contains(with("fanoutConfig.consumerName=me"), "fanoutConfig.consumerName has no effect"));
   CHECK(contains(with("retrievalMode=FANOUT\nidleTimeBetweenReadsInMillis=500"),
                  "idleTimeBetweenReadsInMillis has no effect"));
+  CHECK(contains(with("retrievalMode=FANOUT\nmaxRecords=100"), "maxRecords has no effect"));
   CHECK(with("idleTimeBetweenReadsInMillis=500").empty());
 }
 
