@@ -21,17 +21,25 @@ class folder_lock {
       // A description of its own: no program that inherits the folder's has the lock.
       : folder_(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     constexpr timespec pause{0, 2'000'000};
-    for (int left = seconds * 500; folder_.is_open() && left > 0; --left) {
+    const double end = now() + seconds;
+    while (folder_.is_open()) {
       is_held_ = ::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0;
       if (is_held_ || (errno != EWOULDBLOCK && errno != EINTR)) return;
-      ::nanosleep(&pause, nullptr);
       errno = EWOULDBLOCK;
+      if (now() >= end) return;
+      ::nanosleep(&pause, nullptr);
     }
   }
 
   [[nodiscard]] bool is_held() const { return is_held_; }
 
  private:
+  static double now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+
   io::descriptor folder_;
   bool is_held_ = false;
 };

@@ -28,6 +28,7 @@
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
+#include "io/line_writer.hpp"
 #include "io/private_descriptors.hpp"
 #include "io/signals.hpp"
 #include "sharing/process_output.hpp"
@@ -258,12 +259,25 @@ class resident {
     exit_status status = exit_status::daemon_gone;
     if (send_accepted(at->socket.get())) status = at->session->serve();
     if (at->has_ended.exchange(true)) return;  // it was stuck
+    for (const int fd : {at->socket.get(), daemon_.native_handle()}) {
+      if (::fcntl(fd, F_GETFD) == -1) leave_without_descriptors();
+    }
     connection& one = *at;
     at.reset();  // connections_ has it, and it is destroyed on the loop
     post([this, &one, status] {
       thread_ends_.push_back(std::move(one.thread_end));
       end(one.shared_from_this(), status);
     });
+  }
+
+  /// The loop may hear nothing any more, not even of the daemon's end: this process would stay, and
+  /// hold the daemon's pipes open.
+  [[noreturn]] static void leave_without_descriptors() {
+    std::string_view line =
+        "kclxx error: user code has closed descriptors of the library; the process of all shards "
+        "ends\n";
+    static_cast<void>(io::write_now(STDERR_FILENO, line));
+    std::_Exit(static_cast<int>(exit_status::resident_gone));
   }
 
   /// On any thread.

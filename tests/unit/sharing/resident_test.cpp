@@ -162,7 +162,7 @@ class launcher {
 class played_host {
  public:
   played_host() {
-    ::alarm(20);
+    ::alarm(100);  // less than the test runner's limit
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
     starter_ = descriptor(ends[0]);
@@ -739,6 +739,52 @@ TEST_CASE("a thread_local object that takes long to destroy holds up no shard", 
               {has_ended, is_next_served,
                status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
         }) == 0);
+}
+
+TEST_CASE("a program that becomes another user serves the launchers of the user that started it",
+          "[sharing]") {
+  constexpr uid_t other = 65534;
+  if (::geteuid() != 0) {
+    WARN("needs root, to become another user");
+    return;
+  }
+  CHECK(in_copy([] {
+          played_host host;
+          launcher starter = host.starter();
+          launcher next = host.connect();
+          const bool is_other = ::seteuid(other) == 0;
+          bool is_served = false;
+          serve(host.start(), each({}), [&] {
+            next.offer(host.daemon.identity());
+            is_served = next.is_accepted();
+            host.daemon.end();
+          });
+          ::seteuid(0);  // or the folder would stay
+          return first_false({is_other, is_served});
+        }) == 0);
+}
+
+TEST_CASE("a resident whose descriptors user code has closed ends, and does not outlive its daemon",
+          "[sharing]") {
+  const bool only_of_loop = GENERATE(true, false);
+  CHECK(in_copy([&] {
+          played_host host;
+          launcher first = host.starter();
+          const played_session closes{.serve = [&] {
+            for (int fd = 3; fd < 1024; ++fd) {
+              std::error_code error;
+              const auto file =
+                  std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error);
+              if (!only_of_loop || file.string().starts_with("anon_inode:")) ::close(fd);
+            }
+            return exit_status::daemon_gone;
+          }};
+          serve(host.start(), each(closes), [&] {
+            first.offer(host.daemon.identity());
+            first.is_accepted();
+          });
+          return 1;
+        }) == static_cast<int>(exit_status::resident_gone));
 }
 
 #ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
