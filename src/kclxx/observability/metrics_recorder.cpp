@@ -61,6 +61,7 @@ void metrics_recorder::record(const observer::event_source& source,
                    set_call(seconds(source.date));
                  },
                  [&](const observer::lease_ended&) {
+                   set(metric::process_id, 0);  // a file that stays is nobody's
                    set_in_flight(0, 0, 0);
                    set_stuck(0);
                    set_call(0);

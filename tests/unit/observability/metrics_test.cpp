@@ -130,6 +130,15 @@ TEST_CASE("with a window its records are in flight, until the lease ends",
   CHECK(recorder.now().gauge(metrics_recorder::metric::in_flight_records) == 0);
 }
 
+TEST_CASE("once the lease has ended no process serves the shard",
+          "[observability][metrics][health]") {
+  figures_recorder recorder;
+  recorder.record(source(), observer::lease_gained{});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::process_id) == ::getpid());
+  recorder.record(source(), observer::lease_ended{observer::lease_ended::reason::lost});
+  CHECK(recorder.now().gauge(metrics_recorder::metric::process_id) == 0);
+}
+
 TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait for a retry",
           "[observability][metrics][health]") {
   figures_recorder recorder;
@@ -141,7 +150,6 @@ TEST_CASE("the oldest call is the callback, or the attempt in it, and no wait fo
     return began == 0 ? -1 : began - 1'600'000'000;
   };
   CHECK(after_event(observer::lease_gained{}) == 10);
-  CHECK(recorder.now().gauge(metrics_recorder::metric::process_id) == ::getpid());
   CHECK(after_event(observer::callback_ended{observer::callback_kind::initialize, 1s}) == -1);
   CHECK(after_event(observer::batch_delivered{.records = 2}) == 30);
   CHECK(after_event(observer::checkpoint_answered{sequence_position("1"), 1s}) == 30);

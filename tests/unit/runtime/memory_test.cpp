@@ -74,7 +74,7 @@ class served {
   void end_input() const { ::shutdown(ends_[0], SHUT_WR); }
   /// Answers checkpoints. False when neither the status comes nor the session ends.
   bool answer_until_status_or_end() {
-    for (int i = 0; i < 1000 && status_.wait_for(0s) != std::future_status::ready; ++i) {
+    for (int i = 0; i < 6000 && status_.wait_for(0s) != std::future_status::ready; ++i) {
       if (test::contains(read_, "\"status\"")) {
         read_.clear();
         return true;
@@ -91,7 +91,7 @@ class served {
     }
     return status_.wait_for(0s) == std::future_status::ready;
   }
-  [[nodiscard]] bool ends() const { return status_.wait_for(10s) == std::future_status::ready; }
+  [[nodiscard]] bool ends() const { return status_.wait_for(60s) == std::future_status::ready; }
 
  private:
   std::array<int, 2> ends_{};
