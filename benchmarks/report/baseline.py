@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/bench --check: kclxx and its parts against the committed baseline, as ratios to the floor of the same run."""
+"""scripts/bench --check: kclxx against the committed baseline, as ratios to the floor of the same run."""
 import json
 
-import micro
 from run import ROOT
 from workloads import WORKLOADS
 
@@ -18,7 +17,7 @@ def compared(figure, entry):
 
 def guarded():
     """(workload, figures) of all that is compared."""
-    return [(w.name, w.guarded) for w in WORKLOADS if w.guarded] + [(micro.NAME, (micro.CPU,))]
+    return [(w.name, w.guarded) for w in WORKLOADS if w.guarded]
 
 
 def of(results):
@@ -26,7 +25,7 @@ def of(results):
     return {name: {client: {figure.key: round(compared(figure, summary[figure.key]), 4)
                             for figure in figures if figure.key in summary}
                    for client, summary in results["workloads"][name].items()
-                   if name == micro.NAME or client in GUARDED_CLIENTS}
+                   if client in GUARDED_CLIENTS}
             for name, figures in guarded() if name in results["workloads"]}
 
 

@@ -7,7 +7,6 @@ import sys
 
 import baseline
 import goals
-import micro
 import report
 import run
 from workloads import WORKLOADS
@@ -43,14 +42,9 @@ def pick(text, known, what):
 
 
 def measure(workloads, clients, repetitions, seconds):
-    """The summary of each workload, and the failures. The daemon's own classes take long and decide little, so they
-    are run less often."""
-    def jobs(jvm):
-        return [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads if w.jvm == jvm]
-    runs, failures = run.interleaved(jobs(False), clients, repetitions, seconds)
-    jvm_runs, jvm_failures = run.interleaved(jobs(True), clients, (repetitions + 1) // 2, seconds)
-    runs.update(jvm_runs)
-    failures.update(jvm_failures)
+    """The summary of each workload, and the failures."""
+    jobs = [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads]
+    runs, failures = run.interleaved(jobs, clients, repetitions, seconds)
     summaries = {w.name: run.summary(w, runs[w.name]) for w in workloads if w.name in runs}
     return summaries, failures
 
@@ -65,8 +59,6 @@ def check(results, clients, repetitions, seconds):
         again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions, seconds)
         if failures:
             sys.exit(f"bench: failed when measured again: {failures}")
-        if micro.NAME in names:
-            again[micro.NAME] = micro.measure(2 * repetitions, seconds)
         still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
         suspects = [(name, client, figure, *numbers) for name, client, figure, *numbers in suspects
                     if (name, client, figure.key) in still]
@@ -96,8 +88,7 @@ def selection(chosen):
     for workload in workloads:
         if workload.cpus > cores:
             skipped.append(f"{workload.name}: it needs {workload.cpus} cores, here is {cores}")
-    jvm = run.JVM_DRIVER.exists()
-    return [w for w in workloads if w.cpus <= cores and (jvm or not w.jvm)], clients, skipped
+    return [w for w in workloads if w.cpus <= cores], clients, skipped
 
 
 def show(results, failures):
@@ -135,8 +126,6 @@ def main():
     results = {"machine": report.machine(), "repetitions": repetitions, "skipped": skipped,
                "clients": {c.name: c.version for c in clients}}
     results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
-    if not chosen.workload and (chosen.check or chosen.update_baseline):
-        results["workloads"][micro.NAME] = micro.measure(repetitions, seconds)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
     show(results, failures)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
-JVM_DRIVER = ROOT / "build/bench/jvm/command"
 FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"
@@ -45,14 +44,12 @@ def clients():
 
 def drive(job, client):
     """One run of a driver; its figures."""
-    driver = JVM_DRIVER.read_text().splitlines() if job.get("jvm") else DRIVER
     limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
-    words = {key: value for key, value in job.items() if key != "jvm"}
-    words["has_to"] = HAS_TO.get(client.name, "decode")
+    words = {**job, "has_to": HAS_TO.get(client.name, "decode")}
     # Where a client panics at its end, the time of its backtrace does not matter.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     # A group of its own, so that a client that hangs can be ended with its driver, or after it.
-    with subprocess.Popen([*driver, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
+    with subprocess.Popen([*DRIVER, json.dumps(words), *client.command], cwd=ROOT, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True) as process:
         try:
             out, errors = process.communicate(timeout=limit)

@@ -35,11 +35,6 @@ SETTLED = Figure("settled_mb", "2 s later MB",
                  lambda r: r["settled_bytes"] / 1e6 if "settled_bytes" in r else None, ratio=False)
 START = Figure("start_ms", "start ms", lambda r: r["start_us"]["p50"] / 1e3, digits=2)
 LIFE = Figure("life_cpu_ms", "CPU ms of a life", lambda r: r["life_cpu_seconds"] * 1e3, digits=2)
-JVM_CPU_GB = Figure("jvm_cpu_seconds_per_gb", "JVM CPU s/GB", lambda r: r["jvm_cpu_seconds"] / r["bytes"] * 1e9,
-                    ratio=False, digits=2)
-JVM_SHARE = Figure("jvm_share", "JVM's share of CPU, %", ratio=False, digits=0,
-                   of=lambda r: 100 * r["jvm_cpu_seconds"] / (r["jvm_cpu_seconds"] + r["cpu_seconds"]))
-JVM_MEMORY = Figure("jvm_mb", "JVM MB", lambda r: r["jvm_bytes"] / 1e6, ratio=False, digits=0)
 OWN = Figure("own_mb", "of it its own MB", lambda r: r["own_bytes"] / 1e6, ratio=False, digits=2)
 SHARD_START = Figure("shard_start_ms", "further start ms", lambda r: r["start_us"]["p50"] / 1e3, ratio=False, digits=2)
 ALL_P50 = Figure("p50_ms", "p50 ms", lambda r: r["round_trip_us"]["p50"] / 1e3, ratio=False)
@@ -63,7 +58,6 @@ class Workload:
     cpus: int = 1
     only: tuple = ()  # clients; empty: all
     besides: tuple = ("kclxx-static", "kclxx-shared", "kclxx-each", "print_records")  # clients that are left out
-    jvm: bool = False  # driven by the daemon's own classes
 
     def among(self, clients):
         """Those of the clients' names that take part."""
@@ -83,7 +77,6 @@ BATCHES = {"A": {"records": 1000, "bytes": 100}, "B": {"records": 1000, "bytes":
            "D": {"records": 500, "bytes": 20480}}
 THROUGHPUT = (RATE, PAYLOAD, CPU_GB, P50, P99, PEAK)
 LATENCY = (P50, P99, CPU_BATCH, RATE, PAYLOAD, CPU_GB, PEAK)
-WHOLE = (RATE, PAYLOAD, P50, CPU_GB, JVM_CPU_GB, JVM_SHARE, JVM_MEMORY)
 
 WORKLOADS = [
     Workload("A", "1,000 records of 100 B a batch", BATCHES["A"], THROUGHPUT),
@@ -113,8 +106,4 @@ WORKLOADS = [
              only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust", "kclxx-each"),
              besides=() if name == "A" else ("kclxx-each",))
     for name, job in BATCHES.items()
-] + [
-    Workload(f"J-{name}", f"as {name}, driven by the daemon's own classes in a JVM", dict(job, jvm=True), WHOLE,
-             only=("floor", "floor-unwaited", "kclxx", "rust", "python"), jvm=True)
-    for name, job in (("A", BATCHES["A"]), ("C", SMALL), ("D", BATCHES["D"]))
 ]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of scripts/bench: ratios, and the comparison with the baseline."""
 import json
-import re
 import sys
 import tempfile
 import unittest
@@ -11,7 +10,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/report"
 import baseline
 import goals
 import main
-import micro
 import report
 import run
 from workloads import CPU_GB, RATE, WORKLOADS
@@ -54,13 +52,6 @@ class Figures(unittest.TestCase):
     def test_a_rate_counts_records_in_the_time_of_round_trips(self):
         self.assertEqual(RATE.of(driven(1.0, seconds=0.5)), 2000)
 
-    def test_a_micro_benchmark_is_compared_with_a_floor_of_its_own(self):
-        def timed(name, *times):
-            return [{"run_type": "iteration", "run_name": name, "name": name, "cpu_time": time} for time in times]
-        runs = timed("decode/1", 6, 60, 8) + timed("floor_of_decode/1", 2, 2, 1) + timed("encode", 3)
-        runs += timed("floor_of_encode", 3)
-        found = micro.ratios(runs + [{"run_type": "aggregate", "run_name": "encode", "name": "encode", "cpu_time": 99}])
-        self.assertEqual({name: row[micro.CPU.key]["ratio"] for name, row in found.items()}, {"decode/1": 4, "encode": 1})
 
 
 class Goals(unittest.TestCase):
@@ -108,13 +99,6 @@ class Baseline(unittest.TestCase):
         baseline.PATH.write_text("{}")
         self.assertIn(("A1", "kclxx", CPU_GB), baseline.missing(results(2.0)))
 
-    def test_a_micro_benchmark_that_got_worse_is_found(self):
-        def run_with(ratio):
-            return {"workloads": {"micro": {"encode": {"cpu_ns": {"value": 1, "ratio": ratio}}}}}
-        baseline.save(run_with(2.0))
-        self.assertEqual([row[:2] for row in baseline.worse(run_with(2.4))], [("micro", "encode")])
-        self.assertEqual(baseline.worse(run_with(2.2)), [])
-
     def test_a_run_of_some_workloads_leaves_the_rest_of_the_baseline_alone(self):
         baseline.PATH.write_text(json.dumps({"B1": {"kclxx": {}}, "not guarded any more": {}}))
         baseline.save(results(2.0))
@@ -126,21 +110,13 @@ class CommittedBaseline(unittest.TestCase):
         committed = baseline.load()
         self.assertEqual(sorted(committed), sorted(name for name, _ in baseline.guarded()))
         for name, figures in baseline.guarded():
-            if name != micro.NAME:
-                self.assertEqual(sorted(committed[name]), sorted(baseline.GUARDED_CLIENTS), name)
+            self.assertEqual(sorted(committed[name]), sorted(baseline.GUARDED_CLIENTS), name)
             self.assertTrue(committed[name], name)
             for client, values in committed[name].items():
                 self.assertEqual(sorted(values), sorted(figure.key for figure in figures), (name, client))
                 for key, value in values.items():
                     self.assertTrue(0 < value < 100, (name, client, key, value))
 
-    def test_it_has_every_micro_benchmark_that_has_a_floor(self):
-        sources = "".join(path.read_text() for path in sorted((run.ROOT / "benchmarks/micro").glob("*.cpp")))
-        names = set(re.findall(r"^BENCHMARK\((?!floor_of_)(\w+)", sources, re.MULTILINE))
-        names = {name for name in names
-                 if f"floor_of_{name}" in sources and not re.fullmatch(micro.LEFT_OUT, name)}
-        committed = {name.split("/")[0] for name in baseline.load()[micro.NAME]}
-        self.assertEqual(committed, names)
 
 
 if __name__ == "__main__":
