@@ -128,14 +128,14 @@ void add_streams(CLI::App& local, invocation& run) {
   passed_on_command create(local,
                            {"create-stream", "Creates a stream, and waits until it can be used.",
                             "kclxx local create-stream words --shards 4"},
-                           need::aws_clients, run);
+                           need::what_runs, run);
   create.required("STREAM", "stream", "Its name");
   create.option("--shards", "shards", "How many", "1")
       .type_name("N")
       ->check(whole_number_between(1, 5000));
   passed_on_command shards(local,
                            {"shards", "Lists a stream's shards.", "kclxx local shards words"},
-                           need::aws_clients, run);
+                           need::what_runs, run);
   shards.required("STREAM", "stream", "The stream");
   shards.flag("--tsv", "tsv", "Without a header line, separated by tabs: for scripts");
 }
@@ -150,7 +150,7 @@ void add_put(CLI::App& local, invocation& run) {
        "kclxx local put words README.md\n"
        "  echo 'user-1:clicked' | kclxx local put words - --key-separator :\n"
        "  kclxx local put clicks --data events.jsonl --rate 200"},
-      need::aws_clients, run);
+      need::what_runs, run);
   put.required("STREAM", "stream", "The stream");
   put.call().takes_input = true;
   auto& file = *put.app().add_option("FILE", put.call().input, "The file; - is stdin");
@@ -184,13 +184,13 @@ void add_resharding(CLI::App& local, invocation& run) {
       local,
       {"split", "Splits a shard in the middle, and prints its child shards.",
        "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
-      need::aws_clients, run);
+      need::what_runs, run);
   split.required("STREAM", "stream", "The stream");
   split.required("SHARD", "shard", "The shard, or its number");
   passed_on_command merge(local,
                           {"merge", "Merges two neighbouring shards, and prints their child.",
                            "kclxx local merge words 1 2"},
-                          need::aws_clients, run);
+                          need::what_runs, run);
   merge.required("STREAM", "stream", "The stream");
   merge.required("SHARD", "shard", "A shard, or its number");
   merge.required("OTHER", "other", "Its neighbour");
@@ -205,7 +205,7 @@ void add_leases(CLI::App& local, invocation& run) {
        "lease for each shard, or fills an empty one. This saves half a minute, in which the KCL\n"
        "waits for other workers that may be filling the table.",
        "kclxx local create-lease-table my-application --stream words"},
-      need::aws_clients, run);
+      need::what_runs, run);
   create.required("APPLICATION", "application", "applicationName in the daemon's properties");
   create.required("--stream", "stream", "Its stream").type_name("NAME");
   passed_on_command leases(
@@ -215,7 +215,7 @@ void add_leases(CLI::App& local, invocation& run) {
        "counter, the last stored checkpoint, how many records come after it (lag), and the age of\n"
        "the oldest of these.",
        "kclxx local leases my-application --watch"},
-      need::aws_clients, run);
+      need::what_runs, run);
   leases.required("APPLICATION", "application", "applicationName in the daemon's properties");
   leases
       .option("--stream", "stream",

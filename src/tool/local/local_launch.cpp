@@ -91,7 +91,7 @@ void run_local(const local_call& call) {
       fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
   open_input(call.input);
   std::error_code error;
-  if (call.needs == local_call::need::aws_clients && !fs::exists(directory / "state.json", error)) {
+  if (call.needs == local_call::need::what_runs && !fs::exists(directory / "state.json", error)) {
     cannot_set_up("nothing runs in " + directory.string() + "; kclxx local start starts it");
   }
   const std::string node = find_node();
@@ -101,13 +101,10 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) {
     command.push_back("java=" + find_java());
     command.push_back("dynamodb-jars=" + fetch_dynamodb_local(cache, call.is_offline).string());
-  }
-  if (call.needs != local_call::need::nothing) {
     ::setenv("KCLXX_LOCAL_PACKAGES", fetch_local_packages(cache, call.is_offline).c_str(), 1);
+    verify_local(cache);
   }
-  if (call.needs == local_call::need::everything) verify_local(cache);
   ::unsetenv("NODE_PATH");
-  ::setenv("NODE_NO_WARNINGS", "1", 1);  // of the AWS clients, about the age of Node.js
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
   if (call.needs == local_call::need::everything) close_inherited();

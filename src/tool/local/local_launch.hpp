@@ -10,9 +10,9 @@ namespace kclxx::tool {
 /// One command of `kclxx local`, which the program for Node.js then does.
 struct local_call {
   enum class need {
-    nothing,      ///< it looks at processes and files alone
-    aws_clients,  ///< it talks to what runs
-    everything,   ///< it starts it
+    nothing,     ///< it looks at processes and files alone
+    what_runs,   ///< it talks to it
+    everything,  ///< it starts it
   };
   std::string command;
   need needs = need::nothing;

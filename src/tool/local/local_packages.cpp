@@ -51,7 +51,7 @@ fs::path fetch_local_packages(const fs::path& cache, bool is_offline) {
   };
   const auto fill = [&](const fs::path& folder) {
     write_files(folder, embedded::local_packages);
-    fetch_with_npm(folder, "a local Kinesis and the AWS clients", is_offline);
+    fetch_with_npm(folder, "a local Kinesis", is_offline);
     if (!is_complete(folder))
       cannot_set_up("npm did not bring " + proof + ", and reported no error");
     if (!has_expected_packages(folder)) {

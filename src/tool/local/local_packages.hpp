@@ -12,7 +12,7 @@ namespace kclxx::tool {
 /// The program for Node.js, which is part of this one. Its beginning is local.js.
 std::filesystem::path local_program(const std::filesystem::path& cache);
 
-/// node_modules: a local Kinesis and the AWS clients, by npm.
+/// node_modules: a local Kinesis, by npm.
 std::filesystem::path fetch_local_packages(const std::filesystem::path& cache, bool is_offline);
 
 /// The jars of DynamoDB Local, by Maven.

@@ -19,9 +19,7 @@ class Backlog {
       const { records, next, isAtEnd } = await this.#read(this.#next, checkpoint);
       this.#isBegun = true;
       this.#next = next;
-      for (const { SequenceNumber, ApproximateArrivalTimestamp } of records) {
-        this.#waiting.push({ sequence: BigInt(SequenceNumber), arrived: ApproximateArrivalTimestamp });
-      }
+      for (const { SequenceNumber, arrived } of records) this.#waiting.push({ sequence: BigInt(SequenceNumber), arrived });
       if (isAtEnd || this.#waiting.at(-1)?.arrived > now) break;
     }
   }
@@ -40,17 +38,17 @@ class Backlog {
 }
 
 // Reads a shard of the local Kinesis.
-function readerOf({ sdk, client }, stream, shard) {
+function readerOf(kinesis, stream, shard) {
   return async (iterator, checkpoint) => {
     const from = /^\d+$/.test(checkpoint)
       ? { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', StartingSequenceNumber: checkpoint }
       : { ShardIteratorType: 'TRIM_HORIZON' };
     const { ShardIterator } = iterator !== undefined ? { ShardIterator: iterator }
-      : await client.send(new sdk.GetShardIteratorCommand({ StreamName: stream, ShardId: shard, ...from }));
-    const answer = await client.send(new sdk.GetRecordsCommand({ ShardIterator }));
+      : await kinesis('GetShardIterator', { StreamName: stream, ShardId: shard, ...from });
+    const answer = await kinesis('GetRecords', { ShardIterator });
     return {
-      records: answer.Records,
-      next: answer.NextShardIterator ?? undefined,
+      records: answer.Records.map((one) => ({ ...one, arrived: one.ApproximateArrivalTimestamp * 1000 })),
+      next: answer.NextShardIterator,
       isAtEnd: answer.Records.length === 0 && answer.MillisBehindLatest === 0,
     };
   };

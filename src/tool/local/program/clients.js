@@ -1,32 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AWS clients, for what runs here and nothing else: address and credentials are given, and no variable or file
+// Calls of what runs here: JSON in an HTTP request to 127.0.0.1, where nobody verifies a signature. No variable or file
 // of the caller's AWS account is read.
 'use strict';
-const { addressOf, credentials, region } = require('./exports.js');
-const { requirePackage } = require('./packages.js');
+const http = require('node:http');
+const { setTimeout: sleep } = require('node:timers/promises');
+const { credentials, region } = require('./exports.js');
 
-function withoutAccount() {
-  for (const name of Object.keys(process.env)) {
-    if (name.startsWith('AWS_')) delete process.env[name];
+const services = {
+  kinesis: { version: 'Kinesis_20131202', type: 'application/x-amz-json-1.1' },
+  dynamodb: { version: 'DynamoDB_20120810', type: 'application/x-amz-json-1.0' },
+};
+const agent = new http.Agent({ keepAlive: true });
+
+// DynamoDB Local takes from the signature whose tables are meant, and where.
+const authorization = (service) => `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/20260101/${region}/${service}/` +
+  'aws4_request, SignedHeaders=host, Signature=0';
+
+function post(port, headers, body) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ host: '127.0.0.1', port, method: 'POST', agent, headers }, (response) => {
+      const parts = [];
+      response.on('data', (part) => parts.push(part)).on('error', reject)
+        .on('end', () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString() }));
+    });
+    request.on('error', reject).end(body);
+  });
+}
+
+const isTemporary = (name, status) => status >= 500 || /Throttl|LimitExceeded|ThroughputExceeded/.test(name);
+
+// call(NAME, INPUT): what a service answers; what it refuses is thrown, with the error's name. Three tries.
+function clientOf(service, { port }) {
+  const { version, type } = services[service];
+  return async (name, input) => {
+    const body = JSON.stringify(input);
+    const headers = { 'content-type': type, 'content-length': Buffer.byteLength(body), 'x-amz-target': `${version}.${name}`,
+      'x-amz-date': '20260101T000000Z', authorization: authorization(service) };
+    for (let tries = 1; ; ++tries) {
+      const { status, text } = await post(port, headers, body);
+      const answer = text === '' ? {} : JSON.parse(text, (_, value) => value ?? undefined); // null: absent
+      if (status === 200) return answer;
+      const error = new Error(answer.message ?? answer.Message ?? text);
+      error.name = (answer.__type ?? `status ${status}`).split('#').pop();
+      if (tries === 3 || !isTemporary(error.name, status)) throw error;
+      await sleep(100 * 2 ** tries);
+    }
+  };
+}
+
+// Asks until it is so, for half a minute.
+async function awaitState(ask, isReached) {
+  for (let end = Date.now() + 30_000; !isReached(await ask()); await sleep(100)) {
+    if (Date.now() > end) throw new Error('nothing has changed for 30 s');
   }
-  process.env.AWS_CONFIG_FILE = process.env.AWS_SHARED_CREDENTIALS_FILE = '/dev/null';
 }
 
-const settingsFor = (emulator) => ({ endpoint: addressOf(emulator), region, credentials });
+const kinesisClient = (state) => clientOf('kinesis', state.kinesis);
+const dynamodbClient = (state) => clientOf('dynamodb', state.dynamodb);
 
-function kinesisClient(state) {
-  withoutAccount();
-  const sdk = requirePackage('@aws-sdk/client-kinesis');
-  const { NodeHttpHandler } = requirePackage('@smithy/node-http-handler');
-  // HTTP/1.1: this client would speak HTTP/2, and its way of doing so in plain text the local Kinesis refuses.
-  const client = new sdk.KinesisClient({ ...settingsFor(state.kinesis), requestHandler: new NodeHttpHandler() });
-  return { sdk, client };
-}
-
-function dynamodbClient(state) {
-  withoutAccount();
-  const sdk = requirePackage('@aws-sdk/client-dynamodb');
-  return { sdk, client: new sdk.DynamoDBClient(settingsFor(state.dynamodb)) };
-}
-
-module.exports = { kinesisClient, dynamodbClient };
+module.exports = { kinesisClient, dynamodbClient, awaitState };

@@ -7,7 +7,6 @@ const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { addressOf, exportLines, region } = require('./exports.js');
 const { Failure } = require('./failure.js');
-const { folderOf } = require('./packages.js');
 const { choosePorts } = require('./ports.js');
 const { isAlive, isOfThisMachine, kill, listenersOf, startOf, waitUntil } = require('./processes.js');
 const { titles, readState, writeState, removeState, namesAlive, runningState } = require('./state.js');
@@ -22,7 +21,7 @@ function cleanEnvironment() {
 }
 
 function programs(ports, { java, 'dynamodb-jars': jars }) {
-  const kinesis = folderOf('kinesis-local');
+  const kinesis = path.join(process.env.KCLXX_LOCAL_PACKAGES, 'kinesis-local');
   return {
     kinesis: {
       port: ports[0],

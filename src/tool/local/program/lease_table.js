@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that the KCL keeps its leases in.
 'use strict';
-const { dynamodbClient, kinesisClient } = require('./clients.js');
+const { awaitState, dynamodbClient, kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
 const { rootsOf } = require('./shards.js');
 const { runningState } = require('./state.js');
@@ -46,27 +46,29 @@ async function create({ application, stream, ...options }) {
   const state = runningState(options);
   const shards = rootsOf(await listShards(kinesisClient(state), stream));
   const dynamodb = dynamodbClient(state);
-  const { sdk, client } = dynamodb;
   const before = await readLeases(dynamodb, application);
   if (before?.length > 0) throw new Failure(`application ${application} has a lease table already`);
-  if (before === undefined) await explained({}, () => client.send(new sdk.CreateTableCommand(definition(application))));
-  await sdk.waitUntilTableExists({ client, minDelay: 1, maxDelay: 1, maxWaitTime: 30 }, { TableName: application });
+  if (before === undefined) await explained({}, () => dynamodb('CreateTable', definition(application)));
+  await awaitState(() => dynamodb('DescribeTable', { TableName: application }), ({ Table }) => Table.TableStatus === 'ACTIVE');
   for (const shard of shards) {
     await explained({ ConditionalCheckFailedException: `the daemon has just made the leases of ${application}` }, () =>
-      client.send(new sdk.PutItemCommand({
+      dynamodb('PutItem', {
         TableName: application,
         Item: unread(shard),
         ConditionExpression: 'attribute_not_exists(leaseKey)', // never over a lease that the daemon has made meanwhile
-      })));
+      }));
   }
 }
 
 // By shard. Nothing: there is no such table.
-async function readLeases({ sdk, client }, application) {
+async function readLeases(dynamodb, application) {
   checkName(application);
   const leases = [];
   try {
-    for await (const page of sdk.paginateScan({ client }, { TableName: application, ConsistentRead: true })) {
+    let from;
+    do {
+      const page = await dynamodb('Scan', { TableName: application, ConsistentRead: true, ExclusiveStartKey: from });
+      from = page.LastEvaluatedKey;
       for (const item of page.Items) {
         // The KCL may keep other things in this table too; only leases have a checkpoint.
         if (item.checkpoint === undefined) continue;
@@ -78,7 +80,7 @@ async function readLeases({ sdk, client }, application) {
           sub: item.checkpointSubSequenceNumber.N,
         });
       }
-    }
+    } while (from !== undefined);
   } catch (error) {
     if (error.name === 'ResourceNotFoundException') return undefined;
     return explained({}, () => Promise.reject(error));

@@ -10,14 +10,14 @@ const { listShards, noStream } = require('./streams.js');
 const counted = (number) => `${number} record${number === 1 ? '' : 's'}`;
 
 // A call can succeed for some records only; just the others are put again.
-async function putAll({ sdk, client }, stream, records) {
-  let left = records;
+async function putAll(kinesis, stream, records) {
+  let left = records.map(({ Data, ...others }) => ({ Data: Data.toString('base64'), ...others }));
   let why;
   for (let tries = 0; left.length > 0; ++tries) {
     if (tries === 10) throw new Failure(`ten times refused: ${counted(left.length)}, with ${why}`);
     if (tries > 0) await sleep(50 * 2 ** tries);
     const answer = await explained(noStream(stream), () =>
-      client.send(new sdk.PutRecordsCommand({ StreamName: stream, Records: left })));
+      kinesis('PutRecords', { StreamName: stream, Records: left }));
     why = answer.Records.find((record) => record.ErrorCode !== undefined)?.ErrorCode;
     left = left.filter((_, i) => answer.Records[i].ErrorCode !== undefined);
   }

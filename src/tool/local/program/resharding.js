@@ -6,8 +6,8 @@ const { expectNeighbours, inOrder, middleOf, openShard, parentsOf } = require('.
 const { runningState } = require('./state.js');
 const { awaitStream, listShards } = require('./streams.js');
 
-async function reshard(kinesis, stream, parents, command) {
-  await kinesis.client.send(command);
+async function reshard(kinesis, stream, parents, action, input) {
+  await kinesis(action, { StreamName: stream, ...input });
   await awaitStream(kinesis, stream);
   const children = (await listShards(kinesis, stream)).filter((shard) => parentsOf(shard).includes(parents[0]));
   console.log(`${parents.join(' and ')} became ${children.map((shard) => shard.ShardId).join(' and ')}`);
@@ -16,11 +16,7 @@ async function reshard(kinesis, stream, parents, command) {
 async function split({ stream, shard, ...options }) {
   const kinesis = kinesisClient(runningState(options));
   const parent = openShard(await listShards(kinesis, stream), stream, shard);
-  await reshard(kinesis, stream, [parent.ShardId], new kinesis.sdk.SplitShardCommand({
-    StreamName: stream,
-    ShardToSplit: parent.ShardId,
-    NewStartingHashKey: middleOf(parent),
-  }));
+  await reshard(kinesis, stream, [parent.ShardId], 'SplitShard', { ShardToSplit: parent.ShardId, NewStartingHashKey: middleOf(parent) });
 }
 
 async function merge({ stream, shard, other, ...options }) {
@@ -30,11 +26,8 @@ async function merge({ stream, shard, other, ...options }) {
   if (both[0] === both[1]) throw new Failure(`${both[0].ShardId} cannot be merged with itself`);
   expectNeighbours(shards, ...both);
   const [one, two] = inOrder(...both); // the local Kinesis takes them in no other
-  await reshard(kinesis, stream, [one.ShardId, two.ShardId], new kinesis.sdk.MergeShardsCommand({
-    StreamName: stream,
-    ShardToMerge: one.ShardId,
-    AdjacentShardToMerge: two.ShardId,
-  }));
+  await reshard(kinesis, stream, [one.ShardId, two.ShardId], 'MergeShards',
+    { ShardToMerge: one.ShardId, AdjacentShardToMerge: two.ShardId });
 }
 
 module.exports = { split, merge };

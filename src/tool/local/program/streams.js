@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
-const { kinesisClient } = require('./clients.js');
+const { awaitState, kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
 const { isOpen, parentsOf, rangeOf } = require('./shards.js');
 const { runningState } = require('./state.js');
@@ -10,8 +10,8 @@ const noStream = (stream) => ({
   ResourceNotFoundException: `there is no stream ${stream}; kclxx local create-stream ${stream} makes it`,
 });
 
-const awaitStream = ({ sdk, client }, stream) =>
-  sdk.waitUntilStreamExists({ client, minDelay: 1, maxDelay: 1, maxWaitTime: 30 }, { StreamName: stream });
+const awaitStream = (kinesis, stream) => awaitState(() => kinesis('DescribeStreamSummary', { StreamName: stream }),
+  ({ StreamDescriptionSummary }) => StreamDescriptionSummary.StreamStatus === 'ACTIVE');
 
 function checkName(stream) {
   if (/^[\w.-]{1,128}$/.test(stream)) return;
@@ -21,28 +21,30 @@ function checkName(stream) {
 async function createStream({ stream, shards, ...options }) {
   checkName(stream);
   const kinesis = kinesisClient(runningState(options));
-  const { sdk, client } = kinesis;
   await explained({ ResourceInUseException: `there is a stream ${stream} already` }, () =>
-    client.send(new sdk.CreateStreamCommand({ StreamName: stream, ShardCount: Number(shards) })));
+    kinesis('CreateStream', { StreamName: stream, ShardCount: Number(shards) }));
   await awaitStream(kinesis, stream);
 }
 
-async function listShards({ sdk, client }, stream) {
+async function listShards(kinesis, stream) {
   checkName(stream);
   const all = [];
   let next;
   do {
     const page = await explained(noStream(stream), () =>
-      client.send(new sdk.ListShardsCommand(next === undefined ? { StreamName: stream } : { NextToken: next })));
+      kinesis('ListShards', next === undefined ? { StreamName: stream } : { NextToken: next }));
     all.push(...page.Shards);
     next = page.NextToken;
   } while (next !== undefined);
   return all.sort((a, b) => (a.ShardId < b.ShardId ? -1 : 1));
 }
 
-async function listStreams({ sdk, client }) {
+async function listStreams(kinesis) {
   const all = [];
-  for await (const page of sdk.paginateListStreams({ client }, {})) all.push(...page.StreamNames);
+  for (let page; page?.HasMoreStreams ?? true;) {
+    page = await kinesis('ListStreams', { ExclusiveStartStreamName: all.at(-1) });
+    all.push(...page.StreamNames);
+  }
   return all;
 }
 

@@ -16,7 +16,7 @@ class Shard {
     const at = begin === -1 ? this.records.length : begin;
     const some = this.records.slice(at, at + 2);
     return {
-      records: some.map((n) => ({ SequenceNumber: `${n}`, ApproximateArrivalTimestamp: 1000 + n })),
+      records: some.map((n) => ({ SequenceNumber: `${n}`, arrived: 1000 + n })),
       next: this.isClosed && at + some.length === this.records.length ? undefined : { at: at + some.length },
       isAtEnd: some.length === 0,
     };
@@ -81,7 +81,7 @@ test('a picture shows one moment: what arrives while the records are read is not
 test('all records of the same millisecond are read', async () => {
   const sequences = ['1', '2', '3', '4'];
   const read = async (at = 0) => ({
-    records: [{ SequenceNumber: sequences[at], ApproximateArrivalTimestamp: 1000 }],
+    records: [{ SequenceNumber: sequences[at], arrived: 1000 }],
     next: at + 1 < sequences.length ? at + 1 : undefined,
     isAtEnd: false,
   });
