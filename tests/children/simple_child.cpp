@@ -46,20 +46,10 @@ bool obey(const std::string& what) {
   if (what == "checkpoint") {
     while (!checkpoint(null_checkpoint)) {
     }
-  } else if (what == "checkpoint once") {
-    checkpoint(null_checkpoint);
   } else if (what.starts_with("checkpoint at ")) {
     checkpoint(checkpoint_at(what.substr(14)));
-  } else if (what == "checkpoints without reading") {
-    for (int i = 0; i < 5000; ++i) say(null_checkpoint);
-    std::string reply;
-    for (int i = 0; i < 5000; ++i) std::getline(std::cin, reply);
   } else if (what == "wrong status") {
     answer("somethingElse");
-    return false;
-  } else if (what == "two statuses") {  // in one write
-    const std::string status = R"({"action":"status","responseFor":"processRecords"})";
-    say(status + "\n" + status);
     return false;
   } else if (what == "unknown field") {
     say(R"({"action":"status","responseFor":"processRecords","note":"hello"})");
@@ -74,8 +64,6 @@ bool obey(const std::string& what) {
     say(std::string(20'000'000, 'x'));
   } else if (what == "hang") {
     ::sleep(1000);
-  } else if (what == "takes 200 ms") {
-    ::usleep(200'000);  // a slow callback, whose time the tool reports
   } else if (what == "print without end") {
     while (std::cout << "y\n") {
     }
@@ -83,8 +71,6 @@ bool obey(const std::string& what) {
     std::abort();
   } else if (what == "leave") {
     std::exit(7);
-  } else if (what == "close input") {
-    ::close(0);
   } else {
     std::cerr << "simple_child: what is '" << what << "'?\n";
     std::exit(99);

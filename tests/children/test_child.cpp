@@ -152,10 +152,6 @@ class obedient : public kclxx::record_processor {
     } else if (what == "stop the worker") {
       std::thread([&] { context_.request_worker_stop(); }).join();
       context_.request_worker_stop();
-    } else if (what == "sleep until stopped") {
-      say("sleeps");
-      const bool slept = context_.sleep_for(1h);
-      say(slept ? "slept" : "woken by the stop token");
     } else if (what == "pause") {
       std::this_thread::sleep_for(100ms);  // no event tells that the next line is read
     } else if (what == "last") {
@@ -196,8 +192,6 @@ class obedient : public kclxx::record_processor {
       });
     } else if (what == "checkpoint from a thread") {
       std::thread([&] { checkpoint("thread", checkpointer, position_); }).join();
-    } else if (what == "checkpoint from a thread, without a position") {
-      std::thread([&] { checkpoint("thread", checkpointer); }).join();
     } else if (what == "checkpoint with a deadline") {
       threads_.emplace_back([this, handle = checkpointer] {
         wait_for_the_return();
@@ -253,8 +247,6 @@ class obedient : public kclxx::record_processor {
             (std::this_thread::get_id() == thread ? "the callbacks' thread" : "another thread") +
             " after " + std::to_string(batches_ - batches) + " more batches");
       });
-    } else if (what == "timer that throws") {
-      context_.after(1ms, [] { throw std::runtime_error("as told"); });
     } else if (what == "timer that hangs") {
       context_.after(1ms, [] {
         say("timer hangs");
@@ -264,13 +256,6 @@ class obedient : public kclxx::record_processor {
       context_.after(1ms, [this] {
         say("timer waits");
         obey("wait for stop", context_.get_checkpointer());
-      });
-    } else if (what == "timer that checkpoints") {
-      context_.after(1ms, [this] {
-        say("timer pauses");
-        obey("pause", context_.get_checkpointer());
-        context_.get_checkpointer().async_checkpoint();
-        checkpoint("timer waits", context_.get_checkpointer());
       });
     } else if (what == "timer that is always due") {
       context_.every(1ms, [] { std::this_thread::sleep_for(5ms); });
@@ -368,10 +353,6 @@ int main(int argc, char** argv) {
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());
     if (argument == "fast_metrics") options.metrics.write_interval = 200ms;
     if (argument == "fast_retry") options.retry = {1ms, 2ms, 3};
-    if (argument == "longest_times") {
-      options.checkpoint_interval = options.shutdown_retry_limit = options.grace_time =
-          std::chrono::milliseconds::max();
-    }
   }
   note("start");
   if (!is_quiet()) std::printf("printed before run, not flushed");

@@ -84,48 +84,12 @@ TEST_CASE("each batch gets its answers and its status, whichever thread reads", 
   CHECK(daemon.end() == 0);
 }
 
-TEST_CASE("a waiting checkpoint gets the daemon's word", "[process][P43]") {
-  started_child daemon({"fast_retry", "at_once"});
-  daemon.records({"checkpoint"}, 5);
-  daemon.expect_checkpoint("5");
-  SECTION("persisted") {
-    daemon.answer();
-    daemon.expect_status("processRecords");
-    daemon.await_stderr("persisted");
-  }
-  SECTION("after retries") {
-    daemon.answer("ThrottlingException");
-    daemon.expect_checkpoint("5");
-    daemon.answer("KinesisClientLibDependencyException");
-    daemon.expect_checkpoint("5");
-    daemon.answer();
-    daemon.expect_status("processRecords");
-    daemon.await_stderr("persisted");
-  }
-  SECTION("failed, with the daemon's own name") {
-    daemon.answer("FancyException");
-    daemon.await_stderr("name=FancyException");
-    daemon.expect_checkpoint("5");  // what is complete is tried again with the status
-    daemon.expect_status("processRecords");
-  }
-}
-
 TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
   started_child daemon({"manual", "at_once"});
   daemon.records({"checkpoint from a thread"}, 5);
   daemon.expect_checkpoint("5");
   daemon.answer();
   daemon.await_stderr("thread: persisted");
-  daemon.expect_status("processRecords");
-}
-
-TEST_CASE("outside the callbacks' thread a checkpoint without a position leaves out the open batch",
-          "[process][P63]") {
-  started_child daemon({"manual"});
-  daemon.process({"checkpoint from a thread, without a position"}, 5);
-  daemon.records({"checkpoint from a thread, without a position"}, 6);
-  daemon.expect_checkpoint("5");
-  daemon.answer();
   daemon.expect_status("processRecords");
 }
 
@@ -143,29 +107,6 @@ TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][
   // Time has to pass: a thread that keeps waiting causes no event.
   CHECK(daemon.is_silent_for(250ms));
   CHECK(daemon.wake_ups() - before <= 20);
-}
-
-TEST_CASE("the longest durations mean never, and do not overflow", "[process]") {
-  started_child daemon({"longest_times", "fast_retry"});
-  daemon.records({"a"}, 1);
-  daemon.expect_checkpoint("1");
-  daemon.expect_status("processRecords");
-  daemon.answer();
-  SECTION("checkpoint_interval") { daemon.process({"b"}, 2); }
-  SECTION("shutdown_retry_limit") {
-    daemon.process({"b"}, 2);
-    daemon.shutdown_requested();
-    daemon.expect_checkpoint("2");
-    daemon.answer("ThrottlingException");
-    daemon.expect_checkpoint("2");
-    daemon.answer();
-    daemon.expect_status("shutdownRequested");
-  }
-  SECTION("grace_time") {
-    daemon.records({"wait for stop", "pause"}, 2);
-    CHECK(daemon.end() == 12);
-    CHECK(contains(daemon.stderr_so_far(), "batch of 2"));
-  }
 }
 
 TEST_CASE("a checkpointer in a static object can be used while the process exits",
@@ -195,14 +136,6 @@ TEST_CASE("lease loss fails what waits, before the callback", "[process]") {
   daemon.lease_lost();
   // The callback sleeps; the thread's call is over all the same.
   daemon.await_stderr("thread: the lease is lost");
-}
-
-TEST_CASE("the end of the input fails what waits between callbacks", "[process][P57]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.process({"checkpoint between callbacks"}, 5);
-  daemon.await_stderr("thread waits");
-  CHECK(daemon.end() == 0);
-  CHECK(contains(daemon.stderr_so_far(), "thread: the daemon is gone"));
 }
 
 TEST_CASE("10,000 records in a line of 14 MB work, and the memory is given back",

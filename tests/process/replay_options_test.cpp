@@ -48,30 +48,6 @@ TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
   CHECK_THAT(all.out, Contains("has only the daemon's lines"));
 }
 
-TEST_CASE("a checkpoint fails where the recorded one did, or not with the model alone",
-          "[replay]") {
-  replayed tool;
-  const std::string file =
-      tool.file("both.jsonl", with_both_sides({"", "ThrottlingException", ""}));
-  const auto recorded = tool.run({"--expect", file}, {"checkpoint"});
-  CHECK(recorded.status == 0);
-  CHECK_THAT(recorded.out, Contains("4 asked, 4 answered, 1 failed"));
-  const auto model = tool.run({"--answers", "model", file}, {"checkpoint"});
-  CHECK_THAT(model.out, Contains("3 asked, 3 answered, 0 failed"));
-  // A child that checkpoints elsewhere gets the model's answers there.
-  const auto elsewhere = tool.run({file}, {"2:checkpoint at 111"});
-  CHECK_THAT(elsewhere.out, Contains("1 asked, 1 answered, 0 failed"));
-}
-
-TEST_CASE("with --pace recorded, replay waits as long as the daemon did", "[replay]") {
-  replayed tool;
-  const std::string file = tool.file("both.jsonl", with_both_sides({"", ""}, 150));
-  const auto begin = std::chrono::steady_clock::now();
-  CHECK(tool.run({"--pace", "recorded", file}, {"checkpoint"}).status == 0);
-  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(300));
-  CHECK(tool.run({"--pace", "recorded", tool.dialogue(1)}, {}).status == 4);  // it has no times
-}
-
 TEST_CASE("faults are the same with the same seed, and others with another", "[replay][faults]") {
   replayed tool;
   const std::string file = tool.dialogue(60);
@@ -85,27 +61,6 @@ TEST_CASE("faults are the same with the same seed, and others with another", "[r
   CHECK(first == with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=5"));
   CHECK(first != with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=6"));
   CHECK_THAT(first, !Contains(" 0 failed"));
-}
-
-TEST_CASE("a fault at a batch happens there", "[replay][faults]") {
-  replayed tool;
-  const std::string file = tool.dialogue(6);
-  const auto with = [&](const std::string& faults, const words& child = {"checkpoint once"}) {
-    const auto all = tool.run({"--faults", faults, file}, child);
-    INFO(all.out);
-    CHECK(all.status == 0);
-    return all.out;
-  };
-  CHECK_THAT(with("shutdown-at=3"), Contains("6 in 2 batches") && Contains("after 112/0"));
-  CHECK_THAT(with("shutdown-at=record:9"), Contains("6 in 2 batches"));
-  // The third batch's checkpoint meets a lost lease.
-  CHECK_THAT(with("lease-lost-at=3"),
-             Contains("9 in 3 batches") && Contains("1 failed") && Contains("after 112/0"));
-  // The fourth batch comes twice: the first child has read it and not answered.
-  CHECK_THAT(with("kill-at=4"), Contains("18 in 6 batches") && Contains("after 152/0") &&
-                                    Contains("successors    1\n"));
-  CHECK_THAT(with("end-of-input-at=4", {}), Contains("9 in 3 batches"));
-  CHECK_THAT(with("kill-at=50"), Contains("kill-at=50 was not reached: 6 batches were sent"));
 }
 
 TEST_CASE("a command line that cannot be understood is a usage error", "[replay]") {
@@ -177,51 +132,6 @@ TEST_CASE("a time that is not a number is refused", "[replay]") {
     CAPTURE(seconds);
     CHECK(tool.run({"--timeout", seconds, tool.dialogue(1)}, {}).status == 2);
   }
-}
-
-TEST_CASE("time and rates begin with the answer to initialize, and callbacks have theirs",
-          "[replay]") {
-  using namespace std::chrono_literals;
-  using clock = kclxx::tool::child_process::clock;
-  replayed files;
-  const std::string gate = files.file("gate", "");
-  std::filesystem::remove(gate);
-  REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
-  kclxx::tool::child_process tool({KCLXX_TOOL, "replay", "--json", files.dialogue(3), "--",
-                                   "/bin/sh", "-c", R"(read -r go < "$0"; exec "$@")", gate,
-                                   KCLXX_SIMPLE_CHILD, "2:takes 200 ms"});
-  std::ofstream starts(gate);                       // waits for the child
-  CHECK_FALSE(tool.wait_until(clock::now() + 1s));  // longer than the callback will take
-  const auto begin = clock::now();
-  starts << "go\n" << std::flush;
-  const auto total = nlohmann::json::parse(read_all(tool.output.get()))["total"];
-  const std::chrono::duration<double> took = clock::now() - begin;
-  CHECK(tool.wait() == kclxx::tool::child_exit{0, 0});
-  const double seconds = total["seconds"];
-  const double longest = total["callback_microseconds"]["max"];
-  const double median = total["callback_microseconds"]["p50"];
-  CHECK(longest >= 200e3);
-  CHECK(0.96 * median + longest <= seconds * 1e6);  // a quantile is at most 3.2 % too large
-  CHECK(seconds <= took.count());
-}
-
-TEST_CASE("the time of a slow source is not the child's", "[replay]") {
-  using namespace std::chrono_literals;
-  kclxx::tool::child_process tool(
-      {KCLXX_TOOL, "replay", "--json", "--timeout", "2", "-", "--", KCLXX_SIMPLE_CHILD});
-  const auto write = [&](const std::string& text) {
-    REQUIRE(::write(tool.input.get(), text.data(), text.size()) ==
-            static_cast<ssize_t>(text.size()));
-  };
-  write(initialize + "\n" + replayed::batch(0) + "\n");
-  // The batch has its status, and the tool cannot know the next line. Longer than --timeout:
-  CHECK_FALSE(tool.wait_until(std::chrono::steady_clock::now() + 3s));
-  write(replayed::batch(1) + "\n" + lease_lost + "\n");
-  tool.input.close();
-  const auto result = nlohmann::json::parse(read_all(tool.output.get()));
-  CHECK(tool.wait() == kclxx::tool::child_exit{0, 0});
-  CHECK(result["total"]["batches"] == 2);
-  CHECK(result["total"]["callback_microseconds"]["max"] < 2e6);
 }
 
 TEST_CASE("a child that hangs is noticed while the source has nothing", "[replay]") {

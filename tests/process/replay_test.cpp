@@ -61,15 +61,6 @@ TEST_CASE("what was made without a child is not compared with one", "[replay]") 
   CHECK(tool.run({file}, {}).status == 0);
 }
 
-TEST_CASE("a status that is there before its action is a breach where it does harm", "[replay]") {
-  replayed tool;
-  const std::string file = tool.dialogue(4);
-  const auto all = tool.run({file}, {"2:two statuses"});
-  CHECK(all.status == 1);
-  CHECK_THAT(all.out, Contains(file + ":4: the daemon takes this status, which was there before "
-                                      "processRecords was sent, for the answer to it"));
-}
-
 TEST_CASE("a checkpoint after the last status is read by nobody", "[replay]") {
   replayed tool;
   const auto all = tool.run({tool.dialogue(1)}, {"late"});
@@ -87,15 +78,6 @@ TEST_CASE("a child that hangs is ended after the timeout", "[replay]") {
   CHECK_THAT(all.out, Contains("3 in 1 batches"));
 }
 
-TEST_CASE("a child that asks on and reads no answer hangs, as it hangs the daemon", "[replay]") {
-  replayed tool;
-  const std::string file = tool.dialogue(3);
-  const auto all = tool.run({"--timeout", "1", file}, {"2:checkpoints without reading"});
-  CHECK(all.status == 3);
-  CHECK_THAT(all.out, Contains(file + ":3: both wait for each other: the daemon writes an answer "
-                                      "before it reads on"));
-}
-
 TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[replay]") {
   replayed tool;
   const std::string file = tool.dialogue(3);
@@ -108,16 +90,6 @@ TEST_CASE("a child that dies or leaves failed, and how it ended is reported", "[
   const auto in_the_end = tool.run({file}, {"exit:9"});
   CHECK(in_the_end.status == 3);
   CHECK_THAT(in_the_end.out, Contains("the child left with exit status 9"));
-}
-
-TEST_CASE("a child that answers without having read its line breaks the dialogue", "[replay]") {
-  replayed tool;
-  const std::string large = kclxx::test::records_line({std::string(5'000'000, 'x')}, 900);
-  const std::string file = tool.file(
-      "large.jsonl", initialize + "\n" + tool.batch(1) + "\n" + large + "\n" + lease_lost + "\n");
-  const auto all = tool.run({file}, {"1:close input"});
-  CHECK(all.status == 3);
-  CHECK_THAT(all.out, Contains("child failed  " + file + ":3: "));
 }
 
 TEST_CASE("a damaged transcript is played up to the damage, which is named", "[replay]") {

@@ -71,7 +71,7 @@ class replayed {
 };
 
 /// A transcript with both sides: each batch with a checkpoint at its end, answered so.
-inline std::string with_both_sides(const words& errors, int pause_milliseconds = 0) {
+inline std::string with_both_sides(const words& errors) {
   std::string text = R"({"kclxx_transcript":1,"shard":"shardId-000000000007",)"
                      R"("started":"2026-11-21T07:00:00.123456Z","command":["./child"]})"
                      "\n";
@@ -87,7 +87,6 @@ inline std::string with_both_sides(const words& errors, int pause_milliseconds =
   add("child", status("initialize"));
   int number = 0;
   for (const std::string& error : errors) {
-    at += pause_milliseconds * 1000L;
     add("daemon", replayed::batch(number++));
     const auto exchange = [&](const std::string& how) {
       add("child", R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");

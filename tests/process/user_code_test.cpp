@@ -124,13 +124,6 @@ TEST_CASE("a grace time of zero does not make a clean end a stuck callback", "[p
   CHECK(clean == times);
 }
 
-TEST_CASE("sleep_for ends when the stop token stops", "[process]") {
-  started_child daemon;
-  daemon.records({"sleep until stopped"});
-  daemon.await_stderr("sleeps");
-  must_leave(daemon, 12, "woken by the stop token");
-}
-
 TEST_CASE("a fork in a callback writes no second status, and the copy leaves", "[process][P5]") {
   started_child daemon({"manual"});
   daemon.process({"fork"});
@@ -145,25 +138,6 @@ TEST_CASE("a timer runs on the callbacks' thread while the shard is idle", "[pro
   started_child daemon({"manual"});
   daemon.process({"timer"});
   daemon.await_stderr("timer on the callbacks' thread after 1 more batches");
-}
-
-TEST_CASE("a timer that throws ends the session as a callback does", "[process]") {
-  started_child daemon({"manual"});
-  daemon.process({"timer that throws"});
-  CHECK(daemon.wait_exit() == 10);
-  CHECK(contains(daemon.stderr_so_far(), "a timer failed: as told"));
-}
-
-TEST_CASE("a timer's checkpoint covers what callbacks have returned from", "[process][P63]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.process({"timer that checkpoints"}, 1);
-  daemon.await_stderr("timer pauses");
-  daemon.records({"throw"}, 10);  // delivered while the timer runs, and fails after it
-  daemon.expect_checkpoint("1");
-  daemon.answer();
-  CHECK(daemon.wait_exit() == 10);
-  CHECK(daemon.rest().find_first_not_of('\n') == std::string::npos);
-  CHECK(contains(daemon.stderr_so_far(), "timer waits: neither initialize, nor a timer, "));
 }
 
 TEST_CASE("a timer that is always due leaves room for callbacks and for reading", "[process]") {

@@ -372,41 +372,6 @@ TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
   CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
 }
 
-TEST_CASE("an exception after the loss of the lease is no failure, but that of lease_lost is",
-          "[driver][P65]") {
-  class stopped : public record_processor {
-   public:
-    void process_records(record_batch, const checkpointer&) override {
-      throw std::runtime_error("the wait was stopped");
-    }
-    void lease_lost() override { throw std::runtime_error("no table"); }
-  };
-  driven_child child(manual(), [] { return std::make_unique<stopped>(); });
-  child.initialize();
-  child.records({"100"});
-  child.async_checkpoint("100", [](std::error_code) {});
-  child.feed([&] { child.driver.on_callback_lasts(); });
-  child.answer("100", "\"ShutdownException\"");
-  child.take_written();
-  SECTION("of a callback") {
-    child.run_call();
-    CHECK(child.logged("process_records (record 100/0) failed: the wait was stopped"));
-    CHECK(child.take_written() == lines{status_line("processRecords")});
-  }
-  SECTION("elsewhere") {
-    child.feed([&] {
-      child.driver.on_user_code_threw("a checkpoint handler",
-                                      std::make_exception_ptr(std::runtime_error("lost")));
-    });
-    child.run_call();
-    CHECK(child.take_written() == lines{status_line("processRecords")});
-  }
-  CHECK_FALSE(child.driver.status());
-  child.receive(R"({"action":"leaseLost"})");
-  child.run_call();
-  CHECK(child.driver.status() == exit_status::callback_failed);
-}
-
 TEST_CASE("only whole lines are written, whatever there is no memory for", "[driver]") {
   test::does_allocation_fail = [](std::size_t) { return good_allocations-- <= 0; };
   bool has_failed = true;
@@ -483,14 +448,6 @@ TEST_CASE("a constructor that is fenced leaves no processor, and every action is
   child.receive(R"({"action":"leaseLost"})");
   CHECK(child.take_written() == lines{status_line("leaseLost")});
   CHECK_FALSE(child.driver.status());
-}
-
-TEST_CASE("another checkpoint_error ends the session", "[driver][P53]") {
-  driven_child child({}, [](const record_batch&) { throw checkpoint_error(errc::timed_out); });
-  child.initialize();
-  child.records({"100"});
-  child.run_call();
-  CHECK(child.driver.status() == exit_status::callback_failed);
 }
 
 TEST_CASE("in automatic mode a batch that is kept after its callback is warned of once",

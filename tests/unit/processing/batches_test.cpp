@@ -202,31 +202,6 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
   CHECK(with.persisted() == sequence_position("7"));
 }
 
-TEST_CASE("the first, the last and the only record of a batch can fail, for each kind of handler",
-          "[processing][batches]") {
-  const bool tells = GENERATE(false, true);
-  const bool is_aggregate = GENERATE(false, true);
-  const auto payloads =
-      GENERATE(strings{"bad", "b", "c"}, strings{"a", "b", "bad"}, strings{"a", "bad", "c"},
-               strings{"bad"}, strings{"bad1", "bad2"}, strings{"bad1", "b", "bad2", "d", "bad3"});
-  CAPTURE(tells, is_aggregate, payloads);
-  silent_handler silent;
-  telling_handler telling;
-  const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(
-      tells ? batches(std::ref(telling), parking(lot)) : batches(std::ref(silent), parking(lot)),
-      prompt());
-  with.initialize();
-  CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
-  INFO(with);
-  strings good;
-  strings bad;
-  for (const auto& one : payloads) (one.starts_with("bad") ? bad : good).push_back(one);
-  CHECK((tells ? telling.done : silent.done) == good);
-  CHECK(lot->data() == bad);
-  for (const auto& one : lot->all) CHECK(one.attempts == 2);
-}
-
 TEST_CASE("when a batch ends the session, what is before the bad record is checkpointed",
           "[processing][batches]") {
   const bool tells = GENERATE(false, true);

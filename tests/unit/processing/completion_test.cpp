@@ -381,33 +381,6 @@ TEST_CASE("observers see when a handler gets stuck, and when none is any more",
   CHECK(seen->events[1] == kclxx::observer::handlers_stuck{});
 }
 
-TEST_CASE("handlers are stuck until none is any more", "[processing][completion]") {
-  struct counts : kclxx::observer {
-    void on_handlers_stuck(const kclxx::observer::event_source&,
-                           const kclxx::observer::handlers_stuck& event) override {
-      handlers.push_back(event.handlers);
-    }
-    std::vector<std::size_t> handlers;
-  };
-  const auto seen = std::make_shared<counts>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::vector<completion> held;
-  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }, {},
-                                     {.order = order::none}),
-                     options);
-  daemon.initialize().deliver({"1", "2"}).advance(61s);
-  const auto both = seen->handlers;
-  REQUIRE(both.size() == 2);
-  held.at(0).touch();
-  daemon.deliver({});
-  CHECK(seen->handlers == both);
-  held.at(1).touch();
-  daemon.deliver({});
-  CHECK(seen->handlers.size() == 3);
-  CHECK(seen->handlers.back() == 0);
-}
-
 TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
   struct attempts final : kclxx::observer {
     void on_record_attempted(const kclxx::observer::event_source&,

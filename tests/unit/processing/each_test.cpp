@@ -488,21 +488,6 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
   CHECK_FALSE(logged(*with, "circuit"));  // it is one record that failed, not many
 }
 
-TEST_CASE("a shard moves while 5 or 50 % of its records fail at every attempt",
-          "[processing][each]") {
-  const auto percent = GENERATE(5U, 50U);
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
-      prompt());
-  with.initialize();
-  for (int batch = 0; batch < 5; ++batch) with.deliver(records_with_bad(200, percent));
-  CHECK(with.persisted() == sequence_position("1000"));
-  CHECK(lot->all.size() == 10 * percent);
-  CHECK(handler.done.size() == 1000 - 10 * percent);
-}
-
 TEST_CASE("without a breaker a shard moves while all records fail", "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();

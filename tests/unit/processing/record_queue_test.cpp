@@ -53,42 +53,6 @@ struct queue_with_records : record_queue {
 
 }  // namespace
 
-TEST_CASE("the watermark is before the oldest record that is not complete", "[processing]") {
-  queue_with_records queue(order::none, 100, 1000);
-  CHECK(queue.window().position() == std::nullopt);
-  queue.add({"a", "b"});
-  queue.add({"c", "d"});
-  CHECK(queue.take_all() == std::vector<arrival>{0, 1, 2, 3});
-  queue.complete(1);
-  CHECK(queue.window().position() == std::nullopt);
-  queue.complete(0);
-  CHECK(queue.window().position() == sequence_position("2"));
-  queue.complete(3);
-  CHECK(queue.window().position() == sequence_position("2"));
-  CHECK(queue.window().incomplete() == 1);
-  queue.complete(2);
-  CHECK(queue.window().position() == sequence_position("4"));
-  CHECK(queue.window().is_empty());
-  CHECK(queue.window().bytes() == 0);
-}
-
-TEST_CASE("a record is taken once, also when the watermark has passed one that was tried again",
-          "[processing]") {
-  queue_with_records queue(order::none, 64, 1000);
-  queue.add(std::vector<std::string>(64, "a"));
-  for (arrival which = 0; which < 63; ++which) REQUIRE(queue.take() == which);
-  for (arrival which = 1; which < 63; ++which) queue.complete(which);
-  queue.retry_at(0, now);
-  queue.make_due_ready(now);
-  REQUIRE(queue.take(true) == 0);
-  queue.complete(0);
-  REQUIRE(queue.window().watermark() == 63);
-  REQUIRE(queue.add(std::vector<std::string>(63, "a")) == 63);
-  std::vector<arrival> rest(64);
-  std::iota(rest.begin(), rest.end(), arrival{63});
-  CHECK(queue.take_all() == rest);
-}
-
 TEST_CASE("a failed record that is due is taken after the new ones, unless it is to come first",
           "[processing]") {
   queue_with_records queue(order::none, 100, 1000);
@@ -110,35 +74,6 @@ TEST_CASE("a record that is completed twice, or was not delivered, is a fault", 
   queue.complete(0);
   CHECK_THROWS_AS(queue.complete(0), std::logic_error);
   CHECK(to_string(*queue.window().position()) == "2/0");
-}
-
-TEST_CASE("records of a key are ready one after the other, other keys meanwhile", "[processing]") {
-  queue_with_records queue(order::key, 100, 1000);
-  queue.add({"a", "b", "a", "a", "b"});
-  CHECK(queue.take_all() == std::vector<arrival>{0, 1});
-  queue.complete(1);
-  CHECK(queue.take_all() == std::vector<arrival>{4});
-  queue.complete(0);
-  CHECK(queue.take_all() == std::vector<arrival>{2});
-  queue.complete(2);
-  queue.add({"a"});
-  CHECK(queue.take_all() == std::vector<arrival>{3});
-  queue.complete(3);
-  CHECK(queue.take_all() == std::vector<arrival>{5});
-}
-
-TEST_CASE("a failed record keeps its key waiting until it is due, and no other", "[processing]") {
-  queue_with_records queue(order::key, 100, 1000);
-  queue.add({"a", "a", "b"});
-  CHECK(queue.take() == arrival{0});
-  queue.retry_at(0, now + 200ms);
-  CHECK(queue.take_all() == std::vector<arrival>{2});
-  queue.make_due_ready(now + 199ms);
-  CHECK(queue.ready() == 0);
-  CHECK(queue.next_due() == now + 200ms);
-  queue.make_due_ready(now + 200ms);
-  CHECK(queue.take_all() == std::vector<arrival>{0});
-  CHECK(queue.next_due() == std::nullopt);
 }
 
 TEST_CASE("a window takes no more records than its limits", "[processing]") {

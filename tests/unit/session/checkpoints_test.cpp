@@ -264,7 +264,7 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
 TEST_CASE(
     "a checkpoint without a position covers in a callback what was delivered, elsewhere what "
     "callbacks returned from",
-    "[session][P37]") {
+    "[session][P37][P63]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.returns();

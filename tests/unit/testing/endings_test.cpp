@@ -117,18 +117,6 @@ TEST_CASE("a factory that throws, or makes nothing, fails as in production", "[t
         "initialize failed: the processor factory returned no processor");
 }
 
-TEST_CASE("a shutdown's retries end before the daemon's patience", "[testing]") {
-  auto daemon = scripted({});
-  const auto before = daemon.initialize().fail_next_checkpoint("ThrottlingException").now();
-  daemon.deliver({"a"}).fail_next_checkpoint("ThrottlingException", 1000).request_shutdown();
-  CHECK(daemon.now() - before <= 10s);
-  CHECK(daemon.checkpoints().empty());
-  CHECK(daemon.log().back().text.find("shutdown: records up to 1/0 are complete but not "
-                                      "checkpointed") == 0);
-  daemon.end_input();
-  CHECK(daemon.exit_status() == exit_status::ok);
-}
-
 TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[testing]") {
   std::error_code ec;
   bool is_stopped = false;
@@ -242,22 +230,6 @@ TEST_CASE("a constructor that is fenced gives the shard up, and its timers never
   CHECK(daemon.exit_status() == exit_status::ok);
 }
 
-TEST_CASE("a timer that is fenced gives the shard up", "[testing][P65][P67]") {
-  auto daemon = scripted({});
-  daemon.initialize();
-  int fired = 0;
-  daemon.processor<recording_processor>().context->every(1s, [&] {
-    ++fired;
-    throw kclxx::fenced_error("epoch 7");
-  });
-  daemon.deliver({"a"}).advance(5s).deliver({"b"});
-  INFO(daemon);
-  CHECK(fired == 1);
-  CHECK(daemon.persisted() == sequence_position("1"));
-  CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "process_records"});
-  CHECK_FALSE(daemon.exit_status());
-}
-
 TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {
   std::vector<std::size_t> sizes;
   kclxx::run_options options;
@@ -278,14 +250,6 @@ TEST_CASE("the input may end before anything begins, and while nothing is to be 
   idle.initialize().deliver({"a"}).advance(1s).deliver({"b"}).end_input();
   CHECK(idle.exit_status() == exit_status::ok);
   CHECK(idle.log().back().text.find("records up to 2/0 are complete but not checkpointed") == 0);
-}
-
-TEST_CASE("a batch over the line limit is refused as in production", "[testing]") {
-  kclxx::run_options options;
-  options.max_line_length = 1000;
-  auto daemon = scripted({}, options);
-  daemon.initialize().deliver({"a"}).deliver({std::string(2000, 'x')});
-  CHECK(daemon.exit_status() == exit_status::protocol_error);
 }
 
 TEST_CASE("run_options::log gets each line besides the list", "[testing]") {

@@ -99,18 +99,6 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
   CHECK(waited == 1h);
 }
 
-TEST_CASE("a checkpoint in lease_lost fails at once, as in production", "[testing]") {
-  std::optional<checkpointer> handle;
-  std::error_code ec;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
-    if (callback == "lease_lost") handle->checkpoint({}, ec);
-    if (with != nullptr) handle = *with;
-  });
-  daemon.initialize().deliver({"a"}).lose_lease();
-  CHECK(ec == kclxx::errc::lease_lost);
-  CHECK(daemon.attempts().empty());
-}
-
 TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
   std::vector<std::error_code> results;
   auto daemon = scripted(with_batch([&](const checkpointer& with) {
@@ -120,40 +108,6 @@ TEST_CASE("a handler gets the outcome once, when a retry has persisted the posit
   CHECK(results.empty());
   daemon.advance(100ms).deliver({});
   CHECK(results == std::vector<std::error_code>{{}, {}});
-}
-
-TEST_CASE("an empty batch as a target covers nothing and succeeds", "[testing]") {
-  std::vector<std::error_code> results;
-  std::error_code waited = kclxx::errc::timed_out;
-  auto daemon = kclxx::testing::daemon(
-      [&](kclxx::record_batch batch, const checkpointer& with) {
-        with.async_checkpoint(batch.slice(0, 0),
-                              [&](std::error_code ec) { results.push_back(ec); });
-        with.checkpoint(batch.slice(0, 0), waited);
-      },
-      manual());
-  daemon.initialize().deliver({"a"});
-  CHECK(results == std::vector<std::error_code>{{}});
-  CHECK_FALSE(waited);
-  CHECK(daemon.attempts().empty());
-}
-
-TEST_CASE("a handler's checkpoint leaves out the batch that is being processed", "[testing][P63]") {
-  const kclxx::shard_context* context = nullptr;
-  bool is_called = false;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
-    if (callback != "process_records") return;
-    with->async_checkpoint(sequence_position("1"), [&, handle = *with](std::error_code) {
-      is_called = true;
-      handle.async_checkpoint();
-    });
-    context->sleep_for(1s);  // while the callback waits, the handler runs
-    throw std::runtime_error("bad record");
-  });
-  context = daemon.initialize().processor<recording_processor>().context;
-  daemon.deliver({"a", "b"});
-  CHECK(is_called);
-  CHECK(daemon.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("a generic lambda is a function of a batch", "[testing]") {
@@ -192,16 +146,6 @@ TEST_CASE("timers run between callbacks, while the shard is idle, and never duri
   CHECK(calls.size() == 2);
 }
 
-TEST_CASE("what a timer throws is treated as a callback's exception", "[testing]") {
-  auto daemon = scripted({});
-  daemon.initialize();
-  daemon.processor<recording_processor>().context->after(
-      1s, [] { throw std::runtime_error("no room"); });
-  daemon.advance(1s);
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(daemon.log().back().text == "a timer failed: no room");
-}
-
 TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[testing]") {
   bool whole = false;
   bool cut = true;
@@ -218,46 +162,6 @@ TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[test
   CHECK(daemon.now() - before == 2h);
   daemon.end_input_in_next_callback().deliver({"b"});
   CHECK_FALSE(whole);
-}
-
-TEST_CASE("a timer's checkpoint covers what callbacks have returned from", "[testing][P63]") {
-  std::optional<checkpointer> handle;
-  auto daemon = scripted(with_batch([](const checkpointer&) { throw std::runtime_error("bad"); }));
-  daemon.initialize();
-  handle = daemon.processor<recording_processor>().context->get_checkpointer();
-  handle->async_checkpoint();
-  daemon.deliver({"a"});
-  CHECK(daemon.persisted() == sequence_position("TRIM_HORIZON"));
-}
-
-TEST_CASE("what a callback requests goes out at once when it has lasted 5 ms", "[testing]") {
-  kclxx::testing::daemon* clock = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
-    with.async_checkpoint(sequence_position("1"));
-    clock->advance(5ms);
-    with.async_checkpoint(sequence_position("2"));
-    with.async_checkpoint();
-  }));
-  clock = &daemon;
-  daemon.initialize().deliver({"a", "b", "c"});
-  CHECK(daemon.checkpoints() ==
-        positions{sequence_position("1"), sequence_position("2"), sequence_position("3")});
-}
-
-TEST_CASE("what is requested between two callbacks goes out with the next", "[testing]") {
-  auto later = scripted({});
-  later.initialize().deliver({"a", "b"});
-  auto& handle = *later.processor<recording_processor>().handle;
-  handle.async_checkpoint(sequence_position("1"));
-  handle.async_checkpoint();
-  CHECK(later.attempts().empty());
-  later.deliver({});
-  CHECK(later.checkpoints() == positions{sequence_position("2")});
-  std::optional<std::error_code> result;
-  handle.async_checkpoint(sequence_position("3"), [&](std::error_code ec) { result = ec; });
-  CHECK_FALSE(result);  // never inside the call
-  later.advance(0ms);
-  CHECK(result == kclxx::errc::position_out_of_range);
 }
 
 TEST_CASE("time that passes in a callback is the callback's", "[testing]") {
