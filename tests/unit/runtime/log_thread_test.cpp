@@ -5,6 +5,9 @@
 #include <chrono>
 #include <fcntl.h>
 #include <functional>
+#include <future>
+#include <memory>
+#include <poll.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -147,10 +150,10 @@ TEST_CASE("at the end a log waits for a reader that is slow, and not for one tha
       const ssize_t n = ::read(pipe.output(), piece.data(), piece.size());
       if (n <= 0) break;
       text.append(piece.data(), static_cast<std::size_t>(n));
-      std::this_thread::sleep_for(10ms);
+      std::this_thread::sleep_for(60ms);  // in all longer than the log's patience
     }
   });
-  CHECK(log.finish(150ms, clock::now() + 20s, 50ms));
+  CHECK(log.finish(1s, clock::now() + 60s, 50ms));
   CHECK(log.drain(clock::now()));
   reader.join();
   CHECK(text.substr(text.find_first_not_of('.')) == lines(1000));
@@ -159,8 +162,14 @@ TEST_CASE("at the end a log waits for a reader that is slow, and not for one tha
 TEST_CASE("lines that are not read by the end are counted in the last one", "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input(), writer_to(pipe.input()));
+  std::promise<void> begun;
+  log_thread log(pipe.input(), [&, is_first = std::make_shared<bool>(true),
+                                to = writer_to(pipe.input())](const log_entry& entry) {
+    if (std::exchange(*is_first, false)) begun.set_value();
+    to(entry);
+  });
   write(log, 0, 1000);
+  begun.get_future().wait();
   const bool is_read = log.finish(20ms, clock::now() + 20s, 0ms);
   write(log, 1000, 1);
   CHECK_FALSE(is_read);
@@ -196,7 +205,9 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
   user_tasks tasks({}, pipe.input());
   is_text ? tasks.lines().write_text(text + '\n')
           : tasks.log({log_level::warning, "shardId-0", text});
-  CHECK_FALSE(tasks.lines().drain(clock::now() + 50ms));
+  pollfd begun{pipe.output(), POLLIN, 0};
+  REQUIRE(::poll(&begun, 1, -1) == 1);
+  CHECK_FALSE(tasks.lines().drain(clock::now()));
   tasks.lines().abandon();
   page_pipe other;
   REQUIRE(::dup2(other.input(), pipe.input()) != -1);

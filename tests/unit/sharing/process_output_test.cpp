@@ -105,7 +105,7 @@ TEST_CASE("the shard that is not the oldest may end first", "[sharing]") {
 TEST_CASE("a shard ends though its stderr is full, and half a line is not printed yet",
           "[sharing]") {
   CHECK(test::in_forked_copy([] {
-          ::alarm(100);  // ends it when it waits
+          ::alarm(60);  // ends it when it waits
           process_output output;
           error_pipe first;
           output.add(first.write_end());
