@@ -15,36 +15,36 @@ sequence_position nothing() { return sequence_position("TRIM_HORIZON"); }
 
 template <class Change>
 void clamped_checkpoints::send_after(Change change) {
-  std::vector<request> covered;
+  requests covered;
   {
     const std::lock_guard lock(mutex_);
     change();
-    if (waiting_.empty()) return;
-    const auto waits = [this](const request& one) {
-      if (is_released_) return false;
-      if (!one.target) return is_open_;
-      return one.target->is_number() && (!watermark_ || *watermark_ < *one.target);
-    };
-    std::vector<request> rest;
-    rest.reserve(waiting_.size());  // so that nothing is lost when there is no memory
-    covered.reserve(waiting_.size());
-    for (request& one : waiting_) (waits(one) ? rest : covered).push_back(std::move(one));
-    waiting_ = std::move(rest);
-    is_awaited_ = !waiting_.empty();
-    for (request& one : covered) {
-      if (!one.target) one.target = watermark_.value_or(nothing());
+    // Nodes are moved, so that nothing is lost when there is no memory.
+    while (!of_open_record_.empty() && (is_released_ || !is_open_)) {
+      auto one = of_open_record_.extract(of_open_record_.begin());
+      one.key() = watermark_.value_or(nothing());
+      covered.insert(std::move(one));
     }
+    const auto is_covered = [this](const sequence_position& target) {
+      return is_released_ || (watermark_ && target <= *watermark_);
+    };
+    while (!waiting_.empty() && is_covered(waiting_.begin()->first)) {
+      covered.insert(waiting_.extract(waiting_.begin()));
+    }
+    is_awaited_ = !waiting_.empty() || !of_open_record_.empty();
   }
-  for (request& one : covered) {
-    shard_service_wrapper::async_checkpoint(one.target, std::move(one.handler));
+  for (auto& [target, handler] : covered) {
+    shard_service_wrapper::async_checkpoint(target, std::move(handler));
   }
 }
 
 void clamped_checkpoints::pass(const sequence_position& watermark) {
   send_after([&] {
     if (!watermark_ || *watermark_ < watermark) watermark_ = watermark;
-    for (request& one : waiting_) {
-      if (!one.target) one.target = watermark_;
+    while (!of_open_record_.empty()) {
+      auto one = of_open_record_.extract(of_open_record_.begin());
+      one.key() = *watermark_;
+      waiting_.insert(std::move(one));
     }
   });
 }
@@ -58,16 +58,17 @@ void clamped_checkpoints::release() {
 }
 
 void clamped_checkpoints::end() noexcept {
-  std::vector<request> rest;
+  requests rest;
   {
     const std::lock_guard lock(mutex_);
     is_released_ = true;
     is_awaited_ = false;
     rest.swap(waiting_);
+    rest.merge(of_open_record_);
   }
-  for (request& one : rest) {
+  for (auto& [target, handler] : rest) {
     try {
-      if (one.handler) one.handler(errc::daemon_gone);
+      if (handler) handler(errc::daemon_gone);
     } catch (...) {  // NOLINT(bugprone-empty-catch): the session is over
     }
   }
@@ -75,9 +76,13 @@ void clamped_checkpoints::end() noexcept {
 
 void clamped_checkpoints::async_checkpoint(const std::optional<sequence_position>& position,
                                            checkpoint_handler handler) {
+  if (position && !position->is_number()) {
+    return shard_service_wrapper::async_checkpoint(position, std::move(handler));
+  }
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({position, std::move(handler)});
+    (position ? waiting_ : of_open_record_)
+        .emplace(position.value_or(nothing()), std::move(handler));
     is_awaited_ = true;
   }
   // Asked once is_awaited_ is set, so that no record is completed unseen.

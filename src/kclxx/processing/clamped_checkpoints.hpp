@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <kclxx/detail/shard_service_wrapper.hpp>
 #include <kclxx/sequence_position.hpp>
@@ -51,10 +51,8 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
                              const std::optional<clock::time_point>& deadline) override;
 
  private:
-  struct request {
-    std::optional<sequence_position> target;
-    checkpoint_handler handler;
-  };
+  // By target: a record that fails for long keeps those of the whole window waiting.
+  using requests = std::multimap<sequence_position, checkpoint_handler>;
 
   /// What is complete now.
   std::optional<sequence_position> watermark();
@@ -65,7 +63,8 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
   std::function<std::optional<sequence_position>()> ask_;
   std::mutex mutex_;  // held for no call of the service, and while no handler is destroyed
   std::optional<sequence_position> watermark_;
-  std::vector<request> waiting_;
+  requests waiting_;
+  requests of_open_record_;  // without a target, which pass() decides
   bool is_open_ = false;
   bool is_released_ = false;
   std::atomic<bool> is_awaited_ = false;

@@ -111,7 +111,7 @@ TEST_CASE("the handler of a clamped checkpoint is called when its target is pers
     CHECK(order.empty());
     is_mended = true;
     daemon->advance(1min).deliver({}).deliver({});
-    CHECK(order == strings{"fine is persisted", "bad is persisted"});
+    CHECK(order == strings{"bad is persisted", "fine is persisted"});
   }
   SECTION("with the reason when it never will be") {
     daemon->lose_lease();
