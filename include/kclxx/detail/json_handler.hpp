@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -34,9 +35,36 @@ template <class Function, class Value>
 concept makes_json_handler = std::is_invocable_v<Function&, const shard_context&> &&
     handles_json<std::invoke_result_t<Function&, const shard_context&>, Value>;
 
+/// More levels of values could exhaust the stack: copying a nlohmann::json, as a from_json of a
+/// tree, takes a call for each.
+inline constexpr std::size_t most_json_levels = 1024;
+
+/// Errors: permanent_error.
+inline void require_few_levels(std::string_view text) {
+  std::size_t level = 0;
+  bool is_in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_in_string) {
+      if (c == '\\') ++i;
+      is_in_string = c != '"';
+    } else if (c == '[' || c == '{') {
+      if (++level > most_json_levels) {
+        throw permanent_error("values are nested deeper than " + std::to_string(most_json_levels) +
+                              " levels");
+      }
+    } else if ((c == ']' || c == '}') && level > 0) {
+      --level;
+    } else {
+      is_in_string = c == '"';
+    }
+  }
+}
+
 /// Errors: permanent_error; std::bad_alloc.
 template <class Value>
 Value parse_json(const record& from) {
+  require_few_levels(from.data());
   try {
     return nlohmann::json::parse(from.data()).template get<Value>();
   } catch (const std::bad_alloc&) {

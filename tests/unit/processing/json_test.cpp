@@ -91,6 +91,31 @@ TEST_CASE("what does not parse is parked at once, with the parser's reason", "[p
   for (const auto& one : lot->all) CHECK(one.attempts == 1);
 }
 
+TEST_CASE("data with too many levels of values is parked, and exhausts no stack",
+          "[processing][json]") {
+  const auto nested = [](std::size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  const std::string in_a_text = R"({"page": "\"[" , "at": [")" + std::string(2000, '[') + "\"]}";
+  const std::string side_by_side = "[[[]" + std::string(4000, ' ') + "]" + [] {
+    std::string more;
+    for (int i = 0; i < 2000; ++i) more += ",[]";
+    return more;
+  }() + "]";
+  strings got;
+  const auto lot = std::make_shared<memory_lot>();
+  testing::daemon with(
+      each(json<nlohmann::json>([&](const nlohmann::json& one) { got.push_back(one.dump()); }),
+           {.bad_record = bad_record::park, .lot = lot}));
+  with.initialize()
+      .deliver({nested(1024), nested(1025), nested(400'000), in_a_text, side_by_side})
+      .request_shutdown();
+  CHECK(got.size() == 3);
+  REQUIRE(lot->all.size() == 2);
+  CHECK(lot->all[1].last_error == "values are nested deeper than 1024 levels");
+  CHECK(with.persisted() == sequence_position("5"));
+}
+
 TEST_CASE("a handler of values fails as any other", "[processing][json]") {
   int calls = 0;
   testing::daemon with(each(json<click>([&](const click&) {
