@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processing/record_queue.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "base/fnv.hpp"
@@ -59,11 +60,21 @@ std::optional<arrival> record_queue::pop(arrival which) {
   return next;
 }
 
-std::optional<arrival> record_queue::take(bool failed_first) {
+arrival record_queue::oldest_first::take_newest() {
+  const auto newest = std::max_element(c.begin(), c.end());
+  const arrival which = *newest;
+  c.erase(newest);
+  std::make_heap(c.begin(), c.end(), comp);
+  return which;
+}
+
+std::optional<arrival> record_queue::take(choice first) {
   std::optional<arrival> next;
-  if (!due_.empty() && (failed_first || new_.empty())) {
+  if (!due_.empty() && (first == choice::failed || new_.empty())) {
     next = due_.front();
     due_.pop_front();
+  } else if (!new_.empty() && first == choice::newest) {
+    next = new_.take_newest();
   } else if (!new_.empty()) {
     next = new_.top();
     new_.pop();

@@ -50,9 +50,10 @@ class record_queue {
   [[nodiscard]] bool wants_more(std::uint64_t next) const noexcept;
 
   [[nodiscard]] std::size_t ready() const noexcept { return new_.size() + due_.size(); }
-  /// The oldest new record that is ready; a failed one that is due when there is none, or when
-  /// those come first. It is taken until one of the next two is called for it.
-  [[nodiscard]] std::optional<arrival> take(bool failed_first = false);
+  enum class choice { oldest, newest, failed };
+  /// A record that is ready: the oldest or newest new one; a failed one that is due when there is
+  /// none, or when those come first. It is taken until one of the next two is called for it.
+  [[nodiscard]] std::optional<arrival> take(choice first = choice::oldest);
   void complete(arrival which);
   void retry_at(arrival which, time_point due);
 
@@ -77,6 +78,10 @@ class record_queue {
   using retry = std::pair<time_point, arrival>;
   template <class Value>
   using smallest_first = std::priority_queue<Value, std::vector<Value>, std::greater<>>;
+  struct oldest_first : smallest_first<arrival> {
+    /// Looks at all. Precondition: there is one.
+    arrival take_newest();
+  };
   using last_of_key = std::unordered_map<key_id, arrival>;
   struct link {
     last_of_key::iterator of;
@@ -93,8 +98,8 @@ class record_queue {
   std::size_t most_records_;
   std::uint64_t most_bytes_;
   completion_window window_;
-  smallest_first<arrival> new_;  // ready, and not tried before
-  std::deque<arrival> due_;      // ready, and failed before
+  oldest_first new_;         // ready, and not tried before
+  std::deque<arrival> due_;  // ready, and failed before
   smallest_first<retry> retries_;
   // Of order::key: the keys of incomplete records, and the records in the order of arrival.
   last_of_key keys_;

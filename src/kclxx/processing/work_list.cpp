@@ -46,14 +46,22 @@ std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
   if (!is_for_handler()) return next;
   // So that failing keys do not hold up the others: while new records are ready, retries have half
   // of the lanes, and do not follow each other.
+  using choice = record_queue::choice;
   const std::size_t most = std::max<std::size_t>(1, lanes_ / 2);
-  const auto which = queue_.take(!was_retry_ && handlers_.retrying() < most);
-  if (probe != circuit::no_probe) attempts_[*which].at_circuit.probe = probe;
+  const bool is_probe = probe != circuit::no_probe;
+  const bool is_retry_next =
+      !was_retry_ && (is_probe ? was_new_probe_ : handlers_.retrying() < most);
+  // What failed so far are the oldest records: the newest one may well be of a key that does not.
+  const auto which = queue_.take(is_retry_next ? choice::failed
+                                 : is_probe    ? choice::newest
+                                               : choice::oldest);
+  if (is_probe) attempts_[*which].at_circuit.probe = probe;
   next.emplace();
   next->what = &window().at(*which);
   next->began = now;
   next->attempt = attempt_of(*which);
   was_retry_ = next->attempt > 1;
+  was_new_probe_ = is_probe && !was_retry_;
   if (is_async_) next->batch = window().batch_of(*which);
   next->with = handlers_.add(*which, next->attempt, now);
   return next;

@@ -105,6 +105,7 @@ class work_list {
   handlers_in_progress handlers_;
   std::unordered_map<arrival, failed_attempts> attempts_;  // of records that have failed
   bool was_retry_ = false;                                 // the last attempt that began
+  bool was_new_probe_ = false;                             // the same
   std::deque<work> failed_;  // of an async_record_handler: to be decided on
   std::deque<work> dropped_;
 };

@@ -233,6 +233,27 @@ TEST_CASE("while the circuit is open one record at a time is tried, however many
   CHECK(with->persisted() == sequence_position("SHARD_END"));
 }
 
+TEST_CASE("keys that fail and open the circuit do not hold up the ones after them",
+          "[processing][circuit]") {
+  const auto which = GENERATE(form::parallel, form::completions);
+  std::optional<testing::daemon> with;
+  store endpoints{with};
+  endpoints.is_away = [](const record& one) { return one.data() < "60"; };
+  with.emplace(make(which, endpoints.handler(), {}), prompt());
+  std::vector<record::fields> records;
+  const strings keys = [] {
+    strings all;
+    for (int i = 10; i < 100; ++i) all.push_back(std::to_string(i));
+    return all;
+  }();
+  for (const std::string& key : keys) {
+    records.emplace_back();
+    records.back().data = records.back().partition_key = key;
+  }
+  with->initialize().deliver_records(records).advance(1min);
+  CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
+}
+
 TEST_CASE("an attempt that fails while the circuit is open is not counted",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;

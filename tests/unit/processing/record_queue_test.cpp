@@ -61,7 +61,11 @@ TEST_CASE("a failed record that is due is taken after the new ones, unless it is
   queue.make_due_ready(now);
   CHECK(queue.ready() == 3);
   SECTION("after them") { CHECK(queue.take_all() == std::vector<arrival>{1, 2, 0}); }
-  SECTION("first") { CHECK(queue.take(true) == arrival{0}); }
+  SECTION("after the newest") {
+    CHECK(queue.take(record_queue::choice::newest) == arrival{2});
+    CHECK(queue.take_all() == std::vector<arrival>{1, 0});
+  }
+  SECTION("first") { CHECK(queue.take(record_queue::choice::failed) == arrival{0}); }
 }
 
 TEST_CASE("a record that is completed twice, or was not delivered, is a fault", "[processing]") {
@@ -276,7 +280,8 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
       }
       case 1: {
         const bool failed_first = below(2) == 0;
-        const auto one = queue.take(failed_first);
+        using choice = record_queue::choice;
+        const auto one = queue.take(failed_first ? choice::failed : choice::oldest);
         REQUIRE(one == model.next(failed_first));
         if (!one) break;
         model.take(*one);

@@ -135,6 +135,25 @@ TEST_CASE("every second attempt is a new record's, however many lanes are taken"
   CHECK(is_retry());
 }
 
+TEST_CASE("while the circuit is open the newest record and a failed one are tried in turn",
+          "[processing]") {
+  filled_work_list list(4, false);
+  const auto failed = [&](kclxx::processing::circuit::probe_id probe) {
+    const auto one = list.take(start, probe);
+    auto attempts = list.begin_decision(one->with);
+    ++attempts.count;
+    list.retry(one->with, attempts, start);
+    list.queue().make_due_ready(start);
+    return one->what->data();
+  };
+  CHECK(failed(0) == "1");
+  CHECK(failed(1) == "4");
+  CHECK(failed(2) == "1");
+  CHECK(failed(3) == "3");
+  CHECK(failed(4) == "4");
+  CHECK(failed(5) == "2");
+}
+
 TEST_CASE("a batch and a failure that are no longer needed are destroyed by the caller",
           "[processing]") {
   filled_work_list list(4, true);
