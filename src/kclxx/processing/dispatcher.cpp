@@ -365,8 +365,8 @@ void dispatcher::drain(const checkpointer& with) {
     const auto deadline = service_->now() + options_.drain_timeout;
     end_takes(deadline);
     static_cast<void>(wait(goal::empty_window, deadline, with));
+    if (stop_.stop_requested()) return;  // nothing more is persisted
     request_checkpoint(with);
-    if (stop_.stop_requested()) return;
     std::string rest;
     {
       const std::lock_guard lock(mutex_);
