@@ -23,7 +23,7 @@ struct option_name {
 
 // Without the + or - of a flag. Sizes of the generations and of the first heap depend on each
 // other.
-constexpr std::array<option_name, 32> names{{
+constexpr std::array<option_name, 32> option_names{{
     {"-Xmx", matter::heap},
     {"-XX:MaxHeapSize=", matter::heap},
     {"-XX:MaxRAM", matter::heap},
@@ -62,10 +62,10 @@ constexpr std::array<option_name, 32> names{{
 std::optional<matter> matter_of(std::string option) {
   if (option.starts_with("-XX:+") || option.starts_with("-XX:-")) option.erase(4, 1);
   if (option.starts_with("-XX:Use") && option.ends_with("GC")) return matter::collector;
-  const auto* const found = std::find_if(names.begin(), names.end(), [&](const option_name& one) {
+  const auto* const found = std::find_if(option_names.begin(), option_names.end(), [&](const option_name& one) {
     return option.starts_with(one.beginning);
   });
-  if (found == names.end()) return std::nullopt;
+  if (found == option_names.end()) return std::nullopt;
   return found->what;
 }
 
