@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each block of code in the documents is in a source that is compiled."""
+import json
 import pathlib
 import re
 import shutil
@@ -50,6 +51,15 @@ class Code(unittest.TestCase):
                 self.assertIn(block, (ROOT / named[1]).read_text(), page)
                 count += 1
         self.assertEqual(3, count)
+
+    def test_json_can_be_parsed(self):
+        count = 0
+        for page, text in pages().items():
+            for _, block in blocks(text, "json"):
+                with self.subTest(page):
+                    json.loads(block)
+                count += 1
+        self.assertGreater(count, 0)
 
     def test_python_and_javascript_can_be_parsed(self):
         for path in (ROOT / "tests/docs/code/moving").glob("*.py"):
