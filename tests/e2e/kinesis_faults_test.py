@@ -119,6 +119,8 @@ class KinesisFaults(DaemonCase):
             fault, lambda: proxy.seen(operation, fault) >= before + TIMES and said in log()[begin:],
             lambda: f"{proxy.seen(operation, fault) - before} times; log: {log()[begin:][:1000]}")
         proxy.rules()
+        if said:
+            self.quote(log()[begin:], said)
 
     def wait_for_records(self, shards):
         """Until so many shards have new ones."""

@@ -143,7 +143,7 @@ class Migration(DaemonCase):
         refused = self.workers.pop("refused")
         application.expect_end(refused)
         self.assertEqual(refused.process.wait(), -signal.SIGKILL)
-        self.assertIn(ROWS, refused.process.log_text())
+        self.quote(refused.process.log_text(), ROWS)
         self.assertNotIn("refused", {j.worker for j in application.journals()})
 
     def go_back(self, application):

@@ -104,6 +104,12 @@ class DaemonCase(unittest.TestCase):
             lines = "\n  ".join(map(str, findings[:10]))
             self.fail(f"{len(findings)} {what}:\n  {lines}")
 
+    def quote(self, log, text):
+        """The last line of a daemon's log that has the text, in the test's output."""
+        lines = [line for line in log.splitlines() if text in line]
+        self.assertTrue(lines, f"no line of the log has {text!r}")
+        print(f"LOG {lines[-1][:300]}", flush=True)
+
     def figures(self, text, daemons=f"KCL {settings.KCL}"):
         """The line with what was measured."""
         print(f"\nFIGURES {type(self).__name__}, {daemons}: {text}; "
