@@ -402,9 +402,14 @@ TEST_CASE("the environment switches the outputs on, and bad values are described
 TEST_CASE("what the log cannot take does not end the outputs", "[observability][outputs]") {
   const temporary_folder folder;
   const fs::path directory = folder.path() / "metrics";
+  std::promise<void> logged;
   metrics_outputs outputs({.directory = directory.string(), .write_interval = 1ms},
-                          [](log_level, const std::string&) { throw std::bad_alloc(); });
+                          [&](log_level, const std::string&) {
+                            logged.set_value();
+                            throw std::bad_alloc();
+                          });
   outputs.record(source(), observer::lease_gained{});
+  logged.get_future().wait();
   fs::create_directory(directory);
   CHECK(test::eventually([&] { return fs::exists(directory / "kclxx.billing.shardId-3.prom"); }));
   CHECK(outputs.finish(in_time()));
