@@ -22,18 +22,17 @@ namespace kclxx {
 /// linger, at shutdown_requested and at shard_ended. When the lease is lost they are dropped. What
 /// is gathered is not complete: no checkpoint covers it.
 ///
-/// While the handler runs the daemon waits. So at most `max_bytes` of data and one call of the
-/// daemon's are in memory. A gathered record is copied, and takes 120 bytes and its partition key
-/// besides its data. After a crash at most what was gathered, and what was handed over since the
-/// last checkpoint, is processed again.
+/// While the handler runs the daemon waits. So at most `max_bytes` and one call of the daemon's are
+/// in memory. After a crash at most what was gathered, and what was handed over since the last
+/// checkpoint, is processed again.
 ///
 /// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
 /// Thread safety: a value; processors copy it.
 struct batch_options {
   /// At least 1. Unset: no limit. Without a linger a call with more records is divided.
   std::optional<std::size_t> max_records{};
-  /// Bytes of data, after decoding base64; at least 1. A larger record is handed over alone. Unset:
-  /// 64 MiB with a linger, otherwise no limit.
+  /// Bytes of memory, at least 1: a record counts with its data, its partition key and 200 bytes. A
+  /// larger record is handed over alone. Unset: 64 MiB with a linger, otherwise no limit.
   std::optional<std::uint64_t> max_bytes{};
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit.
   /// A handler that runs delays it. 0: nothing is gathered.

@@ -157,7 +157,7 @@ class batches_processor final : public record_processor {
     std::uint64_t bytes = gathered_.bytes();
     std::size_t count = 0;
     for (; count < most && bytes < limits_.bytes; ++count) {
-      const std::uint64_t next = batch[offset + count].data().size();
+      const std::uint64_t next = processing::gathered_records::bytes_of(batch[offset + count]);
       const bool is_first = count == 0 && gathered_.empty();
       if (!is_first && next > limits_.bytes - bytes) break;
       bytes += next;
@@ -193,7 +193,7 @@ class batches_processor final : public record_processor {
   void observe_in_flight(const record_batch& handed_over) {
     if (limits_.linger.count() == 0 || !shard_.service()->is_observed()) return;
     observer::window_changed event{
-        gathered_.records() + handed_over.size(), gathered_.bytes(), {}, complete_};
+        gathered_.records() + handed_over.size(), gathered_.data_bytes(), {}, complete_};
     for (const record& one : handed_over) event.bytes += one.data().size();
     if (event.records > 0) event.oldest = oldest_;
     shard_.service()->observe(std::move(event));

@@ -16,45 +16,79 @@ struct gathered_records::memory {
   using chunk = std::unique_ptr<char[]>;  // NOLINT(modernize-avoid-c-arrays)
   static constexpr std::size_t chunk_size = std::size_t{256} << 10;
 
-  std::string_view keep(std::string_view text) {
-    char* const place = room_for(text.size());
-    std::memcpy(place, text.data(), text.size());
-    return {place, text.size()};
-  }
-  /// A missing text is not an empty one.
-  std::optional<std::string_view> keep(const std::optional<std::string_view>& text) {
-    return text ? std::optional(keep(*text)) : std::nullopt;
-  }
-  void keep(const record& one) {
-    const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
-        one.as_fields();
-    records.emplace_back(record::fields{keep(data), keep(partition_key), keep(sequence_number),
-                                        sub_sequence_number, arrival});
-  }
-  char* room_for(std::size_t size) {
-    if (size > chunk_size / 4) {
-      char* const place = large.emplace_back(make_chunk(size)).get();
-      large_bytes += size;
-      return place;
+  void keep(const record_batch& batch) {
+    make_room_for(batch.size());
+    char* place = next;
+    std::uint64_t data_size = 0;
+    std::uint64_t key_size = 0;
+    for (const record& one : batch) {
+      const std::string_view data = one.data();
+      const std::string_view key = one.partition_key().value_or(std::string_view());
+      const std::string_view number = one.sequence_number();
+      const std::size_t size = data.size() + key.size() + number.size();
+      const bool is_large = size > chunk_size / 4;
+      if (!is_large && size > static_cast<std::size_t>(end - place)) place = next_chunk();
+      char* const to = is_large ? large_chunk(size) : place;
+      if (!is_large) place = to + size;
+      const auto kept_data = keep(data, to);
+      const auto kept_key = keep(key, to + data.size());
+      record::fields fields{{},
+                            {},
+                            keep(number, to + data.size() + key.size()),
+                            one.sub_sequence_number(),
+                            arrival_of(one)};
+      data_size += data.size();
+      key_size += key.size();
+      // A missing text stays missing. A branch of its own for the usual record saves a third of
+      // the time.
+      if (one.has_data() && key.data() != nullptr) {
+        fields.data = kept_data;
+        fields.partition_key = kept_key;
+        records.emplace_back(fields);
+      } else {
+        if (one.has_data()) fields.data = kept_data;
+        if (key.data() != nullptr) fields.partition_key = kept_key;
+        records.emplace_back(fields);
+      }
     }
-    if (used == 0 || size > chunk_size - filled) {
-      if (used == chunks.size()) chunks.push_back(make_chunk(chunk_size));
-      ++used;
-      filled = 0;
-    }
-    char* const place = chunks[used - 1].get() + filled;
-    filled += size;
-    return place;
+    next = place;
+    data_bytes += data_size;
+    bytes += data_size + key_size + batch.size() * bytes_beside_texts;
+  }
+  void make_room_for(std::size_t more) {
+    const std::size_t size = records.size() + more;
+    if (size > records.capacity()) records.reserve(std::max(size, 2 * records.capacity()));
+  }
+  static std::string_view keep(std::string_view text, char* to) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    return {to, text.size()};
+  }
+  static std::optional<std::chrono::milliseconds> arrival_of(const record& one) {
+    const auto date = one.approximate_arrival_timestamp();
+    if (!date) return std::nullopt;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(date->time_since_epoch());
+  }
+  char* next_chunk() {
+    if (used == chunks.size()) chunks.push_back(make_chunk(chunk_size));
+    next = chunks[used++].get();
+    end = next + chunk_size;
+    return next;
+  }
+  char* large_chunk(std::size_t size) {
+    large_bytes += size;
+    return large.emplace_back(make_chunk(size)).get();
   }
   /// Keeps a part of the memory for the next records.
   void clear() noexcept {
     large.clear();
-    large_bytes = used = filled = 0;
+    large_bytes = used = 0;
+    next = end = nullptr;
+    data_bytes = bytes = 0;
     chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
     if (records.capacity() > spare_size / sizeof(record)) std::vector<record>().swap(records);
   }
-  [[nodiscard]] std::size_t bytes() const noexcept {
+  [[nodiscard]] std::size_t allocated() const noexcept {
     return chunks.size() * chunk_size + large_bytes + records.capacity() * sizeof(record);
   }
   static chunk make_chunk(std::size_t size) {
@@ -62,11 +96,14 @@ struct gathered_records::memory {
   }
 
   std::vector<record> records;
+  std::uint64_t data_bytes = 0;  // of these records
+  std::uint64_t bytes = 0;       // as bytes_of
   std::vector<chunk> large;
   std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
-  std::size_t used = 0;    // of the chunks
-  std::size_t filled = 0;  // of the last one that is used
+  std::size_t used = 0;  // of the chunks
+  char* next = nullptr;  // in the last one that is used
+  char* end = nullptr;   // of that one
 };
 
 struct gathered_records::spare {
@@ -81,7 +118,7 @@ struct gathered_records::spare {
   }
   std::size_t bytes() {
     const std::lock_guard lock(mutex);
-    return here ? here->bytes() : 0;
+    return here ? here->allocated() : 0;
   }
 
   std::mutex mutex;
@@ -94,11 +131,7 @@ gathered_records::~gathered_records() = default;
 void gathered_records::add(const record_batch& batch) {
   if (!memory_) memory_ = spare_->take();
   if (!memory_) memory_ = std::make_unique<memory>();
-  for (const record& one : batch) {
-    memory_->keep(one);
-    bytes_ += one.data().size();
-  }
-  records_ += batch.size();
+  memory_->keep(batch);
   behind_ = batch.millis_behind_latest();
 }
 
@@ -106,15 +139,21 @@ record_batch gathered_records::take() {
   const std::shared_ptr<memory> owner(memory_.release(), [spare = spare_](memory* one) {
     spare->give_back(std::unique_ptr<memory>(one));
   });
-  records_ = 0;
-  bytes_ = 0;
   return {owner->records, owner, behind_};
 }
+
+std::size_t gathered_records::records() const noexcept {
+  return memory_ ? memory_->records.size() : 0;
+}
+std::uint64_t gathered_records::data_bytes() const noexcept {
+  return memory_ ? memory_->data_bytes : 0;
+}
+std::uint64_t gathered_records::bytes() const noexcept { return memory_ ? memory_->bytes : 0; }
 
 void gathered_records::release_memory() { spare_->take(); }
 
 std::size_t gathered_records::memory_bytes() const {
-  return (memory_ ? memory_->bytes() : 0) + spare_->bytes();
+  return (memory_ ? memory_->allocated() : 0) + spare_->bytes();
 }
 
 }  // namespace kclxx::processing

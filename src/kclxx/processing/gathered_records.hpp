@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
 
 namespace kclxx::processing {
@@ -23,10 +24,14 @@ class gathered_records {
 
   /// Errors: std::bad_alloc; then some of the records may have been added.
   void add(const record_batch& batch);
-  [[nodiscard]] bool empty() const noexcept { return records_ == 0; }
-  [[nodiscard]] std::size_t records() const noexcept { return records_; }
-  /// Of data.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] bool empty() const noexcept { return records() == 0; }
+  [[nodiscard]] std::size_t records() const noexcept;
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept;
+  /// The most memory that they take.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] static std::uint64_t bytes_of(const record& one) noexcept {
+    return one.data().size() + one.partition_key().value_or("").size() + bytes_beside_texts;
+  }
   /// All of them; it is empty then.
   [[nodiscard]] record_batch take();
   /// Gives back to the system what is not in use.
@@ -38,13 +43,15 @@ class gathered_records {
   static constexpr std::size_t spare_size = std::size_t{16} << 20;
 
  private:
+  /// The sequence number, and the record twice: while their list grows, the old one is there, too.
+  /// kclxx/processing/batches.hpp states it.
+  static constexpr std::uint64_t bytes_beside_texts = 200;
+  static_assert(56 + 2 * sizeof(record) <= bytes_beside_texts);
   struct memory;
   struct spare;
 
   std::shared_ptr<spare> spare_;
   std::unique_ptr<memory> memory_;
-  std::size_t records_ = 0;
-  std::uint64_t bytes_ = 0;
   std::optional<std::chrono::milliseconds> behind_;
 };
 

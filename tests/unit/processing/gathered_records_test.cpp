@@ -30,9 +30,11 @@ TEST_CASE("a gathered record has all that the delivered one had", "[processing]"
   gathered.add(record_batch(std::span(records).first(2), nullptr));
   gathered.add(record_batch(std::span(records).subspan(2), nullptr, 12ms));
   CHECK(gathered.records() == 4);
-  CHECK(gathered.bytes() == 2'000'000);
+  CHECK(gathered.data_bytes() == 2'000'000);
+  CHECK(gathered.bytes() == 2'000'006 + 4 * 200);  // with the keys
   const record_batch batch = gathered.take();
   CHECK(gathered.empty());
+  CHECK(gathered.data_bytes() == 0);
   CHECK(gathered.bytes() == 0);
   CHECK(batch.millis_behind_latest() == 12ms);
   gathered.add(record_batch(std::span(records).first(1), nullptr));  // in memory of its own
@@ -79,6 +81,19 @@ TEST_CASE("records of a bit more than half a chunk use little more memory than t
   gathered_records gathered;
   for (int i = 0; i < 100; ++i) gathered.add(record_batch(std::span(&one, 1), nullptr));
   CHECK(gathered.memory_bytes() < gathered.bytes() * 4 / 3);
+}
+
+TEST_CASE("gathered records take no more memory than they count", "[processing]") {
+  constexpr std::size_t chunk = std::size_t{256} << 10;
+  const std::string number(56, '4');
+  const std::size_t size = GENERATE(0, 1, 100, 1'000);
+  const std::string text(size, 'x');
+  const std::vector<record> call(1'000, record(record::fields{text, "a key", number, 0, {}}));
+  gathered_records gathered;
+  for (int i = 0; i < 100; ++i) {
+    gathered.add(record_batch(call, nullptr));
+    CHECK(gathered.memory_bytes() <= gathered.bytes() + chunk);
+  }
 }
 
 TEST_CASE("gathered records keep no call alive, and their memory is used again", "[processing]") {

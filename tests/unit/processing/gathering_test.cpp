@@ -118,16 +118,30 @@ TEST_CASE("a batch has at most max_records, with or without a linger", "[process
   CHECK(other.persisted() == sequence_position("4"));
 }
 
-TEST_CASE("a batch has at most max_bytes of data, but for one record that is larger",
+TEST_CASE("a batch has at most max_bytes, but for one record that is larger",
           "[processing][gathering]") {
-  gathering_daemon one({.max_bytes = 4, .linger = 1h});
-  one.daemon.deliver({"aa", "b"}).deliver({"cc", "dd"}).deliver({"e", "large", "f"});
-  CHECK(one.seen() == calls{{"aa", "b"}, {"cc", "dd"}, {"e"}, {"large"}});
+  // Two records of 50 bytes, a key of three, and what a record counts besides.
+  const std::uint64_t limit = 2 * 253;
+  const std::string half(50, 'h');
+  const std::string large(400, 'l');
+  const strings numbers{"1", "2", "3", "4", "5", "6", "7"};
+  const auto deliver = [&](testing::daemon& to, std::size_t first, const strings& all) {
+    std::vector<record::fields> records;
+    for (const std::string& one : all) records.push_back(keyed("key", one, numbers.at(first++)));
+    to.deliver_records(records);
+  };
+  gathering_daemon one({.max_bytes = limit, .linger = 1h});
+  deliver(one.daemon, 0, {half, half});
+  CHECK(one.seen() == calls{{half, half}});
+  deliver(one.daemon, 2, {half, "s", half});
+  CHECK(one.seen().back() == strings{half, "s"});
+  deliver(one.daemon, 5, {large, "t"});
+  CHECK(one.seen() == calls{{half, half}, {half, "s"}, {half}, {large}});
   one.daemon.request_shutdown();
-  CHECK(one.seen().back() == strings{"f"});
-  gathering_daemon other({.max_bytes = 4});
-  other.daemon.deliver({"aa", "bb", "c", "large", "", ""});
-  CHECK(other.seen() == calls{{"aa", "bb"}, {"c"}, {"large"}, {"", ""}});
+  CHECK(one.seen().back() == strings{"t"});
+  gathering_daemon other({.max_bytes = limit});
+  deliver(other.daemon, 0, {half, half, half, large, large, "s", "t"});
+  CHECK(other.seen() == calls{{half, half}, {half}, {large}, {large}, {"s", "t"}});
 }
 
 TEST_CASE("shutdown_requested and the shard's end hand over what is gathered",
