@@ -64,6 +64,8 @@ class program {
   [[nodiscard]] stream& records() { return stream_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
 
+  [[nodiscard]] std::chrono::milliseconds linger() const { return gathering_.linger; }
+
   // The daemon's side.
   void begin_outage(std::chrono::milliseconds time);
   /// So many records will be delivered.

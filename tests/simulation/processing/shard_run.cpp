@@ -63,7 +63,8 @@ void shard_run::take_step() {
     deliver();
   } else if (choice < 74) {
     log_.note([] { return std::string("time passes"); });
-    daemon_.advance(milliseconds(random_.below(4000)));
+    // Often to the moment at which what was gathered has to be handed over.
+    daemon_.advance(random_.chance(20) ? program_.linger() : milliseconds(random_.below(4000)));
   } else if (choice < 75) {
     program_.begin_outage(milliseconds(1 + random_.below(60000)));
   } else if (choice < 80) {

@@ -97,8 +97,8 @@ const planned_record* stream::ready_for_first_attempt() const {
 void stream::require_handed_over(std::chrono::steady_clock::time_point now,
                                  std::chrono::milliseconds linger) const {
   for (const planned_record& one : records_) {
-    if (one.arrived && one.attempts == 0 && now - *one.arrived > linger) {
-      throw violation("linger: record " + one.data + " has waited for longer than " +
+    if (one.arrived && one.attempts == 0 && now - *one.arrived >= linger) {
+      throw violation("linger: record " + one.data + " still waits after " +
                       std::to_string(linger.count()) + " ms");
     }
   }

@@ -96,7 +96,7 @@ class stream {
   /// An attempt is reported to observers.
   void read_attempt(const sequence_position& position, int attempt);
 
-  /// No record of the present child's has waited for a handler for longer. Errors: violation.
+  /// No record of the present child's waits for a handler after the linger. Errors: violation.
   void require_handed_over(std::chrono::steady_clock::time_point now,
                            std::chrono::milliseconds linger) const;
   /// All earlier records of its key are complete. Errors: violation.
