@@ -15,6 +15,7 @@ sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))
 from pages import blocks  # noqa: E402
 
 SHARDS = 4
+RATE = 40  # records a second: the local Kinesis reads all that it has for each answer
 COMPATIBLE = "CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X"
 ROWS = "the lease table has rows of KCL 3"  # what `daemon run` says of them
 METADATA = ["-CoordinatorState", "-WorkerMetricStats"]  # the tables of 3.0 to 3.4
@@ -39,9 +40,11 @@ class Migration(DaemonCase):
         self.check_cannot_start(application)
         self.replace(application, "first-2", 3, "second-2", clientVersionConfig=COMPATIBLE)
         self.wait_for_records(application, "second-1", "second-2")
+        application.producer.stop()  # the local Kinesis would read all of that for each answer
         application.wait_for("ten minutes of readiness",
                              lambda: self.version(application) == "CLIENT_VERSION_3X_WITH_ROLLBACK",
                              lambda: self.version(application), every=20, seconds=1500)
+        application.producer.start(RATE)
 
         self.replace(application, "second-1", 3, "third-1")
         self.wait_for_records(application, "second-2", "third-1")
@@ -87,7 +90,7 @@ class Migration(DaemonCase):
         """The lease table is made by 2.7.2."""
         self.workers = {}
         application = self.application(SHARDS, make_leases=False)
-        application.producer.start(40)  # the local Kinesis reads all that it has for each answer
+        application.producer.start(RATE)
         for name in names:
             self.start(application, 2, name)
             self.wait_for_records(application, *self.workers)
