@@ -17,13 +17,14 @@ import botocore.config  # noqa: E402
 import botocore.exceptions  # noqa: E402
 
 from .journal import SHARD_END, Position  # noqa: E402
-from .waiting import wait_for  # noqa: E402
+from .waiting import SECONDS, wait_for  # noqa: E402
 
 
 def client(service, url):
     if not url.startswith("http://127.0.0.1:"):
         raise ValueError(f"{url} is not on this machine")
-    config = botocore.config.Config(retries={"max_attempts": 8}, proxies={}, read_timeout=30)
+    # A PutRecords that is made again, because its answer is late, puts its records twice.
+    config = botocore.config.Config(retries={"max_attempts": 8}, proxies={}, read_timeout=SECONDS)
     return boto3.client(service, endpoint_url=url, region_name="us-east-1", config=config)
 
 
