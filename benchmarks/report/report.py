@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 
-import goals
 from run import FLOORS, ROOT
 
 
@@ -40,9 +39,3 @@ def text_table(workload, summary):
         cells = [f"{text:>{width}}" for text, width in zip(row[1:], widths[1:])]
         lines_.append("  ".join(["", row[0].ljust(widths[0]), *cells]))
     return "\n".join(lines_) + "\n"
-
-
-def goals_text(results):
-    """What kclxx is held to, a line each."""
-    return "".join(f"  {'reached' if row['reached'] else 'MISSED '}  {row['goal']:<46} {row['bound']:>7}"
-                   f"  {row['value']:>6}\n" for row in goals.judged(results["workloads"]))

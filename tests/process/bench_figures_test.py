@@ -8,8 +8,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/report"))
 import baseline
-import goals
-import main
 import report
 import run
 from workloads import CPU_GB, RATE, WORKLOADS
@@ -52,25 +50,6 @@ class Figures(unittest.TestCase):
     def test_a_rate_counts_records_in_the_time_of_round_trips(self):
         self.assertEqual(RATE.of(driven(1.0, seconds=0.5)), 2000)
 
-
-
-class Goals(unittest.TestCase):
-    def judged(self, seconds):
-        runs = {"floor-unwaited": [driven(1.0)], "rust": [driven(1.0, seconds=8)], "kclxx": [driven(1.0, seconds=seconds)]}
-        return [(row["goal"], row["reached"]) for row in goals.judged({"A": run.summary(A, runs)})]
-
-    def test_goals_are_judged_on_the_run_s_own_figures_and_the_others_left_out(self):
-        floor, rust = "A: records/s ÷ the floor's", "A: records/s ÷ the Rust client's"
-        self.assertEqual(self.judged(seconds=2), [(floor, True), (rust, True)])
-        self.assertEqual(self.judged(seconds=2.5), [(floor, False), (rust, True)])
-        self.assertEqual(self.judged(seconds=4), [(floor, False), (rust, False)])
-
-    def test_a_missed_goal_fails_the_run(self):
-        summaries = {"A": run.summary(A, {"floor-unwaited": [driven(1.0)], "kclxx": [driven(1.0, seconds=4)]})}
-        self.assertEqual([row["goal"] for row in goals.missed(summaries)], ["A: records/s ÷ the floor's"])
-        self.assertEqual(main.status_of(goals.missed(summaries), failures={}), 1)
-        self.assertEqual(main.status_of([], failures={("A", "rust"): "it left"}), 1)
-        self.assertEqual(main.status_of([], failures={}), 0)
 
 
 class Baseline(unittest.TestCase):
@@ -116,7 +95,6 @@ class CommittedBaseline(unittest.TestCase):
                 self.assertEqual(sorted(values), sorted(figure.key for figure in figures), (name, client))
                 for key, value in values.items():
                     self.assertTrue(0 < value < 100, (name, client, key, value))
-
 
 
 if __name__ == "__main__":
