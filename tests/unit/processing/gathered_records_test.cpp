@@ -86,7 +86,7 @@ TEST_CASE("records of a bit more than half a chunk use little more memory than t
 TEST_CASE("gathered records take no more memory than they count", "[processing]") {
   constexpr std::size_t chunk = std::size_t{256} << 10;
   const std::string number(56, '4');
-  const std::size_t size = GENERATE(0, 1, 100, 1'000);
+  const std::size_t size = GENERATE(as<std::size_t>(), 0, 1, 100, 1'000);
   const std::string text(size, 'x');
   const std::vector<record> call(1'000, record(record::fields{text, "a key", number, 0, {}}));
   gathered_records gathered;
