@@ -1,8 +1,10 @@
 # Warnings and sanitizers for this project's own code; never exported.
 add_library(kclxx_warnings INTERFACE)
 target_compile_options(kclxx_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Wold-style-cast -Woverloaded-virtual
+  # In a unity build a local name may be that of a constant of another file.
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
   # At -O3 g++ 12 warns wrongly of std::string's operator+ (its bug 105329).
   $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<BOOL:${KCLXX_WARNINGS_AS_ERRORS}>:-Werror>)

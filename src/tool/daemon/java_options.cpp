@@ -62,9 +62,9 @@ constexpr std::array<option_name, 32> option_names{{
 std::optional<matter> matter_of(std::string option) {
   if (option.starts_with("-XX:+") || option.starts_with("-XX:-")) option.erase(4, 1);
   if (option.starts_with("-XX:Use") && option.ends_with("GC")) return matter::collector;
-  const auto* const found = std::find_if(option_names.begin(), option_names.end(), [&](const option_name& one) {
-    return option.starts_with(one.beginning);
-  });
+  const auto* const found =
+      std::find_if(option_names.begin(), option_names.end(),
+                   [&](const option_name& one) { return option.starts_with(one.beginning); });
   if (found == option_names.end()) return std::nullopt;
   return found->what;
 }
