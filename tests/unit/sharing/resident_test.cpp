@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/signals.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -163,6 +164,7 @@ class played_host {
  public:
   played_host() {
     ::alarm(60);
+    io::outlive_signals();  // as run() does: the reader of a shard's stderr may be gone
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
     starter_ = descriptor(ends[0]);
