@@ -64,7 +64,7 @@ class context_thread final : private kclxx::detail::virtual_executor {
   /// real would never be.
   void run_until(const std::function<bool()>& is_done) {
     while (!is_done()) {
-      if (context_.poll_one() > 0) continue;
+      if (run_one()) continue;
       const auto next = time_->next();
       if (!next) return;
       time_->end_waits(*next);
@@ -84,7 +84,7 @@ class context_thread final : private kclxx::detail::virtual_executor {
       }
     }
   }
-  /// The same for one function, in virtual time.
+  /// The same for one function, in virtual time. A crash ends that function alone.
   bool run_one() override {
     try {
       time_->end_waits(time_->now());
@@ -92,8 +92,7 @@ class context_thread final : private kclxx::detail::virtual_executor {
       if (!context_.stopped()) return has_run;
       context_.restart();
       throw std::runtime_error(stopped);
-    } catch (const kclxx::detail::process_ended&) {
-      throw;
+    } catch (const kclxx::detail::process_ended&) {  // NOLINT(bugprone-empty-catch): it has ended
     } catch (...) {
       shard_.fail(std::current_exception());
     }

@@ -32,6 +32,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
     bool runs_lanes_next = false;  // when the clock is read next
     bool has_timers = true;
     bool holds_lanes = false;  // until run_lanes()
+    clock::duration behind{};  // of the time that is read
     std::vector<std::function<void()>> lanes{};
     std::vector<sequence_position> requested{};
 
@@ -70,7 +71,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
   }
   [[nodiscard]] clock::time_point now() const override {
     if (std::exchange(current->runs_lanes_next, false)) current->run_lanes();
-    return shard_service_wrapper::now();
+    return shard_service_wrapper::now() - current->behind;
   }
   [[nodiscard]] bool is_observed() const noexcept override { return true; }
 };
@@ -127,6 +128,37 @@ TEST_CASE("a failure that leaves a timer requests the checkpoint of what is comp
   shard.daemon->deliver({"1", "2"}).advance(0ms);
   CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
   CHECK(shard.with.requested == std::vector<sequence_position>{sequence_position("1")});
+}
+
+TEST_CASE("a lane that read the clock before a probe was due does not end the probes",
+          "[processing][dispatcher]") {
+  const bool is_async = GENERATE(false, true);
+  CAPTURE(is_async);
+  int attempts = 0;
+  const auto fail_first = [&] {
+    if (++attempts == 1) throw std::runtime_error("no connection");
+  };
+  const kclxx::failure_policy policy{.breaker = {{.failures = 1}}};
+  hooked_shard shard(is_async ? kclxx::parallel(
+                                    [&](completion one) {
+                                      fail_first();
+                                      one.complete();
+                                    },
+                                    policy, {.lanes = 1})
+                              : kclxx::parallel([&](const kclxx::record&) { fail_first(); }, policy,
+                                                {.lanes = 1}));
+  shard.daemon->deliver({"1"}).advance(0ms);
+  REQUIRE(attempts == 1);
+  shard.with.holds_lanes = true;
+  shard.daemon->advance(1h);
+  REQUIRE(shard.with.lanes.size() == 1);
+  shard.with.holds_lanes = false;
+  shard.with.behind = 1h;
+  shard.with.run_lanes();
+  REQUIRE(attempts == 1);
+  shard.with.behind = 0h;
+  shard.daemon->advance(1h);
+  CHECK(attempts == 2);
 }
 
 TEST_CASE("user code is destroyed with the processor, even while a completion is reported",

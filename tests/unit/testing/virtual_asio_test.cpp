@@ -2,8 +2,10 @@
 // asio::parallel in the test kit: coroutines and their timers in virtual time.
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/bind_executor.hpp>
@@ -170,6 +172,30 @@ TEST_CASE("a lost lease cancels the coroutines, in no time", "[testing][asio]") 
   CHECK(cancelled == 1);
   CHECK(played.now() == begin);
   CHECK(played.exit_status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("what a function throws while the processor waits for its coroutines ends nothing else",
+          "[testing][asio]") {
+  bool has_ended = false;
+  std::optional<daemon> played(
+      std::in_place, kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
+        const auto executor = co_await asio::this_coro::executor;
+        for (int cancelled = 0; cancelled < 2;) {  // by the lost lease, and by the destructor
+          try {
+            co_await sleep(100h);
+          } catch (const boost::system::system_error&) {
+            ++cancelled;
+          }
+          co_await asio::this_coro::reset_cancellation_state();
+        }
+        asio::post(executor, [] { throw std::runtime_error("no connection"); });
+        co_await asio::post(executor, asio::use_awaitable);
+        has_ended = true;
+      }));
+  played->initialize().deliver({"a"}).lose_lease();
+  CHECK_FALSE(has_ended);
+  played.reset();
+  CHECK(has_ended);
 }
 #endif
 
