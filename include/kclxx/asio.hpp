@@ -63,11 +63,9 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// The same on an executor of the program's own.
 /// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
 /// has several threads.
-/// Lifetime: the executor must run until the session is over. A shard counts as outstanding
-/// work of it. When its io_context has stopped, the next callback or one that waits fails
-/// (exit_status::callback_failed), and coroutines that have not ended keep the handler until the
-/// io_context is destroyed. With another executor that has stopped, a thread_pool's or a strand,
-/// such a callback and the processor's destructor wait without end.
+/// Lifetime: keep the executor running until the session is over; each shard counts as outstanding
+/// work of it. Once an io_context has stopped, callbacks fail; on another executor that has stopped
+/// they wait without end.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -86,12 +84,10 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// work of that executor. On an idle shard it can take hours, until an action is open. When the
 /// execution context is destroyed first, the handler is destroyed with it, and not called.
 ///
-/// A coroutine of `parallel` cannot wait for the checkpoint of its own record, or of a later one:
-/// its record is complete when it has returned, and no checkpoint precedes that. Let another
-/// coroutine wait (boost::asio::co_spawn with `detached`), or give a callback. From Boost 1.77 on
-/// such a wait fails with errc::not_allowed_here. It is not recognised, and never ends, with an
-/// older Boost, within awaitable operators, after reset_cancellation_state, and in a coroutine that
-/// is started with co_spawn and awaited.
+/// A coroutine of `parallel` must not wait for the checkpoint of its own or a later record, which
+/// is sent only after the coroutine has returned: give a callback, or wait in another coroutine
+/// (boost::asio::co_spawn with `detached`). Such a wait fails with errc::not_allowed_here where it
+/// is recognised (docs/processing.md), and otherwise never ends.
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 template <class CompletionToken>

@@ -80,18 +80,17 @@ class KCLXX_EXPORT checkpointer {
 
   /// Persists the target without waiting. Requests are merged. The highest one is sent when the
   /// callback returns, or once it has run for 5 ms, at most once per
-  /// run_options::checkpoint_interval. In shard_ended a target that is the shard's last record is
-  /// sent only after the callback has returned: do not wait for its handler there. After a stop was
-  /// requested, no further target is persisted.
+  /// run_options::checkpoint_interval. In shard_ended do not wait for the handler of the last
+  /// record: that checkpoint follows the callback. After a stop was requested, no further target is
+  /// persisted.
   ///
   /// `handler`, if there is one, is called exactly once: with an empty error_code when the target
   /// or a later position is persisted, or with the reason why this process will never persist it.
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
-  /// what both use. One can be called before async_checkpoint returns, even by async_checkpoint
-  /// itself, if no thread can be started, the processor is being destroyed or the context has no
-  /// service: do not hold a lock that the handler takes. A handler should be short, and must not
+  /// what both use. Do not hold a lock that the handler takes while you call async_checkpoint: the
+  /// handler may run before it returns, on this thread too. A handler should be short, and must not
   /// wait for a checkpoint. In the test kit handlers run on the test's thread, between callbacks
   /// and while a callback waits.
   ///

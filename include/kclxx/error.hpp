@@ -79,9 +79,6 @@ enum class checkpoint_condition {
 
 /// The code for an error that the daemon reported: a checkpoint_errc where the name is listed
 /// there, otherwise a value for this name that is valid within this process.
-///
-/// Names are cut to 127 bytes. After 256 unlisted names all further ones share one value, whose
-/// name is "(other)". An empty name has that value, too.
 /// Thread safety: may be called from any thread.
 [[nodiscard]] KCLXX_EXPORT std::error_code make_checkpoint_error_code(
     std::string_view daemon_name) noexcept;
@@ -110,7 +107,7 @@ class KCLXX_EXPORT checkpoint_error : public std::system_error {
 ///
 /// Throw it where the store refuses a transaction: from the processor's constructor, a callback, a
 /// timer or a checkpoint handler. The library treats it as a lost lease: it logs `reason`, calls no
-/// callback but lease_lost, and continues the session, except in two cases (see record_processor).
+/// callback but lease_lost, and continues the session (see record_processor).
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT fenced_error : public std::system_error {
  public:

@@ -25,7 +25,8 @@ enum class exit_status : int {
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
-  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
+  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it. (The status is
+  /// callback_failed if it did so within a callback.)
   resource_failure = 16,
   /// The process that serves all shards under kclxx-share has ended. Look for a crash or OOM kill.
   resident_gone = 17,

@@ -18,9 +18,8 @@ namespace kclxx {
 /// The daemon then ends the whole worker, with all its shards: catch what can be handled. A
 /// fenced_error, and a checkpoint_error of a lost lease, do not end the session: the exception is
 /// logged, and only lease_lost is called after it, or nothing if the constructor or initialize
-/// threw. If the daemon has not reported the loss, by leaseLost or a ShutdownException, the session
-/// ends with shard_end_failed when the shard ends, and with callback_failed when records still
-/// arrive after five minutes. Do not throw these errors for other reasons.
+/// threw. If the lease was not lost after all, the session ends: docs/exactly-once.md. Do not throw
+/// these errors for other reasons.
 /// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {

@@ -24,9 +24,7 @@ namespace kclxx {
 /// order, sort before every number, and SHARD_END sorts after every number. Leading zeros do not
 /// count: "007" equals "7".
 ///
-/// An object has at most 48 bytes. It uses heap memory only for a number of more than 77 digits
-/// (leading zeros not counted). Copying one never allocates. To store one, use to_string();
-/// from_string() reads it again.
+/// To store one, use to_string(); from_string() reads it again.
 class KCLXX_EXPORT sequence_position {
  public:
   /// The longest sequence number accepted: Kinesis permits 129 characters and uses 56.
@@ -35,19 +33,17 @@ class KCLXX_EXPORT sequence_position {
 
   /// Takes a decimal number or one of TRIM_HORIZON, LATEST, AT_TIMESTAMP and SHARD_END. The text is
   /// copied.
-  /// Errors: std::invalid_argument when the text is neither, is empty, or is longer than
-  /// `capacity`. std::bad_alloc, beyond 77 digits only.
+  /// Errors: std::bad_alloc; std::invalid_argument when the text is neither, is empty, or is longer
+  /// than `capacity`.
   explicit sequence_position(std::string_view sequence_number,
                              std::uint64_t sub_sequence_number = 0);
 
   /// As the constructor, but std::nullopt where that throws std::invalid_argument.
-  /// Errors: std::bad_alloc, beyond 77 digits only.
   [[nodiscard]] static std::optional<sequence_position> parse(
       std::string_view sequence_number, std::uint64_t sub_sequence_number = 0);
 
   /// Reads the form that `to_string` writes: `sequence/sub-sequence`, both required. std::nullopt
   /// when the text is anything else.
-  /// Errors: std::bad_alloc, beyond 77 digits only.
   [[nodiscard]] static std::optional<sequence_position> from_string(std::string_view text);
 
   // Copies of a long number share its text and its reference count.

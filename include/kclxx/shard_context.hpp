@@ -98,9 +98,8 @@ class KCLXX_EXPORT shard_context {
 
   /// Ends the session as an exception from a callback does: for a thread of the processor's own,
   /// whose exceptions nobody else catches. A stop is requested at once, also while a callback
-  /// waits. The first failure counts. A fenced_error, or a checkpoint_error that the lease is gone,
-  /// is a lost lease, as from a callback. Without a service, `kclxx: ` and the message go to
-  /// stderr.
+  /// waits. The first failure counts. An exception for a lost lease is treated as one from a
+  /// callback (see record_processor). Without a service, `kclxx: ` and the message go to stderr.
   /// Errors: std::invalid_argument for a null pointer.
   void fail(std::exception_ptr thrown) const;
 
@@ -112,11 +111,9 @@ class KCLXX_EXPORT shard_context {
   void request_worker_stop() const { fields_.service->request_worker_stop(); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if
-  /// that is empty. Control characters are escaped. A thread of the session writes it. While 10,000
-  /// lines or 16 MiB wait, further ones are dropped; errors from twice as much on. At the end of
-  /// the session, lines that wait are written as long as they are read, until the grace time is
-  /// over. The number of dropped lines is logged, if it is read. Without a service `kclxx: ` and
-  /// the unescaped text go to stderr at once.
+  /// that is empty. Control characters are escaped. A thread of the session writes it. While
+  /// nobody reads the log, lines are dropped; a later line has their number. Without a service
+  /// `kclxx: ` and the unescaped text go to stderr at once.
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position = std::nullopt) const {
     fields_.service->log(level, text, position);

@@ -32,7 +32,7 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
     fs::create_directory_symlink(host / "elsewhere", host.folder());
     must_be_served_alone(*host.start("a"), "cannot be opened: ");
   }
-  SECTION("run_options::sharing is never") {
+  SECTION("run_options::share_process is false") {
     const words program = gated(host, {"manual", "never_share"});
     const launched first = host.start("a", program);
     REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
@@ -41,7 +41,7 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
     REQUIRE(eventually([&] { return pending_connections(host.socket()) == 2; }));
     fs::remove(host / "gate");
     for (const launched* one : {&first, &second, &third}) {
-      must_be_served_alone(**one, "the program refused: run_options::sharing is never");
+      must_be_served_alone(**one, "the program refused: run_options::share_process is false");
     }
     CHECK(host.started().size() == 4);  // once for the question, and for each shard
     CHECK(eventually([&] { return host.sockets() == 0; }));

@@ -23,8 +23,7 @@ namespace kclxx {
 /// is gathered is not complete: no checkpoint covers it.
 ///
 /// While the handler runs the daemon waits. So at most `max_bytes` and one call of the daemon's are
-/// in memory. After a crash at most what was gathered, and what was handed over since the last
-/// checkpoint, is processed again.
+/// in memory. docs/processing.md has what is processed again after a crash.
 ///
 /// Errors: `batches` throws std::invalid_argument for a limit of 0 and a negative linger.
 /// Thread safety: a value; processors copy it.
@@ -37,9 +36,8 @@ struct batch_options {
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit.
   /// A handler that runs delays it. 0: nothing is gathered.
   std::chrono::milliseconds linger{0};
-  /// Whether a record that a batch_failure names keeps the later ones of its partition key in the
-  /// batch waiting: with order::key they are not complete either, and are handed over again with it
-  /// or, when it was skipped or parked, without it. So a handler should leave them out.
+  /// order::key: when a batch_failure names records, the later ones of their partition keys in the
+  /// batch are not complete either, and come again. So the handler should leave them out.
   kclxx::order order = order::none;
 };
 

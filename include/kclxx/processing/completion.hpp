@@ -57,10 +57,14 @@ class KCLXX_EXPORT completion {
   std::unique_ptr<detail::taken_record> taken_;
 };
 
-/// A function that starts to process one record, and later reports the result with the completion.
-/// Its form is `(completion)` or `(completion, const shard_context&)`; or `(const shard_context&)`,
-/// and it returns a function of one of these forms. An exception from the function counts as
-/// fail(), even if the completion was moved from. After complete() an exception is only logged.
+/// A function that starts to process one record, and later reports the result with the completion:
+///
+/// - `(completion)`
+/// - `(completion, const shard_context&)`
+/// - `(const shard_context&) -> Function`: as for basic_handler
+///
+/// An exception from the function counts as fail(), even if the completion was moved from. After
+/// complete() an exception is only logged.
 using async_record_handler = basic_handler<completion>;
 
 }  // namespace kclxx

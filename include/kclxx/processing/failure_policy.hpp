@@ -44,9 +44,9 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   /// rest of the batch. A position outside the batch is ignored, and the batch is halved.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
   /// These records failed. All others of the batch are complete; with order::key (batch_options)
-  /// all but the later ones of their partition keys. What is not complete is handed over again
-  /// without the others. A position that no record of the batch has is ignored; without any other
-  /// the batch is halved.
+  /// all but the later ones of their partition keys. The incomplete records come again, without the
+  /// complete ones. A position that no record of the batch has is ignored. If none is left, the
+  /// batch is halved.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records);
   batch_failure(const batch_failure&) noexcept = default;
@@ -79,23 +79,19 @@ enum class bad_record {
   park,
 };
 
-/// An outage is not a bad record: a record is bad when it fails while others succeed.
+/// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
+/// row have failed. While it is open no attempt is counted and no record is too old. The handler is
+/// called for one record at a time, after waits that double from failure_policy::max_backoff to
+/// `max_wait`. The first success closes the circuit.
 ///
-/// Each shard has a circuit. It opens when `failures` attempts in a row have failed, of whichever
-/// records. Once another record has succeeded after a record's first failure, the record's further
-/// failures are its own: they do not count here. While the circuit is open no attempt is counted
-/// and no record is too old. One call of the handler at a time is made, after waits that double
-/// from failure_policy::max_backoff to `max_wait`. The first success closes the circuit.
+/// - A failure does not count here if another record has succeeded since this record's first one.
+/// - A permanent error does not count either: its record is bad at any time.
+/// - With failure_policy::max_attempts or max_age the circuit stays closed while one record alone
+///   fails, so that it can reach its limit.
+/// - Before the first success after a start, at most one record is given up for attempts or age. So
+///   restarts during an outage do not empty the stream.
 ///
-/// - A permanent error is the handler's own judgement: its record is bad at any time, and the
-///   circuit stays as it is.
-/// - With failure_policy::max_attempts or max_age the circuit opens only once a second record has
-///   failed, too, so that a single one can reach them.
-/// - After a start at most one record is bad by attempts or age before the first one has succeeded.
-///   So restarts during an outage do not empty the stream.
-///
-/// The log has a line when the circuit opens, and one when it closes; the metric is
-/// `kclxx_circuit_open`.
+/// docs/failures.md has what an outage costs all the same.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
@@ -119,8 +115,8 @@ struct failure_policy {
   /// Attempts per record, the first included; at least 1. Unset: without end.
   std::optional<int> max_attempts{};
   /// The wait after the first failure is `initial_backoff`. Each further wait is twice as long.
-  /// None is longer than `max_backoff`. 0 counts as 1 ms. A random part of up to half is
-  /// subtracted, so that shards do not retry at the same time. With `each` and `batches` the shard
+  /// None is longer than `max_backoff`. 0 counts as 1 ms. Up to half of a wait is left out at
+  /// random, so that shards do not retry at the same time. With `each` and `batches` the shard
   /// waits meanwhile. With `parallel` and order::key only the later records of the same key do.
   std::chrono::milliseconds initial_backoff{200};
   std::chrono::milliseconds max_backoff{5000};

@@ -25,8 +25,8 @@ struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
-  /// While new records are ready, those that have failed before have at most half of them, and
-  /// every second attempt that begins is a new record's.
+  /// While new records are ready, retries have at most half of the lanes, and no two retries begin
+  /// in a row.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The
@@ -50,11 +50,10 @@ struct parallel_options {
   /// run_options::grace_time, otherwise with callback_failed.
   bool leave_when_stuck = false;
 
-  /// How long shutdown_requested waits for records that are not complete. If a failed record ends
-  /// the session while a callback is open, the running handlers get the same time first.
-  /// Between two callbacks they get none. The default fits a shutdownGraceMillis
-  /// of 25 s, which `kclxx daemon check` recommends: 10 s remain for the checkpoint and for other
-  /// shards.
+  /// How long shutdown_requested waits for records that are not complete. When a record ends the
+  /// session, running handlers have the same time, if a callback is open. The default fits a
+  /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
+  /// checkpoint and for other shards.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 

@@ -12,8 +12,7 @@
 namespace kclxx::processing {
 
 /// The circuit of one shard, whose rule circuit_breaker states. Half-open is while a probe runs,
-/// which is the one attempt that an open circuit admits. Once another record has
-/// succeeded after a record's first failure, the record's failures are its own: they do not count.
+/// which is the one attempt that an open circuit admits.
 ///
 /// Thread safety: all functions may be called from any thread.
 class circuit {

@@ -157,7 +157,7 @@ exit_status serve_shards(sharing::inheritance start, const processor_factory& ma
                          const run_options& with) {
   const run_options options = with_shared_functions(with);
   if (!options.share_process) {
-    sharing::refuse_shards(start, "run_options::sharing is never");
+    sharing::refuse_shards(start, "run_options::share_process is false");
     return exit_status::ok;
   }
   io::outlive_signals();
