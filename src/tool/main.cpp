@@ -18,6 +18,7 @@
 #include "tool/exit_status.hpp"
 #include "tool/generate/generate_command.hpp"
 #include "tool/health/health_command.hpp"
+#include "tool/leases/leases_command.hpp"
 #include "tool/local/local_command.hpp"
 #include "tool/new/new_command.hpp"
 #include "tool/replay/replay_command.hpp"
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   add_daemon_command(app, run);
   add_generate_command(app, run);
   add_health_command(app, run);
+  add_leases_command(app, run);
   add_local_command(app, run);
   add_new_command(app, run);
   add_replay_command(app, run);

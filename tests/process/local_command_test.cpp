@@ -192,3 +192,33 @@ TEST_CASE("options go to the program under their own names, and the file as its 
   CHECK(contains(start.out, "/node_modules\n"));
   CHECK(std::filesystem::is_directory(box / ".local/state/kclxx/local"));
 }
+
+TEST_CASE("leases makes a table of what Node.js reads, and leaves with its status",
+          "[local][leases]") {
+  const local_box box;
+  box.write(".local/state/kclxx/local/state.json", "{}");
+  const auto leases = [&](const std::string& counter,
+                          const std::vector<std::string>& options = {}) {
+    box.program("bin/node",
+                R"(echo '{"stream": "words", "kclxxBacklogs": {"shardId-1": {"records": 3, )"
+                R"("oldest": 1500}}, "Items": [{"leaseKey": {"S": "shardId-1"}, )"
+                R"("checkpoint": {"S": "LATEST"}, "leaseCounter": {"N": ")" +
+                    counter + "\"}}]}'; echo \"$*\" >> $HOME/asked; exit $(wc -l < $HOME/asked)\n");
+    std::vector<std::string> command{"local", "leases", "my-app"};
+    command.insert(command.end(), options.begin(), options.end());
+    return box.kclxx(command);
+  };
+  const auto table = leases("7");
+  CHECK(table.status == 1);
+  CHECK(table.out.starts_with("application my-app, stream words, at "));
+  CHECK(contains(table.out,
+                 "shard      owner  counter  moves  checkpoint  age  lag  oldest  state\n"
+                 "shardId-1  -            7  -      LATEST/0      -    3   1.5 s  free: "));
+  CHECK(box.read("asked").ends_with(" application=my-app\n"));
+  const auto tsv = leases("8", {"--tsv", "--stream", "words"});
+  CHECK(tsv.status == 2);
+  CHECK(tsv.out == "shardId-1\tLATEST\t0\t-\t8\t3\t1500\n");
+  const auto garbled = leases("x");
+  CHECK(garbled.status != 0);
+  CHECK(contains(garbled.err, "kclxx local leases: Items[0]: leaseCounter is not a whole number"));
+}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/local/local_command.hpp"
 
+#include <functional>
 #include <iostream>
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tool/local/local_launch.hpp"
+#include "tool/local/local_leases.hpp"
 
 namespace kclxx::tool {
 
@@ -17,7 +20,9 @@ using need = local_call::need;
 /// A command whose options are passed unchanged to the program for Node.js.
 class passed_on_command {
  public:
-  passed_on_command(CLI::App& local, const command_text& text, need needs, invocation& run)
+  /// `start` does the call, and gives the exit status unless it becomes another program.
+  passed_on_command(CLI::App& local, const command_text& text, need needs, invocation& run,
+                    std::function<int(const local_call&)> start = become_node)
       : app_(add_command(local, text, child_use::none, run)) {
     call_->command = text.name;
     call_->needs = needs;
@@ -26,14 +31,14 @@ class passed_on_command {
                     "[$XDG_STATE_HOME/kclxx/local, or ~/.local/state/kclxx/local]")
         ->type_name("DIR")
         ->envname("KCLXX_LOCAL_DIRECTORY");
-    app_.callback([call = call_, values = values_] {
+    app_.callback([call = call_, values = values_, start = std::move(start), &run] {
       if (call->takes_input && call->input.empty()) throw CLI::RequiredError("FILE or --data FILE");
       for (const auto& one : *values) {
         if (one.option->count() > 0 || !one.text.empty()) {
           call->options.emplace_back(one.name, one.text);
         }
       }
-      run_local(*call);
+      run.status = start(*call);
     });
   }
 
@@ -61,6 +66,8 @@ class passed_on_command {
   [[nodiscard]] local_call& call() { return *call_; }
 
  private:
+  [[noreturn]] static int become_node(const local_call& call) { run_local(call); }
+
   struct value {
     std::string name;
     std::string text;
@@ -211,11 +218,10 @@ void add_leases(CLI::App& local, invocation& run) {
   passed_on_command leases(
       local,
       {"leases",
-       "Shows the lease table of an application: which worker owns which shard, the lease's\n"
-       "counter, the last stored checkpoint, how many records come after it (lag), and the age of\n"
-       "the oldest of these.",
+       "Shows the lease table of an application, as kclxx leases does, and how many records come\n"
+       "after each checkpoint (lag), and the age of the oldest of these.",
        "kclxx local leases my-application --watch"},
-      need::what_runs, run);
+      need::what_runs, run, show_local_leases);
   leases.required("APPLICATION", "application", "applicationName in the daemon's properties");
   leases
       .option("--stream", "stream",

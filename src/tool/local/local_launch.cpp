@@ -38,6 +38,10 @@ fs::path default_directory() {
   cannot_set_up("neither XDG_STATE_HOME nor HOME is set: name a folder with --directory");
 }
 
+fs::path directory_of(const local_call& call) {
+  return fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
+}
+
 /// Held as long as this process lives, also when it has become another program. Node.js keeps it
 /// from what it starts.
 descriptor lock_directory(const fs::path& directory) {
@@ -85,10 +89,9 @@ std::vector<std::string> fetch_local(bool is_offline) {
   return folders;
 }
 
-void run_local(const local_call& call) {
+std::vector<std::string> node_command(const local_call& call) {
   const fs::path cache = default_cache();
-  const fs::path directory =
-      fs::absolute(call.directory.empty() ? default_directory() : fs::path(call.directory));
+  const fs::path directory = directory_of(call);
   open_input(call.input);
   std::error_code error;
   if (call.needs == local_call::need::what_runs && !fs::exists(directory / "state.json", error)) {
@@ -105,6 +108,13 @@ void run_local(const local_call& call) {
     verify_local(cache);
   }
   ::unsetenv("NODE_PATH");
+  return command;
+}
+
+void run_local(const local_call& call) {
+  std::vector<std::string> command = node_command(call);
+  const fs::path directory = directory_of(call);
+  std::error_code error;
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
   if (call.needs == local_call::need::everything) close_inherited();

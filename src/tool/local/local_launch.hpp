@@ -28,6 +28,10 @@ struct local_call {
 /// Errors: command_error.
 std::vector<std::string> fetch_local(bool is_offline);
 
+/// The program for Node.js, and its arguments. Stdin is what the call needs then.
+/// Errors: command_error.
+std::vector<std::string> node_command(const local_call& call);
+
 /// Becomes Node.js. Does not return.
 /// Errors: command_error.
 [[noreturn]] void run_local(const local_call& call);

@@ -138,6 +138,7 @@ const std::vector<layer>& layers() {
        effects},
       {"src/tool/daemon/key_rules", {"tool/daemon/"}, {"kclxx/"}, effects},
       {"src/tool/daemon/properties", {"tool/daemon/"}, {"kclxx/"}, effects},
+      {"src/tool/lease_table/", {"tool/lease_table/", "tool/text"}, {}, effects},
       {"src/tool/replay/parked_records",
        {"daemon_model/lines", "protocol/", "tool/replay/"},
        {"kclxx/"},
@@ -179,6 +180,7 @@ bool is_json_in_its_place(std::string_view path, std::string_view header) {
            path == "src/kclxx/protocol/utf8.cpp" || path == "src/tool/transcript/line_summary.cpp";
   }
   return header.starts_with("nlohmann/") && (path.starts_with("src/daemon_model/child_message") ||
+                                             path.starts_with("src/tool/lease_table/") ||
                                              path.starts_with("src/tool/transcript/header") ||
                                              path.starts_with("src/tool/replay/parked_records") ||
                                              path.starts_with("src/tool/replay/replay_json"));
@@ -208,7 +210,8 @@ bool is_of_another_command(std::string_view path, std::string_view header) {
   if (!path.starts_with("src/tool/") || path == "src/tool/main.cpp") return false;
   if (!header.starts_with("tool/")) return false;
   const std::string_view folder = tool_folder(header);
-  return !folder.empty() && folder != "process/" && folder != "transcript/" &&
+  return !folder.empty() && folder != "lease_table/" && folder != "process/" &&
+         folder != "transcript/" &&
          folder != tool_folder(path.substr(std::string_view("src/").size()));
 }
 

@@ -46,8 +46,8 @@ async function create({ application, stream, ...options }) {
   const state = runningState(options);
   const shards = rootsOf(await listShards(kinesisClient(state), stream));
   const dynamodb = dynamodbClient(state);
-  const before = await readLeases(dynamodb, application);
-  if (before?.length > 0) throw new Failure(`application ${application} has a lease table already`);
+  const before = await readRows(dynamodb, application);
+  if (before?.some((row) => row.checkpoint !== undefined)) throw new Failure(`application ${application} has a lease table already`);
   if (before === undefined) await explained({}, () => dynamodb('CreateTable', definition(application)));
   await awaitState(() => dynamodb('DescribeTable', { TableName: application }), ({ Table }) => Table.TableStatus === 'ACTIVE');
   for (const shard of shards) {
@@ -60,32 +60,22 @@ async function create({ application, stream, ...options }) {
   }
 }
 
-// By shard. Nothing: there is no such table.
-async function readLeases(dynamodb, application) {
+// The rows of the table, as `aws dynamodb scan` prints them. Nothing: there is no such table.
+async function readRows(dynamodb, application) {
   checkName(application);
-  const leases = [];
+  const rows = [];
   try {
     let from;
     do {
       const page = await dynamodb('Scan', { TableName: application, ConsistentRead: true, ExclusiveStartKey: from });
       from = page.LastEvaluatedKey;
-      for (const item of page.Items) {
-        // The KCL may keep other things in this table too; only leases have a checkpoint.
-        if (item.checkpoint === undefined) continue;
-        leases.push({
-          shard: item.leaseKey.S,
-          owner: item.leaseOwner?.S ?? '-',
-          counter: item.leaseCounter.N,
-          sequence: item.checkpoint.S,
-          sub: item.checkpointSubSequenceNumber.N,
-        });
-      }
+      rows.push(...page.Items);
     } while (from !== undefined);
   } catch (error) {
     if (error.name === 'ResourceNotFoundException') return undefined;
     return explained({}, () => Promise.reject(error));
   }
-  return leases.sort((a, b) => (a.shard < b.shard ? -1 : 1));
+  return rows;
 }
 
-module.exports = { create, readLeases };
+module.exports = { create, readRows };

@@ -17,4 +17,4 @@ function printTable(head, rows, { tsv }) {
   process.stdout.write(tsv ? formatTsv(rows) : formatTable(head, rows));
 }
 
-module.exports = { formatTable, formatTsv, printTable };
+module.exports = { printTable };

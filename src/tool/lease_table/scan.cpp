@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/lease_table/scan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+namespace kclxx::tool::lease_table {
+
+namespace {
+
+using nlohmann::json;
+
+/// One row, with its place in the scan for messages.
+class row {
+ public:
+  row(const json& item, std::size_t number) : item_(item), number_(number) {
+    if (!item.is_object()) throw wrong("it is not an object");
+  }
+
+  [[nodiscard]] bool has(const char* name) const { return item_.contains(name); }
+  /// Empty: it has no such attribute.
+  [[nodiscard]] std::string text(const char* name, const char* type = "S") const {
+    const json* const value = find(name, type);
+    if (value == nullptr) return {};
+    if (!value->is_string()) throw wrong(std::string(name) + " is no text");
+    return value->get<std::string>();
+  }
+  [[nodiscard]] std::uint64_t number(const char* name) const {
+    const std::string digits = text(name, "N");
+    std::uint64_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [parsed, error] = std::from_chars(digits.data(), end, value);
+    if (error != std::errc() || parsed != end) {
+      throw wrong(std::string(name) + " is not a whole number");
+    }
+    return value;
+  }
+  [[nodiscard]] std::vector<std::string> texts(const char* name) const {
+    const json* const value = find(name, "SS");
+    std::vector<std::string> all;
+    for (std::size_t i = 0; value != nullptr && i < value->size(); ++i) {
+      if (!value->is_array() || !value->at(i).is_string()) {
+        throw wrong(std::string(name) + " is no set of texts");
+      }
+      all.push_back(value->at(i).get<std::string>());
+    }
+    return all;
+  }
+  [[nodiscard]] bad_scan wrong(const std::string& what) const {
+    return bad_scan("Items[" + std::to_string(number_) + "]: " + what);
+  }
+
+ private:
+  [[nodiscard]] const json* find(const char* name, const char* type) const {
+    const auto attribute = item_.find(name);
+    if (attribute == item_.end()) return nullptr;
+    if (!attribute->is_object() || !attribute->contains(type)) {
+      throw wrong(std::string(name) + " has no value of the type " + type);
+    }
+    return &attribute->at(type);
+  }
+
+  const json& item_;
+  std::size_t number_;
+};
+
+/// Where a JSON text is wrong, as the parser has it: "line 3, column 1".
+std::string place_of(const json::parse_error& error) {
+  const std::string_view text = error.what();
+  const auto begin = text.find("at line ");
+  return begin == std::string_view::npos
+             ? ""
+             : " " + std::string(text.substr(begin, text.find(':', begin) - begin));
+}
+
+json parse_document(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw bad_scan("it is empty");
+  try {
+    json document = json::parse(text);
+    if (!document.is_object() || !document.contains("Items") || !document["Items"].is_array()) {
+      throw bad_scan("it has no list Items, so it is not what aws dynamodb scan prints");
+    }
+    for (const char* token : {"NextToken", "LastEvaluatedKey"}) {
+      const auto found = document.find(token);
+      if (found == document.end() || found->is_null()) continue;
+      throw bad_scan(std::string("it is not the whole table: it has a ") + token +
+                     "; scan without --max-items and --no-paginate");
+    }
+    return document;
+  } catch (const json::parse_error& error) {
+    throw bad_scan("it is no JSON: wrong or cut off" + place_of(error));
+  }
+}
+
+lease lease_of(const row& from, std::string shard) {
+  return {std::move(shard),
+          from.text("leaseOwner"),
+          from.text("checkpointOwner"),
+          from.number("leaseCounter"),
+          from.text("checkpoint"),
+          from.has("checkpointSubSequenceNumber")
+              ? std::to_string(from.number("checkpointSubSequenceNumber"))
+              : "0",
+          from.texts("parentShardId")};
+}
+
+/// Rows that are no leases: KCL 3.5 has them in the lease table, 3.0 to 3.4 in another one.
+void add_coordination(scan& to, const row& from, const std::string& key) {
+  if (key == "Leader") to.leader = {from.text("ownerName"), from.text("recordVersionNumber")};
+  if (key == "Migration3.0") to.client_version = from.text("cv");
+}
+
+std::map<std::string, backlog> backlogs_of(const json& document) {
+  std::map<std::string, backlog> all;
+  const auto found = document.find("kclxxBacklogs");
+  if (found == document.end()) return all;
+  const auto number = [](const json& from, const char* name) {
+    const auto value = from.find(name);
+    return value == from.end() ? std::nullopt : std::optional(value->get<std::uint64_t>());
+  };
+  for (const auto& [shard, one] : found->items()) {
+    all[shard] = {number(one, "records"), number(one, "oldest")};
+  }
+  return all;
+}
+
+}  // namespace
+
+scan parse_scan(std::string_view text) {
+  const json document = parse_document(text);
+  scan all;
+  all.backlogs = backlogs_of(document);
+  all.stream = document.value("stream", "");
+  const json& items = document["Items"];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const row one(items[i], i);
+    const std::string key = one.text("leaseKey");
+    if (key.empty()) {
+      const bool is_statistics = one.has("wid");
+      if (!is_statistics && !one.has("key"))
+        throw one.wrong("no leaseKey, so it is no lease table");
+      throw one.wrong(std::string("no leaseKey: this is the table of the application with -") +
+                      (is_statistics ? "WorkerMetricStats" : "CoordinatorState") +
+                      ", and its leases are in the one without");
+    }
+    if (one.has("leaseCounter")) {
+      all.leases.push_back(lease_of(one, key));
+    } else {
+      all.other_rows.push_back(key);
+      add_coordination(all, one, key);
+    }
+  }
+  std::sort(all.leases.begin(), all.leases.end(),
+            [](const lease& one, const lease& other) { return one.shard < other.shard; });
+  std::sort(all.other_rows.begin(), all.other_rows.end());
+  return all;
+}
+
+void scan::add_coordinator_state(std::string_view text) {
+  const json document = parse_document(text);
+  const json& items = document["Items"];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const row one(items[i], i);
+    add_coordination(*this, one, one.text("key"));
+  }
+}
+
+// Of its 47 hexadecimal digits the last one is the version, 2; the nine before the last nine are
+// the time.
+std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
+  constexpr std::size_t digits = 56;
+  if (sequence_number.size() != digits) return std::nullopt;
+  std::array<std::uint32_t, 6> limbs{};  // the lowest first
+  for (const char digit : sequence_number) {
+    if (digit < '0' || digit > '9') return std::nullopt;
+    std::uint64_t carry = static_cast<std::uint64_t>(digit - '0');
+    for (std::uint32_t& limb : limbs) {
+      carry += std::uint64_t{limb} * 10;
+      limb = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+  }
+  const bool is_version_2 = (limbs[0] & 0xF) == 2 && limbs[5] >> 24 == 2;
+  if (!is_version_2) return std::nullopt;
+  return static_cast<std::int64_t>((std::uint64_t{limbs[2]} << 28 | limbs[1] >> 4) & 0xFFFFFFFFF);
+}
+
+}  // namespace kclxx::tool::lease_table

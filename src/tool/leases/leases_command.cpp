@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/leases/leases_command.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "tool/lease_table/lease_text.hpp"
+#include "tool/lease_table/observation.hpp"
+#include "tool/leases/aws_scan.hpp"
+#include "tool/text.hpp"
+
+namespace kclxx::tool {
+
+namespace {
+
+using lease_table::observation;
+using lease_table::picture;
+using std::chrono::milliseconds;
+
+struct options {
+  std::string table;
+  std::string profile;
+  std::string region;
+  std::string endpoint_url;
+  bool is_json = false;
+  bool is_watching = false;
+  milliseconds interval{12'000};
+};
+
+std::vector<std::string> for_aws(const options& chosen) {
+  std::vector<std::string> all;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) all.insert(all.end(), {name, value});
+  };
+  add("--profile", chosen.profile);
+  add("--region", chosen.region);
+  add("--endpoint-url", chosen.endpoint_url);
+  return all;
+}
+
+lease_table::scan read_scan(const options& chosen) {
+  if (chosen.table != "-") return scan_with_aws(chosen.table, for_aws(chosen));
+  return lease_table::parse_scan(
+      std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()));
+}
+
+lease_table::scan read_scan_or_say_why_not(const options& chosen) {
+  try {
+    return read_scan(chosen);
+  } catch (const lease_table::bad_scan& error) {
+    cannot_set_up((chosen.table == "-" ? "stdin" : "what aws prints of " + chosen.table) + ": " +
+                  error.what());
+  }
+}
+
+void print(const picture& all, const options& chosen) {
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  if (chosen.is_json) {
+    std::cout << to_json(all, chosen.table, now, chosen.is_watching) << std::flush;
+    return;
+  }
+  if (chosen.is_watching && ::isatty(STDOUT_FILENO) == 1) std::cout << "\x1b[H\x1b[J";
+  std::cout << printable(chosen.table == "-" ? "stdin" : "table " + chosen.table);
+  if (all.scans > 1) {
+    std::cout << ", " << all.scans << " scans in " << to_text(all.observed);
+  }
+  std::cout << '\n' << to_table(all, now) << std::flush;
+}
+
+exit_status run_leases(const options& chosen) {
+  observation seen(chosen.interval);
+  using clock = std::chrono::steady_clock;
+  const clock::time_point begin = clock::now();
+  for (;;) {
+    seen.add(read_scan_or_say_why_not(chosen),
+             std::chrono::duration_cast<milliseconds>(clock::now() - begin));
+    const picture all = seen.look();
+    // A hand-over that is still there in the second scan may be one that takes its time.
+    const bool is_slow = all.scans > 1 && all.is_handing_over();
+    const milliseconds needed = is_slow ? observation::hand_over_limit : chosen.interval;
+    const bool is_enough = chosen.table == "-" || all.observed >= needed;
+    if (chosen.is_watching || is_enough) print(all, chosen);
+    if (!std::cout || (is_enough && !chosen.is_watching)) {
+      return all.is_stuck() ? exit_status::breach : exit_status::ok;
+    }
+    std::this_thread::sleep_for(chosen.is_watching ? chosen.interval : needed - all.observed);
+  }
+}
+
+}  // namespace
+
+void add_leases_command(CLI::App& app, invocation& run) {
+  CLI::App& command = add_command(
+      app,
+      {"leases",
+       "Shows the lease table of an application: who has which shard, whether the lease is\n"
+       "renewed, how old the last record before the checkpoint is, what is stuck and why. It is\n"
+       "read by the program aws, with your credentials. Exit status 1: something is stuck.",
+       "kclxx leases my-app\n"
+       "  aws dynamodb scan --table-name my-app --output json | kclxx leases -"},
+      child_use::none, run);
+  auto chosen = std::make_shared<options>();
+  command
+      .add_option("TABLE", chosen->table,
+                  "applicationName; - reads from stdin what aws dynamodb scan has printed")
+      ->required();
+  command.add_flag("--json", chosen->is_json, "An object, with --watch one in each line");
+  auto* const watch = command.add_flag("--watch", chosen->is_watching, "Repeat until Ctrl-C");
+  add_seconds(command, "--interval", chosen->interval,
+              "Between two scans. A lease is renewed each third of failoverTimeMillis");
+  std::vector<CLI::Option*> of_aws{watch};
+  const auto add_for_aws = [&](const char* name, std::string& to, const char* type) {
+    of_aws.push_back(command.add_option(name, to, "For aws")->type_name(type));
+  };
+  add_for_aws("--profile", chosen->profile, "NAME");
+  add_for_aws("--region", chosen->region, "REGION");
+  add_for_aws("--endpoint-url", chosen->endpoint_url, "URL");
+  command.callback([chosen, of_aws, &run] {
+    for (const CLI::Option* option : of_aws) {
+      if (chosen->table == "-" && option->count() > 0) {
+        throw CLI::ValidationError(option->get_name() +
+                                   " is for a table that aws reads, not for -");
+      }
+    }
+    run.status = static_cast<int>(run_leases(*chosen));
+  });
+}
+
+}  // namespace kclxx::tool

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables are what `aws dynamodb scan` printed of those that real daemons had written; where a
+// title says so, with a row removed or an attribute added.
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/text.hpp"
+#include "tool/lease_table/lease_text.hpp"
+#include "tool/lease_table/observation.hpp"
+#include "tool/lease_table/scan.hpp"
+
+using namespace kclxx::tool::lease_table;
+using namespace std::chrono_literals;
+using kclxx::test::contains;
+
+namespace {
+
+scan table(const std::string& name) {
+  return parse_scan(kclxx::test::read_file(KCLXX_TABLES "/" + name + ".json"));
+}
+
+/// What is seen in scans of this table, so many seconds apart.
+picture seen(const std::string& name, std::vector<int> seconds = {0}) {
+  observation all(12s);
+  for (const int at : seconds) all.add(table(name), std::chrono::seconds(at));
+  return all.look();
+}
+
+const shard_state& shard(const picture& all, int number) {
+  for (const shard_state& one : all.shards) {
+    if (one.lease.shard == "shardId-00000000000" + std::to_string(number)) return one;
+  }
+  FAIL("no shard " << number);
+  return all.shards.front();
+}
+
+bool has_note(const picture& all, bool is_problem, const std::string& text) {
+  for (const note& one : all.notes) {
+    if (one.is_problem == is_problem && contains(one.text, text)) return true;
+  }
+  return false;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_scan(text);
+  } catch (const bad_scan& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a sequence number has its record's arrival, if it is one of Kinesis'", "[leases]") {
+  // With the arrival that AWS shows for it in its documents: 1545084650.987.
+  CHECK(arrival_of("49590338271490256608559692538361571095921575989136588898") == 1545084650);
+  CHECK(arrival_of("49545115243490985018280067714973144582180062593244200961") == std::nullopt);
+  for (const char* text :
+       {"", "TRIM_HORIZON", "1", "4959033827149025660855969253836157109592157598913658889x",
+        "99999999999999999999999999999999999999999999999999999999"}) {
+    CHECK(arrival_of(text) == std::nullopt);
+  }
+}
+
+TEST_CASE("1: an owner that has not renewed for the interval is stuck, and not before",
+          "[leases]") {
+  const picture early = seen("owner_killed", {0, 11});
+  CHECK(shard(early, 0).state == lease_state::held);
+  CHECK(shard(early, 0).is_moving == std::nullopt);
+  CHECK_FALSE(early.is_stuck());
+  const picture late = seen("owner_killed", {0, 12});
+  CHECK(late.is_stuck());
+  CHECK(shard(late, 0).state == lease_state::stuck);
+  CHECK(shard(late, 0).is_moving == false);
+  CHECK(contains(shard(late, 0).cause, "host-1 has not renewed it for 12 s"));
+}
+
+TEST_CASE("2: a lease without an owner (removed) is free, and stuck when nobody takes it",
+          "[leases]") {
+  CHECK(shard(seen("no_owner"), 1).state == lease_state::free);
+  CHECK_FALSE(seen("no_owner").is_stuck());
+  const picture late = seen("no_owner", {0, 12});
+  CHECK(shard(late, 1).state == lease_state::stuck);
+  CHECK(shard(late, 1).cause == "no worker has it: if none runs, start one");
+}
+
+TEST_CASE("3: a hand-over is one for 35 s, and then a checkpointOwner that stayed", "[leases]") {
+  const picture early = seen("hand_over", {0, 34});
+  std::optional<shard_state> handed;
+  for (const shard_state& one : early.shards) {
+    if (!one.lease.checkpoint_owner.empty()) handed = one;
+  }
+  REQUIRE(handed);
+  CHECK(handed->state == lease_state::handing_over);
+  CHECK(early.is_handing_over());
+  const picture late = seen("hand_over", {0, 12, 35});
+  for (const shard_state& one : late.shards) {
+    if (one.lease.shard != handed->lease.shard) continue;
+    CHECK(one.state == lease_state::stuck);
+    CHECK(one.cause ==
+          "host-1 has to hand it over to host-2, and has not for 35 s: restart host-1");
+  }
+}
+
+TEST_CASE("4: a shard at its end is fine with children, and stuck without (their rows removed)",
+          "[leases]") {
+  CHECK(shard(seen("children"), 0).state == lease_state::ended);
+  CHECK(shard(seen("children"), 0).is_moving == std::nullopt);
+  const picture without = seen("no_children");
+  CHECK(without.is_stuck());
+  CHECK(shard(without, 0).state == lease_state::stuck);
+  CHECK(contains(shard(without, 0).cause, "none of its children has a lease"));
+}
+
+TEST_CASE("5: a child waits until its parent has ended (which was made undone)", "[leases]") {
+  const picture all = seen("waiting_child");
+  const shard_state& child = shard(all, 4);
+  CHECK(child.state == lease_state::waits);
+  CHECK(child.cause == "until shardId-000000000000 has ended");
+  CHECK_FALSE(all.is_stuck());
+}
+
+TEST_CASE("6: a leader that has ended is named, though its lock is still there", "[leases]") {
+  observation all(12s);
+  all.add(table("leader_killed_1"), 0s);
+  CHECK_FALSE(has_note(all.look(), true, ""));
+  all.add(table("leader_killed_2"), 12s);
+  const picture late = all.look();
+  CHECK(late.is_leader_moving == false);
+  CHECK(has_note(late, true, "the leader host-1 has ended: no lease is assigned"));
+  CHECK(contains(shard(late, 1).cause, "there is no leader to give it to another"));
+  CHECK(shard(late, 3).state == lease_state::ok);
+}
+
+TEST_CASE("7: a table of KCL 3 without a leader's row has no leader", "[leases]") {
+  CHECK(has_note(seen("no_leader"), true, "no worker is the leader"));
+  CHECK(contains(shard(seen("no_leader", {0, 12}), 1).cause,
+                 "host-1 has not renewed it for 12 s: it has ended, or hangs, and there is no "
+                 "leader to give it to another"));
+}
+
+TEST_CASE("8: rows that KCL 2 cannot read are named, and who can take a lease then", "[leases]") {
+  const picture all = seen("mixed_fleet", {0, 12});
+  CHECK(all.client_version == "CLIENT_VERSION_UPGRADE_FROM_2X");
+  CHECK(has_note(all, false, "which KCL 3 has written: Migration3.0, host-2"));
+  CHECK(all.other_rows == std::vector<std::string>{"Migration3.0", "host-2"});
+  CHECK(contains(shard(all, 1).cause, "if none of KCL 3 runs, start one; KCL 2 cannot take it"));
+}
+
+TEST_CASE("9: an empty table tells that no worker has begun", "[leases]") {
+  for (const char* name : {"no_lease", "only_version"}) {
+    CHECK(has_note(seen(name), true, "the table has no lease: no worker has begun"));
+  }
+}
+
+TEST_CASE("10: counters that move are fine, however old the checkpoint is", "[leases]") {
+  observation all(12s);
+  all.add(table("moving_1"), 0s);
+  all.add(table("moving_2"), 4s);
+  const picture now = all.look();
+  CHECK_FALSE(now.is_stuck());
+  for (const shard_state& one : now.shards) {
+    CHECK(one.state == lease_state::ok);
+    CHECK(one.is_moving == true);
+    REQUIRE(one.arrival);
+  }
+  const std::string text = to_table(now, *now.shards.front().arrival + 4 * 86'400);
+  CHECK(contains(text, "  4 days  ok\n"));
+  CHECK_FALSE(contains(text, "one scan"));
+}
+
+TEST_CASE("one scan does not tell what moves, and says so", "[leases]") {
+  CHECK(has_note(seen("moving_1"), false, "is not known from one scan"));
+  CHECK(shard(seen("moving_1"), 0).is_moving == std::nullopt);
+}
+
+TEST_CASE("leader and version of KCL 3.0 to 3.4 come from the table beside", "[leases]") {
+  scan all = table("kcl_3_4");
+  CHECK_FALSE(all.leader);
+  all.add_coordinator_state(kclxx::test::read_file(KCLXX_TABLES "/kcl_3_4-CoordinatorState.json"));
+  REQUIRE(all.leader);
+  CHECK(all.leader->owner == "host-1");
+  CHECK(all.client_version == "CLIENT_VERSION_3X");
+  for (const std::string beside : {"CoordinatorState", "WorkerMetricStats"}) {
+    CHECK(contains(error_of(kclxx::test::read_file(KCLXX_TABLES "/kcl_3_4-" + beside + ".json")),
+                   "Items[0]: no leaseKey: this is the table of the application with -" + beside));
+  }
+}
+
+TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases]") {
+  const std::string lease = R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"N": "1"}, )";
+  CHECK(error_of(" \n") == "it is empty");
+  CHECK(error_of("{\"Items\":\n [") == "it is no JSON: wrong or cut off at line 2, column 3");
+  CHECK(contains(error_of("[]"), "no list Items"));
+  CHECK(contains(error_of(R"({"Items": [], "NextToken": "x"})"), "not the whole table"));
+  CHECK(contains(error_of(R"({"Items": [], "LastEvaluatedKey": {}})"), "LastEvaluatedKey"));
+  CHECK(error_of(R"({"Items": [], "NextToken": null})").empty());
+  CHECK(error_of(R"({"Items": [{"id": {"S": "1"}}]})") ==
+        "Items[0]: no leaseKey, so it is no lease table");
+  CHECK(error_of(R"({"Items": [7]})") == "Items[0]: it is not an object");
+  CHECK(error_of(R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"S": "1"}}]})") ==
+        "Items[0]: leaseCounter has no value of the type N");
+  CHECK(error_of(R"({"Items": [{"leaseKey": {"S": "s"}, "leaseCounter": {"N": "x"}}]})") ==
+        "Items[0]: leaseCounter is not a whole number");
+  CHECK(error_of(lease + R"("parentShardId": {"SS": [1]}}]})") ==
+        "Items[0]: parentShardId is no set of texts");
+}
+
+TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
+  scan all;
+  all.leases.push_back({"shardId-0", "a\x1b[31m", "", 7, "TRIM_HORIZON", "0", {}});
+  all.leases.push_back({"shardId-1", "", "", 12345, std::string(56, '4'), "2", {}});
+  all.backlogs["shardId-0"] = {1200, 64'000};
+  observation seen_once(12s);
+  seen_once.add(all, 0s);
+  const picture one = seen_once.look();
+  CHECK(to_table(one, 0) ==
+        "shard      owner   counter  moves  checkpoint         age   lag  oldest  state\n"
+        "shardId-0  a?[31m        7  -      TRIM_HORIZON/0       -  1200    64 s  held\n"
+        "shardId-1  -         12345  -      …44444444444444/2    -     -       -  free: no worker "
+        "has it: if none runs, start one\n"
+        "note: whether counters move is not known from one scan\n");
+  CHECK(to_tsv(one) ==
+        "shardId-0\tTRIM_HORIZON\t0\ta\x1b[31m\t7\t1200\t64000\n"
+        "shardId-1\t" +
+            std::string(56, '4') + "\t2\t-\t12345\t-\t-\n");
+}
+
+TEST_CASE("JSON has what the table has", "[leases]") {
+  const std::string text = to_json(seen("owner_killed", {0, 12}), "my-app", 0, true);
+  CHECK(text.find('\n') == text.size() - 1);
+  for (const char* part :
+       {R"({"table":"my-app","scans":2,"observed_seconds":12.0,"stuck":true,"leader":null,)",
+        R"("shard":"shardId-000000000000","owner":"host-1","checkpoint_owner":null,)",
+        R"("moves":false,"checkpoint":{"sequence_number":")",
+        R"("state":"stuck","cause":"host-1 has not renewed it)"}) {
+    CAPTURE(text);
+    CHECK(contains(text, part));
+  }
+}
