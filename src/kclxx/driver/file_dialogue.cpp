@@ -13,7 +13,7 @@ void file_dialogue::on_line(line_decoder::outcome next) {
   auto* const decoded = std::get_if<line_decoder::decoded>(&next);
   if (decoded == nullptr) return driver_.on_line(std::move(next));
   auto* const answer = std::get_if<protocol::checkpoint_answer>(&decoded->message.body);
-  if (answer == nullptr) return hand_over(std::move(*decoded));
+  if (answer == nullptr) return pass_on(std::move(*decoded));
   const auto& asked = driver_.unanswered();
   if (!asked) {
     driver_.on_log(log_level::info, "skipped an answer to a checkpoint that was not asked for");
@@ -24,7 +24,7 @@ void file_dialogue::on_line(line_decoder::outcome next) {
 }
 
 /// An action, or the end.
-void file_dialogue::hand_over(next_part next) {
+void file_dialogue::pass_on(next_part next) {
   while (driver_.is_open() && driver_.unanswered() && !driver_.status()) driver_.on_no_answer();
   const bool is_end = std::holds_alternative<end>(next);
   // What is missing to the end of a shard does not come any more.
@@ -38,7 +38,7 @@ void file_dialogue::hand_over(next_part next) {
 }
 
 void file_dialogue::resume() {
-  if (held_) hand_over(*std::exchange(held_, std::nullopt));
+  if (held_) pass_on(*std::exchange(held_, std::nullopt));
 }
 
 }  // namespace kclxx::driver

@@ -19,7 +19,7 @@ class file_dialogue {
   explicit file_dialogue(session_driver& driver) : driver_(driver) {}
 
   void on_line(line_decoder::outcome next);
-  void on_end() { hand_over(end{}); }
+  void on_end() { pass_on(end{}); }
   /// The child has written: what waits may be due.
   void resume();
   /// No more lines now.
@@ -29,7 +29,7 @@ class file_dialogue {
   struct end {};
   using next_part = std::variant<line_decoder::decoded, end>;
 
-  void hand_over(next_part next);
+  void pass_on(next_part next);
 
   session_driver& driver_;
   std::optional<next_part> held_;

@@ -15,7 +15,11 @@ namespace kclxx::observability {
 
 using metric = metrics_recorder::metric;
 
-inline constexpr std::size_t family_count = static_cast<std::size_t>(metric::build_info) + 1;
+inline constexpr std::size_t family_count = 0
+#define KCLXX_METRIC(...) +1
+#include <kclxx/detail/metric_families.inc>
+#undef KCLXX_METRIC
+    ;
 inline constexpr std::size_t bucket_count = 14;
 
 struct histogram_figures {

@@ -69,23 +69,24 @@ io::process_identity parent_daemon(const io::stdio_guard& stdio) {
 }
 
 /// With the variables' settings of log and metrics. Errors: std::exception.
-std::shared_ptr<shard_runtime> make_runtime(shard_runtime::configuration with,
+std::shared_ptr<shard_runtime> make_runtime(const shard_runtime::configuration& with,
                                             const processor_factory& make_processor,
                                             run_options options,
-                                            const detail::environment& variables) {
+                                            const detail::environment& variables,
+                                            std::function<void()> on_stuck = {}) {
   std::vector<std::string> problems;
   options.logging = observability::with_environment(options.logging, variables, problems);
   options.metrics = observability::with_environment(options.metrics, variables, problems);
-  auto made = std::make_shared<shard_runtime>(std::move(with), make_processor, options);
+  auto made = std::make_shared<shard_runtime>(with, make_processor, options, std::move(on_stuck));
   made->dialogue().start_observation();
   for (const std::string& problem : problems) made->dialogue().log(log_level::warning, problem, {});
   return made;
 }
 
-exit_status serve(shard_runtime::configuration with, const processor_factory& make_processor,
+exit_status serve(const shard_runtime::configuration& with, const processor_factory& make_processor,
                   const run_options& options) {
   try {
-    return make_runtime(std::move(with), make_processor, options, detail::own_environment)->serve();
+    return make_runtime(with, make_processor, options, detail::own_environment)->serve();
   } catch (const std::exception& error) {
     log_failure(options, error);
     return exit_status::start_failed;
@@ -115,8 +116,8 @@ class handed_session final : public sharing::shard_session {
   handed_session(const sharing::handed_shard& shard, io::event_loop& loop,
                  std::function<void()> on_stuck, const processor_factory& make_processor,
                  const run_options& options)
-      : runtime_(make_runtime(configuration(shard, loop, std::move(on_stuck)), make_processor,
-                              options, variables_of(shard))),
+      : runtime_(make_runtime(configuration(shard, loop), make_processor, options,
+                              variables_of(shard), std::move(on_stuck))),
         options_(options) {}
 
   exit_status serve() override {
@@ -135,8 +136,7 @@ class handed_session final : public sharing::shard_session {
     return [&shard](const char* name) { return shard.variable(name); };
   }
   static shard_runtime::configuration configuration(const sharing::handed_shard& shard,
-                                                    io::event_loop& loop,
-                                                    std::function<void()> on_stuck) {
+                                                    io::event_loop& loop) {
     io::enlarge_pipe(shard.input.get());
     return {.input = shard.input.get(),
             .output = shard.output.get(),
@@ -144,8 +144,7 @@ class handed_session final : public sharing::shard_session {
             .input_is_file = io::is_file(shard.input.get()),
             .names = names_in(variables_of(shard)),
             .daemon = daemon_in(variables_of(shard), shard.daemon),
-            .loop = &loop,
-            .on_stuck = std::move(on_stuck)};
+            .loop = &loop};
   }
 
   std::shared_ptr<shard_runtime> runtime_;

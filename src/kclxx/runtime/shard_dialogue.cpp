@@ -32,16 +32,17 @@ constexpr milliseconds output_pause{10};
 
 }  // namespace
 
-shard_dialogue::shard_dialogue(configuration with, processor_factory make_processor,
-                               const run_options& options)
+shard_dialogue::shard_dialogue(configuration with, stuck_function on_stuck,
+                               processor_factory make_processor, const run_options& options)
     : with_(std::move(with)),
+      on_stuck_(std::move(on_stuck)),
       tasks_(options, with_.log),
-      loop_(with_.input, with_.input_is_file, all_timers, handlers(), with_.loop),
       driver_(std::move(make_processor), options, std::random_device{}(), *this),
       output_(with_.output),
       reader_(with_.input_is_file ? reader::loop : reader::callbacks),
       input_(with_.input, options.max_line_length, *this),
-      poll_(with_.input) {
+      poll_(with_.input),
+      loop_(with_.input, with_.input_is_file, all_timers, handlers(), with_.loop) {
   if (!with_.input_is_file) return;
   file_.emplace(driver_);
   loop_.resume();
@@ -239,7 +240,7 @@ shard_dialogue::odd_jobs shard_dialogue::take_odd_jobs() {
 
 // ---- Who reads.
 
-void shard_dialogue::hand_over() {
+void shard_dialogue::let_loop_read() {
   reader_ = reader::loop;
   loop_.resume();
 }
@@ -273,7 +274,7 @@ void shard_dialogue::on_watch() {
     return;
   }
   if (user_code_time() < session::callback_patience) return watch();
-  if (reader_ == reader::callbacks) hand_over();
+  if (reader_ == reader::callbacks) let_loop_read();
   driver_.on_callback_lasts();
 }
 
@@ -297,7 +298,7 @@ void shard_dialogue::read(session_lock& lock, const std::optional<time_point>& d
   // been taken since it held the input back.
   const bool is_busy =
       call_ || user_code_ != user_code::none || output_.keeps_lines() || input_.is_held_back();
-  if (has_ended_ || (is_ahead && is_busy)) hand_over();
+  if (has_ended_ || (is_ahead && is_busy)) let_loop_read();
 }
 
 bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
@@ -409,11 +410,11 @@ void shard_dialogue::on_end(std::size_t which) {
   const bool is_returned = user_code_ == user_code::none;
   lock.unlock();
   if (which == teardown_timer) {
-    with_.on_stuck(
+    on_stuck_(
         "the processor's destructor, or other user code at the end of the session, did not return "
         "within the grace time");
   } else if (!is_returned) {
-    with_.on_stuck(nullptr);
+    on_stuck_(nullptr);
   }
 }
 

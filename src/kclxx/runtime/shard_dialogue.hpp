@@ -44,7 +44,7 @@ namespace kclxx::runtime {
 /// common. Either thread reads the daemon's lines (see reader). Other user code has threads of its
 /// own, and so has the log on stderr (user_tasks).
 ///
-/// Nothing waits under the lock, and no user code runs under it.
+/// Under the lock nothing waits for user code, the daemon or a reader, and no user code runs.
 /// Thread safety: all functions from any thread, but where a group says otherwise. Lifetime:
 /// checkpointers keep it alive; once the session has left it calls nothing.
 class shard_dialogue final : public detail::shard_service,
@@ -59,18 +59,20 @@ class shard_dialogue final : public detail::shard_service,
     int log;  // for lines, where there is no run_options::log
     bool input_is_file;
     shard_context::fields names;  // of stream, application and worker
-    std::optional<io::process_identity> daemon;
-    /// The loop of all sessions of the process, in place of one of its own.
-    io::event_loop* loop;
-    /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
-    /// already.
-    std::function<void(const char* why)> on_stuck;
-    /// There is no memory to end the session in order.
-    std::function<void(exit_status)> leave_process;
+    std::optional<io::process_identity> daemon{};
+    /// What a session does that cannot end, since user code does not return or there is no memory.
+    /// Empty: shard_runtime::serve() returns and abandons the thread.
+    std::function<void(exit_status)> leave_process{};
+    /// The loop of all sessions of the process, in place of a thread with a loop of its own.
+    io::event_loop* loop = nullptr;
   };
+  /// On the loop: user code has not returned in time. `why` is for the log, unless it is there
+  /// already.
+  using stuck_function = std::function<void(const char* why)>;
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_dialogue(configuration with, processor_factory make_processor, const run_options& options);
+  shard_dialogue(configuration with, stuck_function on_stuck, processor_factory make_processor,
+                 const run_options& options);
 
   /// Before run(), so that a shard without a thread for it is refused.
   /// Errors: std::system_error when a thread cannot be had.
@@ -199,7 +201,7 @@ class shard_dialogue final : public detail::shard_service,
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
   // and
-  void hand_over();
+  void let_loop_read();
   void watch();
   void wake_callbacks_thread();
   [[nodiscard]] bool is_callbacks_thread() const;
@@ -216,11 +218,11 @@ class shard_dialogue final : public detail::shard_service,
   void user_code_threw(const std::string& whose, const std::exception_ptr& thrown) noexcept;
 
   configuration with_;
+  const stuck_function on_stuck_;
   user_tasks tasks_;
   detail::notification notification_;
   /// Set before the threads start, and never changed; null without observers.
   std::unique_ptr<observability::observation> observation_;
-  io::reactor loop_;
 
   mutable std::mutex mutex_;
   // Guarded by it, but for driver_.run_callback, and the processor.
@@ -247,6 +249,7 @@ class shard_dialogue final : public detail::shard_service,
   std::optional<driver::file_dialogue> file_;  // under the lock, and the loop's alone
   bool has_ended_ = false;
   io::input_poll poll_;
+  io::reactor loop_;
 
   const io::forked_copy forked_;
 };

@@ -24,15 +24,13 @@ constexpr milliseconds least_grace{500};
 
 }  // namespace
 
-shard_runtime::shard_runtime(configuration with, processor_factory make_processor,
-                             const run_options& options)
-    : with_(std::move(with)),
+shard_runtime::shard_runtime(const configuration& with, processor_factory make_processor,
+                             const run_options& options, std::function<void()> on_stuck)
+    : with_(with),
+      on_stuck_(std::move(on_stuck)),
       dialogue_(std::make_shared<shard_dialogue>(
-          shard_dialogue::configuration{with_.input, with_.output, with_.log, with_.input_is_file,
-                                        std::move(with_.names), with_.daemon, with_.loop,
-                                        [this](const char* why) { leave_stuck(why); },
-                                        with_.leave_process},
-          std::move(make_processor), options)) {}
+          with, [this](const char* why) { leave_stuck(why); }, std::move(make_processor),
+          options)) {}
 
 exit_status shard_runtime::serve() {
   if (with_.loop == nullptr) return serve_with_loop();
@@ -138,7 +136,7 @@ void shard_runtime::finish_stuck(const char* why) {
   }
   if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
   dialogue_->abandon();
-  if (with_.on_stuck) with_.on_stuck();
+  if (on_stuck_) on_stuck_();
   const std::lock_guard lock(mutex_);
   life_ = life::stuck;
   changed_.notify_all();

@@ -21,26 +21,14 @@ namespace kclxx::runtime {
 /// Thread safety: all functions from any thread, but where stated.
 class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
  public:
-  struct configuration {
-    int input;
-    int output;
-    int log;  // for lines, where there is no run_options::log
-    bool input_is_file;
-    shard_context::fields names;  // of stream, application and worker
-    std::optional<io::process_identity> daemon{};
-    /// What a session does that cannot end since user code does not return. Empty: serve() returns
-    /// and abandons the thread.
-    std::function<void(exit_status)> leave_process{};
-    /// The loop of all sessions of the process, in place of a thread with a loop of its own.
-    io::event_loop* loop = nullptr;
-    /// With a loop: user code does not return, hence neither does serve(). Nothing else of the
-    /// session uses its descriptors any more. Called on any thread; if user code returns after all,
-    /// serve() returns callback_stuck after this function has returned.
-    std::function<void()> on_stuck{};
-  };
+  using configuration = shard_dialogue::configuration;
 
+  /// `on_stuck`, with a loop: user code does not return, hence neither does serve(). Nothing else
+  /// of the session uses its descriptors any more. Called on any thread; if user code returns after
+  /// all, serve() returns callback_stuck after this function has returned.
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_runtime(configuration with, processor_factory make_processor, const run_options& options);
+  shard_runtime(const configuration& with, processor_factory make_processor,
+                const run_options& options, std::function<void()> on_stuck = {});
 
   [[nodiscard]] shard_dialogue& dialogue() noexcept { return *dialogue_; }
   /// Runs the session to its end; callbacks run on this thread when there is a leave_process or a
@@ -57,14 +45,15 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   void leave_stuck(const char* why);
   void finish_stuck(const char* why);
 
-  configuration with_;
-  std::shared_ptr<shard_dialogue> dialogue_;
-
   std::mutex mutex_;
   // Guarded by it.
   std::condition_variable changed_;
   life life_ = life::serving;
   bool has_loop_ended_ = false;
+
+  const configuration with_;
+  const std::function<void()> on_stuck_;
+  std::shared_ptr<shard_dialogue> dialogue_;
 };
 
 }  // namespace kclxx::runtime

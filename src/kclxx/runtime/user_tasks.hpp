@@ -21,7 +21,8 @@ namespace kclxx::runtime {
 /// of the stop token, each on a thread of its own while there is something to run. No function runs
 /// user code itself.
 ///
-/// Thread safety: all functions from any thread, but for the first group.
+/// Thread safety: the first group needs external synchronization; all others may be called from any
+/// thread.
 class user_tasks {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -33,7 +34,6 @@ class user_tasks {
   user_tasks(const user_tasks&) = delete;
   user_tasks& operator=(const user_tasks&) = delete;
 
-  // Under the shard's lock.
   void run(std::function<void()> task);
   /// Call it once. The token has stopped when this returns, if a thread can be had.
   void request_stop();

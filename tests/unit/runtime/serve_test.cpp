@@ -558,20 +558,18 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
   options.grace_time = 50ms;
   std::promise<std::thread::id> stuck;
   const auto shard = std::make_shared<shard_runtime>(
-      shard_runtime::configuration{
-          .input = ends[1],
-          .output = ends[1],
-          .log = ends[1],
-          .input_is_file = false,
-          .names = {},
-          .loop = &loop,
-          .on_stuck = [&] { stuck.set_value(std::this_thread::get_id()); }},
+      shard_runtime::configuration{.input = ends[1],
+                                   .output = ends[1],
+                                   .log = ends[1],
+                                   .input_is_file = false,
+                                   .names = {},
+                                   .loop = &loop},
       [&](const shard_context& context) {
         context.log(log_level::warning, "never written");
         until_released();
         return std::make_unique<record_processor_of_nothing>();
       },
-      options);
+      options, [&] { stuck.set_value(std::this_thread::get_id()); });
   std::thread serving([&] { shard->serve(); });
   constexpr std::string_view line = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
   REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
@@ -604,18 +602,16 @@ TEST_CASE("serve does not return before it has reported that it is stuck", "[ser
                                    .log = ends[1],
                                    .input_is_file = false,
                                    .names = {},
-                                   .loop = &loop,
-                                   .on_stuck =
-                                       [&] {
-                                         released.set_value();
-                                         is_early =
-                                             status.wait_for(200ms) == std::future_status::ready;
-                                       }},
+                                   .loop = &loop},
       [&] {
         released.get_future().wait();
         return std::make_unique<record_processor_of_nothing>();
       },
-      options);
+      options,
+      [&] {
+        released.set_value();
+        is_early = status.wait_for(200ms) == std::future_status::ready;
+      });
   std::thread serving([&] { served.set_value(shard->serve()); });
   constexpr std::string_view line = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
   REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
