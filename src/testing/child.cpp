@@ -160,7 +160,7 @@ void child::settle() {
       const std::string line = std::move(unread_.front());
       unread_.pop_front();
       read(line);
-    } else if (unread_.empty() && std::exchange(has_input_ended_, false)) {
+    } else if (std::exchange(has_input_ended_, false)) {
       driver_.on_end_of_input(false);
     } else {
       break;

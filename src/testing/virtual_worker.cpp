@@ -54,7 +54,7 @@ daemon::virtual_worker::virtual_worker(processor_factory make_processor, const r
       options_(options),
       settings_(std::move(settings)),
       lease_(sequence_position("TRIM_HORIZON")) {
-  own(std::move(lease_));
+  hold_lease();
   start_child();
 }
 
@@ -67,7 +67,7 @@ daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::u
       shard_id_(predecessor.shard_id_),
       lease_(predecessor.lease_.take_over()) {
   settings_.seed = seed;
-  own(std::move(lease_));
+  hold_lease();
   start_child();
 }
 
@@ -101,8 +101,12 @@ void daemon::virtual_worker::start_child() {
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::virtual_worker::own(daemon_model::lease taken) {
-  lease_ = std::move(taken);
+void daemon::virtual_worker::change_lease(daemon_model::lease next) {
+  lease_ = std::move(next);
+  hold_lease();
+}
+
+void daemon::virtual_worker::hold_lease() {
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (faults_.empty()) return std::nullopt;
     std::string name = std::move(faults_.front());
@@ -207,7 +211,7 @@ void daemon::virtual_worker::initialize(std::string_view shard_id, const sequenc
     const bool was_lost = lease_.is_lost();
     shard_id_ = shard_id;
     records_->start_after(start);
-    own(daemon_model::lease(start));
+    change_lease(daemon_model::lease(start));
     if (was_lost) lease_.lose();
     send_initialize();
   });
@@ -335,7 +339,7 @@ void daemon::virtual_worker::resume() {
     if (!child_->is_killed()) child_->kill();
     faults_.clear();
     ends_input_in_callback_ = false;
-    own(lease_.take_over());
+    change_lease(lease_.take_over());
     seen_.note("daemon", "starts a successor");
     start_child();
     begin_successor();

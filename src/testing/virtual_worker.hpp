@@ -70,7 +70,8 @@ class daemon::virtual_worker {
   [[nodiscard]] std::string how_it_left() const;
 
   void start_child();
-  void own(daemon_model::lease taken);
+  void change_lease(daemon_model::lease next);
+  void hold_lease();
   void send(protocol::action_kind what, std::string_view action, std::string line,
             const std::optional<sequence_position>& largest);
   void send_initialize();

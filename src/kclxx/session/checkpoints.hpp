@@ -104,6 +104,9 @@ class checkpoints {
     return complete_ < persisted_ ? persisted_ : complete_;
   }
 
+ protected:
+  void sent(const sequence_position& position, time_point now);
+
  private:
   struct waiter {
     waiter_id id;
@@ -130,7 +133,6 @@ class checkpoints {
   [[nodiscard]] bool is_paced(time_point now) const;
   [[nodiscard]] optional_position wanted(time_point now, urgency how) const;
   std::chrono::milliseconds next_backoff();
-  void sent(const sequence_position& position, time_point now);
   template <class Predicate>
   void complete_if(Predicate chosen, std::error_code result, actions& out);
 

@@ -48,8 +48,9 @@ class close_shard_end {
  public:
   explicit close_shard_end(int most_attempts) : most_attempts_(most_attempts) {}
   step next(checkpoints& progress, time_point now, actions& out);
-  /// The end was answered with an error. False when it was the last attempt.
-  bool may_try_again() noexcept { return ++attempts_ < most_attempts_; }
+  /// The checkpoint of the end has failed.
+  void count_failure() noexcept { ++attempts_; }
+  [[nodiscard]] bool may_try_again() const noexcept { return attempts_ < most_attempts_; }
   void report_failure(actions& out) const;
   /// Records are not complete, in checkpoint_mode::manual.
   [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }

@@ -7,6 +7,12 @@
 
 namespace kclxx::session {
 
+namespace {
+
+constexpr time_point no_retry = time_point::min();
+
+}  // namespace
+
 session::session(const run_options& options, std::uint32_t seed)
     : options_(options), checkpoints_(options, seed) {}
 
@@ -131,10 +137,11 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
   answer_ = answer;
   // Nothing is tried again in a process that is about to leave.
   auto* const end = sent.is_number() ? nullptr : shard_end();
+  if (end != nullptr && answer.error) end->count_failure();
   const bool is_end_given_up = end != nullptr && answer.error && !end->may_try_again();
   std::optional<time_point> last_retry;
   if (is_end_given_up || phase_ == phase::failing) {
-    last_retry = time_point::min();
+    last_retry = no_retry;
   } else if (current_) {
     const auto* shutdown = std::get_if<close_shutdown>(&current_->close);
     if (shutdown != nullptr) last_retry = shutdown->last_retry();
@@ -149,14 +156,17 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
 void session::on_no_answer(time_point now, actions& out) {
   if (!checkpoints_.has_unanswered()) return;
   const bool was_end = !checkpoints_.unanswered()->is_number() && shard_end() != nullptr;
-  if (was_end) static_cast<void>(shard_end()->may_try_again());
+  if (was_end) shard_end()->count_failure();
   checkpoints_.not_answered(errc::not_answered, out);
   checkpoints_.drop_pending();
   settle(checkpoints::outcome::refused, was_end, now, out);
 }
 
 void session::settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out) {
-  if (phase_ == phase::failing) return finish_failing(last, now, out);
+  if (phase_ == phase::failing) {
+    if (last == checkpoints::outcome::persisted) return persist_rest_or_leave(now, out);
+    return leave_now(exit_status::callback_failed, out);
+  }
   if (!has_end_failed) return proceed(now, out);
   // Success is never reported: the shard's children would never be read (P50).
   shard_end()->report_failure(out);
@@ -347,15 +357,12 @@ void session::fail(time_point now, actions& out) {
   }
   checkpoints_.make_complete_pending();
   out.push_back(arm_timer{timer::grace, options_.grace_time});
-  finish_failing(checkpoints::outcome::persisted, now, out);
+  persist_rest_or_leave(now, out);
 }
 
-void session::finish_failing(checkpoints::outcome last, time_point now, actions& out) {
-  if (last == checkpoints::outcome::persisted) {
-    if (!checkpoints_.has_unanswered()) send_next(now, out);
-    if (checkpoints_.has_unanswered()) return;
-  }
-  leave_now(exit_status::callback_failed, out);
+void session::persist_rest_or_leave(time_point now, actions& out) {
+  if (!checkpoints_.has_unanswered()) send_next(now, out);
+  if (!checkpoints_.has_unanswered()) leave_now(exit_status::callback_failed, out);
 }
 
 // ---- The end of the session.

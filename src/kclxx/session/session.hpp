@@ -131,7 +131,7 @@ class session {
 
   void give_up(const failure& what, time_point now, actions& out);
   void fail(time_point now, actions& out);
-  void finish_failing(checkpoints::outcome last, time_point now, actions& out);
+  void persist_rest_or_leave(time_point now, actions& out);
   void fire_stop(actions& out);
   void abort(exit_status status, actions& out);
   void leave_now(exit_status status, actions& out);
