@@ -146,7 +146,9 @@ void dispatcher::run_lane() noexcept {
         --lanes_;
         clear_if_unused();
         // The callbacks' thread has left the probe to this lane, which read the clock before it.
-        if (work_.is_for_handler()) wake_by(failures_.next_probe(), taking.then);
+        if (may_take(taking.now) && work_.is_for_handler()) {
+          wake_by(failures_.next_probe(), taking.then);
+        }
       }
       taking.carry_out();
       if (!next) break;

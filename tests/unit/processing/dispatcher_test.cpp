@@ -161,6 +161,14 @@ TEST_CASE("a lane that read the clock before a probe was due does not end the pr
   CHECK(attempts == 2);
 }
 
+TEST_CASE("when drain_timeout has passed, no probe is waited for", "[processing][dispatcher]") {
+  hooked_shard shard(
+      kclxx::parallel([](const kclxx::record&) { throw std::runtime_error("no connection"); },
+                      {.breaker = {{.failures = 1}}}, {.lanes = 1, .drain_timeout = 20s}));
+  shard.daemon->deliver({"1", "2"}).request_shutdown();
+  CHECK_NOTHROW(shard.daemon->advance(1h));
+}
+
 TEST_CASE("user code is destroyed with the processor, even while a completion is reported",
           "[processing][dispatcher]") {
   std::vector<completion> held;
