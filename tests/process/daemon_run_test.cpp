@@ -334,6 +334,13 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
         "KCLXX_PROPERTY_maxrecords: error: maxrecords is misspelt: keys are case-sensitive\n"
         "    why: The daemon ignores it, without a warning.\n    fix: Write maxRecords.\n"
         "1 error, 0 warnings\n");
+  const auto removed =
+      box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_worker_Id="});
+  CHECK(removed.status == 1);
+  CHECK(removed.out ==
+        "KCLXX_PROPERTY_worker_Id: error: worker_Id is not a key of KCL 3.x\n"
+        "    why: The daemon ignores it, without a warning.\n    fix: Did you mean workerId?\n"
+        "1 error, 0 warnings\n");
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {

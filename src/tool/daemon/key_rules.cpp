@@ -87,9 +87,7 @@ constexpr std::array<rival, 3> rivals{{
 
 void check_keys(const properties& all, kcl_version which, std::vector<diagnostic>& problems) {
   for (const property& one : all) {
-    if (find_row(one.key, which) == nullptr && !is_client_key(one.key, which)) {
-      problems.push_back(unknown(one, which));
-    }
+    if (!is_known(one.key, which)) problems.push_back(unknown(one, which));
   }
 }
 

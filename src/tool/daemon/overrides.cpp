@@ -42,12 +42,15 @@ properties overrides_in(const std::vector<std::string>& environment) {
 }
 
 properties with_overrides(properties all, const properties& overrides, kcl_version which) {
+  properties kept;
   for (const property& one : overrides) {
     const std::string key = canonical_key(one.key, which);
-    std::erase_if(all, [&](const property& old) { return canonical_key(old.key, which) == key; });
+    const auto replaced = std::erase_if(
+        all, [&](const property& old) { return canonical_key(old.key, which) == key; });
+    const bool is_mistaken = replaced == 0 && !is_known(one.key, which);
+    if (!one.value.empty() || is_mistaken) kept.push_back(one);
   }
-  std::copy_if(overrides.begin(), overrides.end(), std::back_inserter(all),
-               [](const property& one) { return !one.value.empty(); });
+  all.insert(all.end(), kept.begin(), kept.end());
   return all;
 }
 

@@ -16,7 +16,8 @@ namespace kclxx::tool {
 properties overrides_in(const std::vector<std::string>& environment);
 
 /// `all` with each override in its key's place, whatever spelling of it the generation takes for
-/// the same; an empty override takes the key out.
+/// the same; an empty override takes the key out. One that takes nothing out stays when the
+/// generation has no such key, so that it is found to be a mistake.
 properties with_overrides(properties all, const properties& overrides, kcl_version which);
 
 }  // namespace kclxx::tool

@@ -61,7 +61,8 @@ const property_row* find_row(std::string_view key, kcl_version which) {
   return found == std::end(rows) || found->type(which) == none ? nullptr : found;
 }
 
-bool is_client_key(std::string_view key, kcl_version which) {
+bool is_known(std::string_view key, kcl_version which) {
+  if (find_row(key, which) != nullptr) return true;
   return which != kcl_version::kcl1 &&
          std::any_of(clients.begin(), clients.end(), [key](std::string_view client) {
            return key.starts_with(client) && key.size() > client.size();

@@ -63,11 +63,11 @@ std::span<const property_hint> property_hints();
 /// 3.x not the case of AwsCredentialsProvider.
 std::string canonical_key(std::string_view key, kcl_version which);
 
-/// nullptr: this version ignores the key. Keys inside kinesisClient, dynamoDbClient and
-/// cloudWatchClient are no rows: is_client_key.
+/// nullptr: there is none.
 const property_row* find_row(std::string_view key, kcl_version which);
 
-/// kinesisClient.region and the like: a property of the AWS SDK's client builder.
-bool is_client_key(std::string_view key, kcl_version which);
+/// False: this version ignores the key. It has a row, or is a property of the AWS SDK's client
+/// builder: kinesisClient.region and the like.
+bool is_known(std::string_view key, kcl_version which);
 
 }  // namespace kclxx::tool

@@ -133,3 +133,13 @@ TEST_CASE("an override replaces the key in every spelling that the daemon takes"
   CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl1)) ==
         pairs{{"awsCredentialsProvider", "b"}, {"maxRecords", "2"}});
 }
+
+TEST_CASE("an empty override of a key that is neither there nor known stays, as a mistake",
+          "[properties]") {
+  const auto file = parse_properties("unknown=a\nmaxRecords=1");
+  const auto overrides =
+      overrides_in({"KCLXX_PROPERTY_unknown=", "KCLXX_PROPERTY_maxRecord=",
+                    "KCLXX_PROPERTY_tableName=", "KCLXX_PROPERTY_kinesisClient__region="});
+  CHECK(pairs_of(with_overrides(file, overrides, kcl_version::kcl3)) ==
+        pairs{{"maxRecords", "1"}, {"maxRecord", ""}});
+}
