@@ -44,10 +44,6 @@ class TaskDefinition(unittest.TestCase):
         shape = botocore.session.Session().get_service_model("ecs").operation_model("RegisterTaskDefinition").input_shape
         self.assertEqual([], list(unknown_enumerators(TASK, shape)))
 
-    def test_a_misspelt_or_mistyped_field_is_found(self):
-        self.assertIn("stopTimout", report({**TASK, "containerDefinitions": [{"stopTimout": 40}]}))
-        self.assertIn("stopTimeout", report({**TASK, "containerDefinitions": [{"stopTimeout": "40"}]}))
-
     def test_ecs_waits_for_longer_than_the_daemon(self):
         properties = (DEPLOYMENT.parents[1] / "properties/aws.properties").read_text()
         grace = int(re.search(r"^shutdownGraceMillis = (\d+)", properties, re.MULTILINE)[1])
