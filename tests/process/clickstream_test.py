@@ -17,11 +17,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from harness import dialogue  # noqa: E402
 from harness.waiting import SECONDS, wait_for  # noqa: E402
 
 KCLXX = CLICKSTREAM = None
@@ -102,66 +102,23 @@ def sums_of(events):
     return dict(sums)
 
 
-class Child:
-    """A clickstream, and the daemon's side of its dialogue."""
+class Child(dialogue.Child):
+    """A clickstream."""
 
     def __init__(self, directory, environment, name="child"):
         self.log = directory / f"{name}.log"
         with open(self.log, "a") as log:
-            self.process = subprocess.Popen([CLICKSTREAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=log, text=True,
-                                            env=dict(environment, KCLXX_METRICS_DIR=directory))
-        self.persisted = None
-        self.call({"action": "initialize", "shardId": SHARD, "sequenceNumber": "TRIM_HORIZON", "subSequenceNumber": 0})
-
-    def say(self, message):
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        """Persists its checkpoints until its status comes. False: it has ended, or was killed since it did not answer."""
-        watchdog = threading.Timer(SECONDS, self.process.kill)
-        watchdog.start()
-        try:
-            for text in self.process.stdout:
-                if text == "\n":
-                    continue
-                line = json.loads(text)
-                if line["action"] == "status":
-                    return True
-                self.persisted = line["sequenceNumber"]
-                self.say({"action": "checkpoint", "sequenceNumber": line["sequenceNumber"],
-                          "subSequenceNumber": line["subSequenceNumber"], "error": None})
-            return False
-        finally:
-            watchdog.cancel()
-
-    def call(self, message):
-        self.say(message)
-        if not self.answer():
-            raise AssertionError(f"status {self.process.wait()}: {self.text()}")
+            super().__init__([CLICKSTREAM], SHARD, dict(environment, KCLXX_METRICS_DIR=directory), log)
 
     def send(self, events, first):
         """Delivers them from the sequence number `first` on, without waiting."""
-        self.say({"action": "processRecords", "millisBehindLatest": 0, "records": [
-            {"action": "record", "data": base64.b64encode(event.encode()).decode(), "partitionKey": "k",
-             "approximateArrivalTimestamp": 1600000000000, "sequenceNumber": str(first + index), "subSequenceNumber": 0}
-            for index, event in enumerate(events)]})
+        self.say(self.batch(events, first))
 
     def deliver(self, events, first):
-        self.send(events, first)
-        if not self.answer():
-            raise AssertionError(f"status {self.process.wait()}: {self.text()}")
+        self.call(self.batch(events, first))
 
     def text(self):
         return self.log.read_text()
-
-    def end(self):
-        """The daemon closes the input. Returns the exit status."""
-        self.process.stdin.close()
-        status = self.process.wait(SECONDS)
-        self.process.stdout.close()
-        return status
 
     def kill(self):
         self.process.kill()

@@ -4,7 +4,6 @@
 usage: monitoring_test.py CHILD    a child that accepts any batch
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -21,6 +20,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from harness import dialogue  # noqa: E402
 from harness.waiting import SECONDS, wait_for  # noqa: E402
 
 CHILD = None
@@ -46,53 +46,22 @@ def answers(port, path):
         return False
 
 
-class Child:
-    """A child and the daemon's side of its dialogue."""
-
+class Child(dialogue.Child):
     def __init__(self, shard, directory, *arguments, **environment):
         variables = dict(os.environ, KCLXX_METRICS_DIR=str(directory), KCLXX_APPLICATION_NAME="billing",
                          KCLXX_STREAM_NAME="orders", **environment)
-        self.process = subprocess.Popen([CHILD, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=variables)
-        self.sequence = 0
-        self.call({"action": "initialize", "shardId": shard, "sequenceNumber": "TRIM_HORIZON",
-                   "subSequenceNumber": 0})
+        self.sequence = 1
+        super().__init__([CHILD, *arguments], shard, variables, subprocess.PIPE)
 
-    def say(self, message):
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def call(self, message, errors=()):
-        """One action: answers the checkpoints until the status comes; the first ones with these errors."""
-        errors = list(errors)
-        self.say(message)
-        while True:
-            text = self.process.stdout.readline()
-            if text == "\n":  # before each of the child's lines
-                continue
-            line = json.loads(text)
-            if line["action"] == "status":
-                return
-            error = errors.pop(0) if errors else None
-            self.say({"action": "checkpoint", "sequenceNumber": line.get("sequenceNumber"),
-                      "subSequenceNumber": line.get("subSequenceNumber"), "error": error})
-
-    def deliver(self, count, errors=()):
-        records = []
-        for _ in range(count):
-            self.sequence += 1
-            records.append({"action": "record", "data": base64.b64encode(b"0123456789").decode(), "partitionKey": "k",
-                            "approximateArrivalTimestamp": 1600000000000, "sequenceNumber": str(self.sequence),
-                            "subSequenceNumber": 0})
-        self.call({"action": "processRecords", "millisBehindLatest": 1500, "records": records}, errors)
+    def deliver(self, count):
+        self.call(self.batch(["0123456789"] * count, self.sequence, 1500))
+        self.sequence += count
 
     def end(self):
-        """The daemon closes the input. Returns the exit status."""
         self.process.stdin.close()
-        self.log = self.process.stderr.read()
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return self.process.wait(SECONDS)
+        with self.process.stderr:
+            self.log = self.process.stderr.read()
+        return super().end()
 
     def die(self):
         """The daemon breaks off in a line: the child leaves with a status that is not 0."""
