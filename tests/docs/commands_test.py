@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from pages import ROOT, blocks, pages  # noqa: E402
 
 RUN = re.compile(r"(cp|mkdir|mv|printf|kclxx (generate|replay|check|daemon check))\b")
-# Other programs, a recording that fits them, the daemon, a database, a template.
-NOT_HERE = re.compile(r"python3|node |\./processor|--expect |daemon run|clickstream|\{\{")
+# Other programs, a recording that fits them, the daemon, a database, a template; one whole check is enough.
+NOT_HERE = re.compile(r"python3|check -- \./my_processor|node |\./processor|--expect |daemon run|clickstream|\{\{")
 PROGRAMS = {}
 
 
