@@ -857,17 +857,29 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
           launcher first = host.starter();
           launcher third = host.unconnected();
           moment all_tried;
-          const played_session until_then{.serve = [&] {
+          const auto until_then = [&] {
             all_tried.wait();
             return exit_status::ok;
-          }};
+          };
+          std::atomic<int> with_input = 0;
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                const std::function<void()>&) {
+            const auto end = [&, is_first = std::make_shared<std::atomic<bool>>(true)] {
+              if (is_first->exchange(false)) --with_input;
+            };
+            auto session = std::make_unique<session_of>(
+                played_session{.serve = until_then, .end_input = end, .leave_loop = end});
+            ++with_input;
+            return session;
+          };
           bool is_accepted = false;
           bool have_answers = false;
           bool is_third_accepted = false;
+          bool have_gone = false;
           bool has_ended = false;
           failing_allocation::thread = std::this_thread::get_id();  // the loop's
           test::does_allocation_fail = failing_allocation::is_next;
-          const exit_status status = serve(host.start(), each(until_then), [&] {
+          const exit_status status = serve(host.start(), make, [&] {
             first.offer(host.daemon.identity());
             is_accepted = first.is_accepted();
             failing_allocation::left = number;
@@ -883,13 +895,14 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
             host.connect(third);
             third.offer(host.daemon.identity());
             is_third_accepted = third.is_accepted();
+            have_gone = test::eventually([&] { return with_input == 2; });
             all_tried.come();
             has_ended =
                 first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
             host.daemon.end();
           });
-          return first_false(
-              {is_accepted, have_answers, is_third_accepted, has_ended, status == exit_status::ok});
+          return first_false({is_accepted, have_answers, is_third_accepted, have_gone, has_ended,
+                              status == exit_status::ok});
         }) == 0);
 }
 #endif
