@@ -61,8 +61,8 @@ class Leases(DaemonCase):
                                                       Key={"leaseKey": {"S": child}})
         found = self.leases(application, table="-", status=1)
         self.assertIn("none of its children has a lease", self.lease(found, shard.id)["cause"])
-        # The remedy.
-        self.start(application, 2, "host-2")
+        # By default it looks three times, each two minutes.
+        self.start(application, 2, "host-2", leasesRecoveryAuditorExecutionFrequencyMillis="5000")
         application.wait_for("the children again",
                              lambda: set(children) <= set(application.leases.read()))
         self.leases(application)

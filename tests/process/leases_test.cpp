@@ -94,6 +94,7 @@ TEST_CASE("a watch goes on until its reader leaves", "[leases]") {
   CHECK(found.status == 0);
   CHECK(count(found.out, "\n") == 3);
   CHECK(contains(found.out, "\"scans\":3,"));
+  CHECK_FALSE(contains(found.out, "\"stuck\":true"));  // a lease may be renewed more rarely
   CHECK(!box.read("status").empty());
 }
 

@@ -161,7 +161,7 @@ shard_state observation::look_at(const lease& one) const {
     if (has_children(latest_, one)) return is(lease_state::ended, {});
     return is(lease_state::stuck,
               "it has ended, and none of its children has a lease: a worker that runs makes them "
-              "within minutes; or restart one");
+              "within ten minutes");
   }
   if (!one.checkpoint_owner.empty()) {
     const time lasts = same_for("owners " + one.shard);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/leases/leases_command.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <iterator>
@@ -23,6 +24,9 @@ using lease_table::observation;
 using lease_table::picture;
 using std::chrono::milliseconds;
 
+// Longer than a third of the KCL's failoverTimeMillis.
+constexpr milliseconds renewal{12'000};
+
 struct options {
   std::string table;
   std::string profile;
@@ -30,7 +34,7 @@ struct options {
   std::string endpoint_url;
   bool is_json = false;
   bool is_watching = false;
-  milliseconds interval{12'000};
+  milliseconds interval = renewal;
 };
 
 std::vector<std::string> for_aws(const options& chosen) {
@@ -76,7 +80,8 @@ void print(const picture& all, const options& chosen) {
 }
 
 exit_status run_leases(const options& chosen) {
-  observation seen(chosen.interval);
+  // A watch may look more often than a lease is renewed.
+  observation seen(chosen.is_watching ? std::max(chosen.interval, renewal) : chosen.interval);
   using clock = std::chrono::steady_clock;
   const clock::time_point begin = clock::now();
   for (;;) {
