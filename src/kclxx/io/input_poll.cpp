@@ -11,6 +11,11 @@
 
 namespace kclxx::io {
 
+bool has_input(int fd) noexcept {
+  pollfd look{fd, POLLIN, 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
 input_poll::input_poll(int input) : input_(input) {
   // poll(2) would wait on it until the end of time.
   if (input < 0) throw std::system_error(EBADF, std::generic_category(), "the input");

@@ -8,6 +8,11 @@
 
 namespace kclxx::io {
 
+/// Whether a read returns at once: with input, its end, or an error. To be asked after each wait of
+/// Asio's before what might block: Asio completes a wait on a descriptor that it registers where
+/// another one was just released, and was ready.
+[[nodiscard]] bool has_input(int fd) noexcept;
+
 /// Waits until a descriptor has input, or until another thread wakes it.
 ///
 /// Thread safety: wait() on one thread, wake() from any.

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "io/event_loop.hpp"
+#include "io/input_poll.hpp"
 
 namespace kclxx::io {
 
@@ -57,7 +58,7 @@ struct reactor::state : std::enable_shared_from_this<state> {
 
   // Asio makes a descriptor non-blocking for its first wait, and with it everything that shares the
   // description: a terminal's shell, a socket's other direction. Here a read follows only a
-  // completed wait; so once Asio believes it done, the mode is put back for good.
+  // look that found input; so once Asio believes it done, the mode is put back for good.
   void take_in_blocking_mode() {
     if (descriptor.is_open()) return;
     const int flags = ::fcntl(fd, F_GETFL);
@@ -71,7 +72,7 @@ struct reactor::state : std::enable_shared_from_this<state> {
     is_next_posted = false;
     if (is_paused) return;
     // A wait that was canceled may have kept a newer one from being begun.
-    if (!is_canceled) on.readable();
+    if (is_file || (!is_canceled && has_input(fd))) on.readable();
     next();
   }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/reactor.hpp"
+
+#include <array>
+#include <cstddef>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "io/event_loop.hpp"
+#include "support/catch.hpp"
+
+namespace kclxx::io {
+
+namespace {
+
+/// A pipe whose input a reactor on a shared loop reads.
+class watched_pipe {
+ public:
+  explicit watched_pipe(event_loop& loop)
+      : reactor_(open(), false, 0,
+                 {.readable = [this] { read(); },
+                  .resumed = [] {},
+                  .hung_up = [] {},
+                  .timer = [](std::size_t) {},
+                  .failed = [](const char*) {}},
+                 &loop) {}
+  ~watched_pipe() {
+    for (const int fd : ends_) ::close(fd);
+  }
+  watched_pipe(const watched_pipe&) = delete;
+  watched_pipe& operator=(const watched_pipe&) = delete;
+
+  reactor& input() { return reactor_; }
+  void write() const { REQUIRE(::write(ends_[1], "x", 1) == 1); }
+  [[nodiscard]] int bytes_read() const { return read_; }
+  /// How often it was to read what was not there.
+  [[nodiscard]] int would_block() const { return would_block_; }
+
+ private:
+  int open() {
+    REQUIRE(::pipe2(ends_.data(), O_CLOEXEC) == 0);
+    return ends_[0];
+  }
+  void read() {
+    int size = 0;
+    REQUIRE(::ioctl(ends_[0], FIONREAD, &size) == 0);
+    if (size == 0) {
+      ++would_block_;
+      return;
+    }
+    char byte = 0;
+    REQUIRE(::read(ends_[0], &byte, 1) == 1);
+    ++read_;
+  }
+
+  std::array<int, 2> ends_{};
+  int read_ = 0;
+  int would_block_ = 0;
+  reactor reactor_;
+};
+
+}  // namespace
+
+TEST_CASE("only input is read, also where another input was ready that has left the loop",
+          "[io][reactor]") {
+  event_loop loop;
+  watched_pipe leaving(loop);
+  watched_pipe coming(loop);
+  leaving.input().resume();
+  loop.context.poll();
+
+  // The loop finds the one ready before it hears that this one leaves, and that the other comes.
+  leaving.write();
+  boost::asio::post(loop.context, [&] { leaving.input().leave_loop(); });
+  coming.input().resume();
+  loop.context.poll();
+  CHECK(leaving.bytes_read() == 0);
+  CHECK(coming.would_block() == 0);
+
+  coming.write();
+  loop.context.poll();
+  CHECK(coming.bytes_read() == 1);
+  CHECK(coming.would_block() == 0);
+}
+
+}  // namespace kclxx::io
