@@ -28,6 +28,7 @@
 
 #include "base/overloaded.hpp"
 #include "io/event_loop.hpp"
+#include "io/input_poll.hpp"
 #include "io/line_writer.hpp"
 #include "io/private_descriptors.hpp"
 #include "io/signals.hpp"
@@ -180,20 +181,29 @@ class resident {
   void add(connection_ptr&& at) {
     try {
       connections_.insert(at);
-      wait(at);
     } catch (const std::exception& error) {
+      return refuse(at, error.what());
+    }
+    wait(at);
+  }
+
+  /// Without memory for it, the launcher's end would not be noticed.
+  void wait(const connection_ptr& at) noexcept {
+    try {
+      at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) { hear(at); });
+    } catch (const std::exception& error) {
+      if (at->session) return end_input(*at);
       refuse(at, error.what());
     }
   }
 
-  void wait(const connection_ptr& at) {
-    at->watch.async_wait(stream_descriptor::wait_read, [this, at](auto) {
-      if (at->is_dropped) return;
-      if (!at->session) return receive(at);
-      // A launcher sends nothing more: it is gone, and with it who reads its stderr.
-      output_.remove(at->shard->error.get());
-      end_input(*at);
-    });
+  void hear(const connection_ptr& at) {
+    if (at->is_dropped) return;
+    if (!io::has_input(at->socket.get())) return wait(at);
+    if (!at->session) return receive(at);
+    // A launcher sends nothing more: it is gone, and with it who reads its stderr.
+    output_.remove(at->shard->error.get());
+    end_input(*at);
   }
 
   void receive(const connection_ptr& at) {
@@ -232,11 +242,7 @@ class resident {
       close_shard(*at);
       throw;
     }
-    try {
-      wait(at);
-    } catch (const std::exception&) {  // the launcher's end would not be noticed
-      end_input(*at);
-    }
+    wait(at);
   }
 
   /// Not joined: the destructors of thread_local objects are user code.

@@ -503,6 +503,56 @@ TEST_CASE("a session that has left the loop is not told of an end any more", "[s
         }) == 0);
 }
 
+namespace {
+
+struct comes_at_thread_end {
+  ~comes_at_thread_end() {
+    if (what != nullptr) what->come();
+  }
+  moment* what = nullptr;
+};
+thread_local comes_at_thread_end at_end;
+
+}  // namespace
+
+TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]") {
+  CHECK(in_copy([] {
+          played_host host;
+          launcher leaving = host.starter();
+          launcher coming = played_host::unconnected();
+          launcher held = host.connect();
+          moment over;
+          moment returned;
+          int made = 0;
+          const auto make = [&](const handed_shard&, io::event_loop&,
+                                const std::function<void()>&) {
+            // The loop is held in the second, until all of this waits for it.
+            if (++made == 2) {
+              over.come();
+              returned.wait();
+              host.connect(coming);
+              leaving.go();
+            }
+            return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
+              if (is_first) over.wait();
+              if (is_first) at_end.what = &returned;  // by then the loop has been told
+              return exit_status::ok;
+            }});
+          };
+          bool is_served = false;
+          serve(host.start(), make, [&] {
+            leaving.offer(host.daemon.identity());
+            is_served = leaving.is_accepted();
+            held.offer(host.daemon.identity());
+            is_served = is_served && held.is_accepted() && held.has_ended_with(exit_status::ok);
+            coming.try_to_offer(host.daemon.identity());
+            is_served = is_served && coming.is_accepted();
+            host.daemon.end();
+          });
+          return first_false({is_served});
+        }) == 0);
+}
+
 TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
           "[sharing]") {
   CHECK(in_copy([] {
