@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -347,6 +348,10 @@ int main(int argc, char** argv) {
       // With nothing of this process's but what it was started with.
       const char* const start = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"";
       if (std::system(start) != 0) say("system failed");
+    }
+    if (argument == "closes_descriptors") {
+      for (int fd = 3; fd < 1024; ++fd) ::close(fd);
+      while (::open("/dev/null", O_RDONLY) < 5) continue;
     }
     if (argument == "never_share") options.share_process = false;
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());

@@ -46,6 +46,12 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
     CHECK(host.started().size() == 4);  // once for the question, and for each shard
     CHECK(eventually([&] { return host.sockets() == 0; }));
   }
+  SECTION("a program whose main closes what it has not opened") {
+    must_be_served_alone(*host.start("a", {child, "manual", "closes_descriptors"}),
+                         "main has closed descriptors");
+    for (const pid_t process : host.started()) CHECK_FALSE(is_running(process));
+    CHECK(host.sockets() == 0);
+  }
   SECTION("a program that does not call kclxx::run") {
     const launched one = host.start("a", {"/bin/cat"});
     one->send("hello");

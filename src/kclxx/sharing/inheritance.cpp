@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <sstream>
+#include <stdexcept>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -25,6 +27,22 @@ const char* own_variable() {
   return value;
 }
 
+bool is_socket_with(int option, int value, int fd) {
+  int has = -1;
+  socklen_t size = sizeof has;
+  return ::getsockopt(fd, SOL_SOCKET, option, &has, &size) == 0 && has == value;
+}
+
+/// main may have closed them, and opened files of its own, which get their numbers.
+bool are_descriptors_there() {
+  struct stat folder {};
+  return is_socket_with(SO_TYPE, SOCK_SEQPACKET, listening_descriptor) &&
+         is_socket_with(SO_ACCEPTCONN, 1, listening_descriptor) &&
+         is_socket_with(SO_TYPE, SOCK_SEQPACKET, connection_descriptor) &&
+         is_socket_with(SO_ACCEPTCONN, 0, connection_descriptor) &&
+         ::fstat(folder_descriptor, &folder) == 0 && S_ISDIR(folder.st_mode);
+}
+
 /// Before main, which may start programs: none of them gets these.
 [[gnu::constructor]] void keep_from_programs() {
   if (own_variable() == nullptr) return;
@@ -43,6 +61,9 @@ std::optional<inheritance> inherited() {
   inheritance start;
   fields >> own >> start.socket_inode >> start.daemon.id >> start.daemon.start >> start.socket_name;
   if (!fields) return std::nullopt;
+  if (!are_descriptors_there()) {
+    throw std::runtime_error("main has closed descriptors with which kclxx-share had started it");
+  }
   start.listening = io::descriptor(listening_descriptor);
   start.connection = io::descriptor(connection_descriptor);
   start.folder = io::descriptor(folder_descriptor);

@@ -21,6 +21,7 @@ struct inheritance {
 };
 
 /// std::nullopt: the process was not started as a resident. Call it once.
+/// Errors: std::runtime_error when the descriptors are not what the launcher left; none is touched.
 std::optional<inheritance> inherited();
 
 /// Removes the socket's file, unless it is another's by now.

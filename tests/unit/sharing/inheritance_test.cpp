@@ -10,10 +10,13 @@
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
+#include <stdexcept>
 #include <string>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -50,14 +53,27 @@ struct meeting_place {
   inheritance start;
 };
 
+/// The three, and the variable; for this process alone.
+void start_as_resident() {
+  std::array<int, 4> opened{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, opened.data()) == 0);
+  opened[2] = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  const sockaddr_un no_name{AF_UNIX, {}};
+  REQUIRE(::bind(opened[2], reinterpret_cast<const sockaddr*>(&no_name), sizeof(sa_family_t)) == 0);
+  REQUIRE(::listen(opened[2], 1) == 0);
+  opened[3] = ::open(".", O_RDONLY | O_DIRECTORY);
+  for (int& fd : opened) fd = ::fcntl(fd, F_DUPFD, 10);  // out of the way
+  ::dup2(opened[2], listening_descriptor);
+  ::dup2(opened[0], connection_descriptor);
+  ::dup2(opened[3], folder_descriptor);
+  set_variable(std::to_string(::getpid()) + " 17 42 4711 name");
+}
+
 }  // namespace
 
 TEST_CASE("a resident takes what it was started with", "[sharing]") {
   CHECK(test::in_forked_copy([] {
-          for (const int fd : {listening_descriptor, connection_descriptor, folder_descriptor}) {
-            ::dup2(STDIN_FILENO, fd);
-          }
-          set_variable(std::to_string(::getpid()) + " 17 42 4711 name");
+          start_as_resident();
           const auto start = inherited();
           return start && start->socket_inode == 17 &&
                          start->daemon == io::process_identity{42, 4711} &&
@@ -67,6 +83,23 @@ TEST_CASE("a resident takes what it was started with", "[sharing]") {
                          start->folder.get() == folder_descriptor
                      ? 0
                      : 1;
+        }).status == 0);
+}
+
+TEST_CASE("what main has opened in place of the resident's descriptors is its own", "[sharing]") {
+  const int which = GENERATE(listening_descriptor, connection_descriptor, folder_descriptor);
+  const bool is_other_socket = GENERATE(true, false);
+  CHECK(test::in_forked_copy([&] {
+          start_as_resident();
+          const int other =
+              which == listening_descriptor ? connection_descriptor : listening_descriptor;
+          ::dup2(is_other_socket ? other : STDIN_FILENO, which);
+          try {
+            inherited();
+          } catch (const std::runtime_error&) {
+            return ::fcntl(which, F_GETFD) == -1 ? 1 : 0;
+          }
+          return 2;
         }).status == 0);
 }
 
