@@ -2,6 +2,7 @@
 // The child of the process tests. A record's text names what the callback does.
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -353,6 +355,7 @@ int main(int argc, char** argv) {
       for (int fd = 3; fd < 1024; ++fd) ::close(fd);
       while (::open("/dev/null", O_RDONLY) < 5) continue;
     }
+    if (argument == "ends_with_parent") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (argument == "never_share") options.share_process = false;
     if (argument == "hanging_observer") options.observers.push_back(std::make_shared<hanging>());
     if (argument == "throwing_observer") options.observers.push_back(std::make_shared<throwing>());

@@ -202,6 +202,17 @@ TEST_CASE("a launcher that is killed ends its shard's session as the end of the 
   must_be_served(*first);
 }
 
+TEST_CASE("the end of the first shard is not that of the others, though main ends with its parent",
+          "[sharing]") {
+  const machine host;
+  const words program{child, "manual", "ends_with_parent"};
+  const launched first = host.initialized("a", program);
+  const launched second = host.initialized("b", program);
+  REQUIRE(host.started().size() == 1);
+  must_be_served(*first);
+  must_be_served(*second);
+}
+
 TEST_CASE("when the resident dies its launchers leave with a status of their own",
           "[sharing][P59]") {
   const machine host;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <poll.h>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <thread>
@@ -398,6 +399,8 @@ io::descriptor watch_daemon(const inheritance& start) {
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time) {
   io::descriptor daemon = watch_daemon(start);
+  // main may have asked for its parent's end, as of a daemon: that is a shard's launcher.
+  ::prctl(PR_SET_PDEATHSIG, 0);
   auto serving = std::make_unique<resident>(std::move(start), std::move(daemon), make_session);
   const exit_status status = serving->run(grace_time);
   // A thread that was abandoned may use it until the process ends.
