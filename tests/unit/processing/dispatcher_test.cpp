@@ -164,7 +164,8 @@ TEST_CASE("a lane that read the clock before a probe was due does not end the pr
 TEST_CASE("when drain_timeout has passed, no probe is waited for", "[processing][dispatcher]") {
   hooked_shard shard(
       kclxx::parallel([](const kclxx::record&) { throw std::runtime_error("no connection"); },
-                      {.breaker = {{.failures = 1}}}, {.lanes = 1, .drain_timeout = 20s}));
+                      {.breaker = {{.failures = 1}}},
+                      {.lanes = 1, .order = kclxx::order::none, .drain_timeout = 20s}));
   shard.daemon->deliver({"1", "2"}).request_shutdown();
   CHECK_NOTHROW(shard.daemon->advance(1h));
 }
