@@ -30,6 +30,9 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/post.hpp>
+
+#include "io/event_loop.hpp"
 #include "io/signals.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
@@ -900,7 +903,7 @@ TEST_CASE("a program that does not share refuses all launchers that wait, and le
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer allocates, too
 TEST_CASE("an allocation that fails in the resident costs one shard at most, and not the others",
           "[sharing]") {
-  const int number = GENERATE(range(1, 61));  // more than there are
+  const int number = GENERATE(range(1, 81));  // more than there are
   CAPTURE(number);
   CHECK(in_copy([&] {
           played_host host;
@@ -912,8 +915,10 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
             return exit_status::ok;
           };
           std::atomic<int> with_input = 0;
-          const auto make = [&](const handed_shard&, io::event_loop&,
+          const auto make = [&](const handed_shard&, io::event_loop& loop,
                                 const std::function<void()>&) {
+            // So that Asio has no memory from before for what comes next.
+            for (int i = 0; i < 4; ++i) boost::asio::post(loop.context, [] {});
             const auto end = [&, is_first = std::make_shared<std::atomic<bool>>(true)] {
               if (is_first->exchange(false)) --with_input;
             };
@@ -945,7 +950,8 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
             host.connect(third);
             third.offer(host.daemon.identity());
             is_third_accepted = third.is_accepted();
-            have_gone = test::eventually([&] { return with_input == 2; });
+            // The first's input may have ended, too.
+            have_gone = test::eventually([&] { return with_input <= 2; });
             all_tried.come();
             has_ended =
                 first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
