@@ -2,7 +2,8 @@
 // kclxx as the other clients are measured: add up the records' sizes, checkpoint each batch at its
 // last record, without waiting for the daemon's answer (--request) or waiting for it
 // (--checkpoint); with --each by a handler of single records, which the library's loop calls; with
-// --batches by a handler of batches, and with --gather of ten calls each.
+// --batches by a handler of batches, and with --gather of several calls, up to RECORDS or the
+// default limit of memory.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -56,11 +57,12 @@ class count_bytes : public kclxx::record_processor {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view how = argc == 2 ? argv[1] : "";
+  const std::string_view how = argc >= 2 ? argv[1] : "";
   if (how != "--request" && how != "--checkpoint" && how != "--each" && how != "--batches" &&
       how != "--gather") {
-    std::fputs("usage: kclxx_child --request | --checkpoint | --each | --batches | --gather\n",
-               stderr);
+    std::fputs(
+        "usage: kclxx_child --request | --checkpoint | --each | --batches | --gather [RECORDS]\n",
+        stderr);
     return 2;
   }
   kclxx::run_options options;
@@ -72,9 +74,8 @@ int main(int argc, char** argv) {
       for (const kclxx::record& one : batch) add(one);
     };
     kclxx::batch_options gathering;
-    if (how == "--gather") {
-      gathering = {.max_records = 10'000, .linger = std::chrono::seconds(1)};
-    }
+    if (how == "--gather") gathering.linger = std::chrono::seconds(1);
+    if (argc > 2) gathering.max_records = std::strtoull(argv[2], nullptr, 10);
     const int status = kclxx::run(
         how == "--each" ? kclxx::each(add) : kclxx::batches(add_all, {}, gathering), options);
     std::fprintf(stderr, "%zu bytes\n", bytes);
