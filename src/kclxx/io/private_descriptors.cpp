@@ -59,11 +59,12 @@ void fork_block::keep_private(std::initializer_list<int> fds) {
 
 void keep_private(int fd) { fork_block().keep_private({fd}); }
 
-void forget_private(int fd) noexcept {
+void close_private(int fd) noexcept {
   const std::lock_guard lock(all().mutex);
   auto& descriptors = all().descriptors;
   const auto found = std::find(descriptors.begin(), descriptors.end(), fd);
   if (found != descriptors.end()) descriptors.erase(found);
+  ::close(fd);
 }
 
 private_descriptor::private_descriptor(descriptor&& fd) : fd_(std::move(fd)) {
@@ -78,8 +79,7 @@ private_descriptor::private_descriptor(int original) {
 }
 
 void private_descriptor::close() noexcept {
-  if (fd_.is_open()) forget_private(fd_.get());
-  fd_.close();
+  if (fd_.is_open()) close_private(fd_.release());
 }
 
 const std::atomic<unsigned>& fork_count() noexcept {

@@ -12,8 +12,8 @@ namespace kclxx::io {
 /// this from copies of the process, which close them (P5).
 /// Thread safety: any thread. Errors: std::bad_alloc.
 void keep_private(int fd);
-/// Call it before it is closed: the number may be another file's soon.
-void forget_private(int fd) noexcept;
+/// No copy is made before it is closed. Blocking: another thread's fork.
+void close_private(int fd) noexcept;
 
 /// While it lives no copy of the process is made, so that one has none of the descriptors that are
 /// opened meanwhile and kept private.

@@ -56,10 +56,8 @@ stdio_guard::stdio_guard() {
 }
 
 stdio_guard::~stdio_guard() {
-  forget_private(input_);
-  forget_private(output_);
-  ::close(input_);
-  ::close(output_);
+  close_private(input_);
+  close_private(output_);
 }
 
 void enlarge_pipe(int fd) noexcept {

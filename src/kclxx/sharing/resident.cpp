@@ -84,7 +84,7 @@ class resident {
   }
   ~resident() {
     stop_listening();
-    io::forget_private(start_.folder.get());
+    io::close_private(start_.folder.release());
   }
   resident(const resident&) = delete;
   resident& operator=(const resident&) = delete;
@@ -135,9 +135,7 @@ class resident {
   void stop_listening() {
     if (!listening_.is_open()) return;
     is_accepting_ = true;  // for good
-    io::forget_private(listening_.native_handle());
-    boost::system::error_code ignored;
-    listening_.close(ignored);
+    io::close_private(listening_.release());
   }
 
   void watch_daemon() {
@@ -329,10 +327,7 @@ class resident {
 
   void close_shard(connection& of) {
     output_.remove(of.shard->error.get());
-    for (io::descriptor* fd : descriptors_of(of)) {
-      io::forget_private(fd->get());
-      fd->close();
-    }
+    for (io::descriptor* fd : descriptors_of(of)) io::close_private(fd->release());
   }
 
   void refuse(const connection_ptr& at, std::string_view reason) {
