@@ -108,11 +108,25 @@ class session_dialogue {
     return after([&](auto& out) { session_.on_timer(which, now, out); });
   }
 
-  /// Opens the shard and one batch, whose callback is running then.
-  void start_batch(std::string_view sequence_number) {
+  /// The shard's start, with its callback.
+  void open() {
     initialize();
     returns();
+  }
+  /// Opens the shard and one batch, whose callback is running then.
+  void start_batch(std::string_view sequence_number) {
+    open();
     records(sequence_number);
+  }
+  /// The same, with the callback's end.
+  void process(std::string_view sequence_number) {
+    start_batch(sequence_number);
+    returns();
+  }
+  /// The shard's end, with its callback.
+  void end_shard() {
+    shard_ended();
+    returns();
   }
 
   session::time_point now{std::chrono::hours(1)};
