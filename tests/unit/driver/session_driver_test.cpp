@@ -26,6 +26,7 @@ using session::timer;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using lines = std::vector<std::string>;
+using shard_events = std::vector<observer::shard_event>;
 
 namespace {
 
@@ -52,9 +53,12 @@ class driven_child : private driver::host {
     auto decoded = decoder_.decode(std::move(memory), line.size());
     feed([&] { file ? file->on_line(std::move(decoded)) : driver.on_line(std::move(decoded)); });
   }
-  void initialize() {
-    receive(R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})");
+  void receive_and_run(std::string_view line) {
+    receive(line);
     run_call();
+  }
+  void initialize() {
+    receive_and_run(R"({"action":"initialize","shardId":"s","sequenceNumber":"TRIM_HORIZON"})");
   }
   void records(const lines& numbers) {
     std::string line = R"({"action":"processRecords","records":[)";
@@ -63,6 +67,11 @@ class driven_child : private driver::host {
           (line.back() == '[' ? "" : ",") + (R"({"data":"","sequenceNumber":")" + number) + "\"}";
     }
     receive(line + "]}");
+  }
+  /// A batch, with its callback.
+  void process(const lines& numbers) {
+    records(numbers);
+    run_call();
   }
   void answer(const std::string& number, const std::string& error = "null") {
     receive(R"({"action":"checkpoint","sequenceNumber":")" + number +
@@ -107,14 +116,14 @@ class driven_child : private driver::host {
     return false;
   }
   lines take_written() { return std::exchange(written, {}); }
-  std::vector<observer::shard_event> take_events() { return std::exchange(events, {}); }
+  shard_events take_events() { return std::exchange(events, {}); }
   void pass(milliseconds time) { now_ += time; }
 
   driver::session_driver driver;
   std::optional<driver::file_dialogue> file;
   lines written;
   lines log_lines;
-  std::vector<observer::shard_event> events;
+  shard_events events;
   std::vector<std::pair<session::waiter_id, std::error_code>> woken;
   std::deque<std::pair<checkpoint_handler, std::error_code>> handlers;
   std::array<std::optional<time_point>, session::timer_count> timers;
@@ -197,8 +206,7 @@ TEST_CASE("the lines of one event are one write", "[driver][P39]") {
   driven_child child;
   child.initialize();
   CHECK(child.take_written() == lines{status_line("initialize")});
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
 }
 
@@ -213,21 +221,18 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
   SECTION("checkpoint_interval: the second batch is not checkpointed") {
     driven_child child(longest);
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     child.answer("100");
     child.take_written();
     child.pass(hours(24 * 365));
-    child.records({"200"});
-    child.run_call();
+    child.process({"200"});
     CHECK(child.take_written() == lines{status_line("processRecords")});
   }
   SECTION("shutdown_retry_limit: a checkpoint is retried in shutdownRequested") {
     longest.retry = {};
     driven_child child(longest);
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     child.answer("100", "\"ThrottlingException\"");
     child.receive(R"({"action":"shutdownRequested"})");
     child.take_written();
@@ -242,8 +247,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
   SECTION("backoff: the next attempt is years away") {
     driven_child child(longest);
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     child.answer("100", "\"ThrottlingException\"");
     const auto due = child.timers[static_cast<std::size_t>(timer::retry)];
     REQUIRE(due);
@@ -333,13 +337,11 @@ TEST_CASE("an exception of a callback is logged with the callback and the batch'
   driven_child child({}, [](const record_batch&) { throw std::runtime_error("no table"); });
   child.initialize();
   SECTION("of its first and last record") {
-    child.records({"100", "150", "200"});
-    child.run_call();
+    child.process({"100", "150", "200"});
     CHECK(child.log_lines == lines{"process_records (3 records, 100/0 to 200/0) failed: no table"});
   }
   SECTION("if it has any") {
-    child.records({});
-    child.run_call();
+    child.process({});
     CHECK(child.log_lines == lines{"process_records (no records) failed: no table"});
   }
   CHECK(child.driver.status() == exit_status::callback_failed);
@@ -348,8 +350,7 @@ TEST_CASE("an exception of a callback is logged with the callback and the batch'
 TEST_CASE("an exception that is not a std::exception is logged as such", "[driver][P53]") {
   driven_child child({}, [](const record_batch&) { throw 1; });
   child.initialize();
-  child.records({});
-  child.run_call();
+  child.process({});
   CHECK(child.logged("failed: an exception that is not a std::exception"));
 }
 
@@ -359,8 +360,7 @@ TEST_CASE("an exception without a text is logged as such", "[driver][P53]") {
   };
   driven_child child({}, [](const record_batch&) { throw silent(); });
   child.initialize();
-  child.records({});
-  child.run_call();
+  child.process({});
   CHECK(child.logged("failed: a std::exception without a text"));
   CHECK(child.driver.status() == exit_status::callback_failed);
 }
@@ -410,8 +410,7 @@ TEST_CASE("a checkpoint_error that the lease is gone is logged, and the status f
   driven_child child({}, [code](const record_batch&) { throw checkpoint_error(code); });
   child.initialize();
   child.take_written();
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   CHECK(child.take_written() == lines{status_line("processRecords")});
   CHECK(child.logged("process_records (record 100/0) ended early: "));
   CHECK(child.is_stopped);
@@ -424,8 +423,7 @@ TEST_CASE("a fenced_error in a callback is a lost lease, and its reason is logge
       {}, [](const record_batch&) { throw fenced_error("totals of s: epoch 7, not 6"); });
   child.initialize();
   child.take_written();
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   CHECK(child.take_written() == lines{status_line("processRecords")});
   CHECK(child.log_lines ==
         lines{"process_records (record 100/0) ended early: totals of s: epoch 7, "
@@ -458,28 +456,24 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   SECTION("automatic") {
     driven_child child({}, keep);
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     CHECK(child.logged(warning));
     CHECK(child.logged("use checkpoint_mode::manual"));
     child.answer("100");
     child.log_lines.clear();
-    child.records({"200"});
-    child.run_call();
+    child.process({"200"});
     CHECK(child.log_lines.empty());
   }
   SECTION("not in manual mode, which is for that") {
     driven_child child(manual(), keep);
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     CHECK(child.log_lines.empty());
   }
   SECTION("nor for one that is not kept") {
     driven_child child;
     child.initialize();
-    child.records({"100"});
-    child.run_call();
+    child.process({"100"});
     CHECK(child.log_lines.empty());
   }
 }
@@ -549,12 +543,10 @@ TEST_CASE("a file's answer counts when one was asked for, whatever its position"
   child.answer("7");
   CHECK(child.log_lines == lines{"skipped an answer to a checkpoint that was not asked for"});
   child.log_lines.clear();
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   CHECK_FALSE(child.file->is_full());
   child.answer("7");
-  child.receive(R"({"action":"shardEnded"})");
-  child.run_call();
+  child.receive_and_run(R"({"action":"shardEnded"})");
   child.answer("7");
   CHECK(child.take_written().back() == status_line("shardEnded"));
   CHECK(child.log_lines.empty());
@@ -582,15 +574,13 @@ TEST_CASE("a file that continues, or ends, instead of an answer fails what waits
     child.feed([&] { child.driver.on_async_checkpoint(std::nullopt, {}, true); });
     child.run_call();
     child.answer("100");
-    child.receive(R"({"action":"shardEnded"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
     child.feed([&] { child.file->on_end(); });
     CHECK(child.driver.status() == exit_status::shard_end_failed);
   }
   SECTION("the records that the end of the shard waits for") {
     child.run_call();
-    child.receive(R"({"action":"shardEnded"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
     child.feed([&] { child.file->on_end(); });
     CHECK(child.driver.status() == exit_status::daemon_gone);
   }
@@ -633,8 +623,7 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
   lines calls;
   driven_child child(manual(), [&] { return std::make_unique<recorder>(calls); });
   child.initialize();
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   SECTION("lease_lost, after which no timer fires") {
     CHECK(child.has_timers);
     child.receive(R"({"action":"leaseLost"})");
@@ -643,14 +632,12 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
     CHECK(calls == lines{"process_records", "lease_lost"});
   }
   SECTION("shutdown_requested") {
-    child.receive(R"({"action":"shutdownRequested"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shutdownRequested"})");
     CHECK(calls == lines{"process_records", "shutdown_requested"});
   }
   SECTION("shard_ended, after which the null checkpoint is written") {
     child.async_checkpoint("100", {});  // without a handler
-    child.receive(R"({"action":"shardEnded"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
     CHECK(calls == lines{"process_records", "shard_ended"});
     CHECK(child.take_written().back() ==
           "\n{\"action\":\"checkpoint\",\"sequenceNumber\":null,\"subSequenceNumber\":null}\n");
@@ -683,8 +670,7 @@ TEST_CASE("a call that waits for its thread is dropped when a timer gives the sh
   child.run_call();
   CHECK(calls.empty());
   CHECK(child.take_written() == lines{status_line("processRecords")});
-  child.receive(R"({"action":"leaseLost"})");
-  child.run_call();
+  child.receive_and_run(R"({"action":"leaseLost"})");
   CHECK(calls == lines{"lease_lost"});
 }
 
@@ -707,41 +693,39 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
   child.observe_events();
   child.initialize();
   CHECK(child.take_events() ==
-        std::vector<observer::shard_event>{
-            observer::lease_gained{sequence_position("TRIM_HORIZON")},
-            observer::callback_ended{observer::callback_kind::initialize, took_none}});
+        shard_events{observer::lease_gained{sequence_position("TRIM_HORIZON")},
+                     observer::callback_ended{observer::callback_kind::initialize, took_none}});
   SECTION("of a batch and its checkpoint") {
     child.receive(
         R"({"action":"processRecords","millisBehindLatest":5,"records":[)"
         R"({"data":"AAAA","sequenceNumber":"90"},{"data":"AA==","sequenceNumber":"100"}]})");
-    CHECK(child.take_events() == std::vector<observer::shard_event>{observer::batch_delivered{
-                                     .records = 2,
-                                     .bytes = 4,
-                                     .first = sequence_position("90"),
-                                     .last = first,
-                                     .millis_behind_latest = milliseconds(5)}});
-    child.run_call();
     CHECK(child.take_events() ==
-          std::vector<observer::shard_event>{
-              observer::callback_ended{observer::callback_kind::process_records, took_none},
-              observer::checkpoint_requested{first}});
+          shard_events{observer::batch_delivered{.records = 2,
+                                                 .bytes = 4,
+                                                 .first = sequence_position("90"),
+                                                 .last = first,
+                                                 .millis_behind_latest = milliseconds(5)}});
+    child.run_call();
+    CHECK(
+        child.take_events() ==
+        shard_events{observer::callback_ended{observer::callback_kind::process_records, took_none},
+                     observer::checkpoint_requested{first}});
     child.pass(milliseconds(7));
     SECTION("that is persisted") {
       child.answer("100");
-      CHECK(child.take_events() == std::vector<observer::shard_event>{
-                                       observer::checkpoint_answered{first, milliseconds(7)}});
+      CHECK(child.take_events() ==
+            shard_events{observer::checkpoint_answered{first, milliseconds(7)}});
     }
     SECTION("that is refused") {
       child.answer("100", "\"InvalidStateException\"");
-      CHECK(child.take_events() == std::vector<observer::shard_event>{observer::checkpoint_answered{
+      CHECK(child.take_events() == shard_events{observer::checkpoint_answered{
                                        first, milliseconds(7), "InvalidStateException"}});
     }
     SECTION("that is not answered: the daemon continues") {
       child.records({});
       CHECK(child.take_events() ==
-            std::vector<observer::shard_event>{
-                observer::checkpoint_answered{first, milliseconds(7), "not answered"},
-                observer::batch_delivered{}});
+            shard_events{observer::checkpoint_answered{first, milliseconds(7), "not answered"},
+                         observer::batch_delivered{}});
     }
     SECTION("that is not answered: the output is broken while a callback runs") {
       child.answer("100");
@@ -752,39 +736,34 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
       child.feed([&] { child.driver.on_checkpoint(id, std::nullopt, true); });
       const sequence_position second("200");
       CHECK(child.take_events() ==
-            std::vector<observer::shard_event>{
-                observer::checkpoint_requested{second},
-                observer::checkpoint_answered{second, milliseconds(0), "not answered"}});
+            shard_events{observer::checkpoint_requested{second},
+                         observer::checkpoint_answered{second, milliseconds(0), "not answered"}});
     }
     SECTION("that is not answered: the input ends") {
       child.feed([&] { child.driver.on_end_of_input(false); });
       CHECK(child.take_events() ==
-            std::vector<observer::shard_event>{
-                observer::checkpoint_answered{first, milliseconds(7), "not answered"},
-                observer::session_ended{exit_status::ok}});
+            shard_events{observer::checkpoint_answered{first, milliseconds(7), "not answered"},
+                         observer::session_ended{exit_status::ok}});
     }
   }
   SECTION("of a shard that is finished") {
-    child.receive(R"({"action":"shardEnded"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
     child.receive(R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null})");
     CHECK(child.take_events() ==
-          std::vector<observer::shard_event>{
-              observer::callback_ended{observer::callback_kind::shard_ended, took_none},
-              observer::checkpoint_requested{end}, observer::checkpoint_answered{end, took_none},
-              observer::lease_ended{observer::lease_ended::reason::shard_finished}});
+          shard_events{observer::callback_ended{observer::callback_kind::shard_ended, took_none},
+                       observer::checkpoint_requested{end},
+                       observer::checkpoint_answered{end, took_none},
+                       observer::lease_ended{observer::lease_ended::reason::shard_finished}});
   }
   SECTION("of a shard whose end is not persisted, since the lease is lost") {
-    child.receive(R"({"action":"shardEnded"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"shardEnded"})");
     child.receive(
         R"({"action":"checkpoint","sequenceNumber":null,"subSequenceNumber":null,"error":"ShutdownException"})");
     CHECK(child.take_events() ==
-          std::vector<observer::shard_event>{
-              observer::callback_ended{observer::callback_kind::shard_ended, took_none},
-              observer::checkpoint_requested{end},
-              observer::checkpoint_answered{end, took_none, "ShutdownException"},
-              observer::lease_ended{observer::lease_ended::reason::lost}});
+          shard_events{observer::callback_ended{observer::callback_kind::shard_ended, took_none},
+                       observer::checkpoint_requested{end},
+                       observer::checkpoint_answered{end, took_none, "ShutdownException"},
+                       observer::lease_ended{observer::lease_ended::reason::lost}});
   }
   SECTION("of a lease that is lost, whose call was waiting when a timer gave the shard up") {
     child.records({});
@@ -794,25 +773,22 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     });
     child.run_call();
     CHECK(child.take_events().empty());
-    child.receive(R"({"action":"leaseLost"})");
-    child.run_call();
+    child.receive_and_run(R"({"action":"leaseLost"})");
     CHECK(child.take_events() ==
-          std::vector<observer::shard_event>{
-              observer::lease_ended{observer::lease_ended::reason::lost},
-              observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
+          shard_events{observer::lease_ended{observer::lease_ended::reason::lost},
+                       observer::callback_ended{observer::callback_kind::lease_lost, took_none}});
   }
   SECTION("of a lease that is lost") {
     child.receive(R"({"action":"leaseLost"})");
-    CHECK(child.take_events() == std::vector<observer::shard_event>{
-                                     observer::lease_ended{observer::lease_ended::reason::lost}});
+    CHECK(child.take_events() ==
+          shard_events{observer::lease_ended{observer::lease_ended::reason::lost}});
   }
 }
 
 TEST_CASE("without observers no events are made", "[driver][observer]") {
   driven_child child;
   child.initialize();
-  child.records({"100"});
-  child.run_call();
+  child.process({"100"});
   child.answer("100");
   child.feed([&] { child.driver.on_end_of_input(false); });
   CHECK(child.driver.status() == exit_status::ok);
@@ -824,8 +800,7 @@ TEST_CASE("observers hear how a callback has ended", "[driver][observer]") {
     driven_child child({}, std::move(factory));
     child.initialize();
     child.observe_events();
-    child.records({});
-    child.run_call();
+    child.process({});
     REQUIRE(child.events.size() > 1);
     return std::get<observer::callback_ended>(child.events[1]);
   };
