@@ -8,16 +8,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks/report"))
 import baseline
-import report
 import run
-from workloads import CPU_GB, RATE, WORKLOADS
+from workloads import CPU_GB, WORKLOADS
 
 A = next(workload for workload in WORKLOADS if workload.name == "A")
 
 
-def driven(cpu_seconds, seconds=1.0):
+def driven(cpu_seconds):
     """What the driver reports of a run."""
-    return {"cpu_seconds": cpu_seconds, "seconds": seconds, "records": 1000, "bytes": 10**9, "batches": 1,
+    return {"cpu_seconds": cpu_seconds, "seconds": 1.0, "records": 1000, "bytes": 10**9, "batches": 1,
             "round_trip_us": {"p10": 5, "p50": 10, "p99": 20}, "peak_bytes": 10**6, "line_bytes": 10**6}
 
 
@@ -37,19 +36,6 @@ class Figures(unittest.TestCase):
         summary = run.summary(A, runs)
         self.assertEqual({name: summary[name][CPU_GB.key]["ratio"] for name in summary},
                          {"floor": 1, "floor-unwaited": 1, "rust": 3, "kclxx": 3, "kclxx-waited": 2})
-
-    def test_every_table_begins_with_both_floors(self):
-        runs = {name: [driven(1.0)] for name in ("kclxx", "kclxx-waited", "floor", "floor-unwaited", "rust")}
-        table = report.text_table(A, run.summary(A, runs)).splitlines()
-        self.assertEqual([line.split()[0] for line in table],
-                         ["A:", "client", "floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust"])
-
-    def test_the_driver_asks_every_client_but_the_floors_to_decode(self):
-        self.assertEqual(run.HAS_TO, {"floor": "checkpoint", "floor-unwaited": "checkpoint", "answer-only": "answer"})
-
-    def test_a_rate_counts_records_in_the_time_of_round_trips(self):
-        self.assertEqual(RATE.of(driven(1.0, seconds=0.5)), 2000)
-
 
 
 class Baseline(unittest.TestCase):
