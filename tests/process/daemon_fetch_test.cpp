@@ -28,12 +28,18 @@ std::string one_line(const std::string& text) {
   return text.substr(0, text.size() - 1);
 }
 
+/// With a Java that is too old for a class archive, and Maven.
+struct fetching : sandbox {
+  fetching() {
+    java("11.0.1", "exit 0\n");
+    program("bin/mvn", maven);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   expect_jars(box);
   const auto first = box.kclxx({"daemon", "fetch"});
   CAPTURE(first.err);
@@ -58,9 +64,7 @@ TEST_CASE("fetch prints the folder alone, and asks Maven only once", "[daemon][f
 }
 
 TEST_CASE("each generation has its own folder, and the cache can be named", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   expect_jars(box);
   std::string all;
   for (const char* kcl : {"1", "2", "3"}) {
@@ -75,8 +79,7 @@ TEST_CASE("each generation has its own folder, and the cache can be named", "[da
 }
 
 TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   box.program("bin/mvn", "env | grep ^MAVEN_ARGS\n" + maven);
   expect_jars(box);
   const auto fetched = box.kclxx({"daemon", "fetch", "--offline"}, {"MAVEN_ARGS=-s  my.xml -Dx=1"});
@@ -86,8 +89,7 @@ TEST_CASE("Maven gets the user's arguments, and -o when offline", "[daemon][fetc
 }
 
 TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   box.program("bin/mvn", maven + "echo no network\nexit 7\n");
   const auto failed = box.kclxx({"daemon", "fetch"});
   CHECK(failed.status == 5);
@@ -99,8 +101,7 @@ TEST_CASE("a Maven that fails leaves nothing", "[daemon][fetch]") {
 
 TEST_CASE("a jar whose content is not the published one is named, and nothing is installed",
           "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   box.program("bin/mvn", maven + "while read -r hash name; do echo other > $to/$name; done < " +
                              KCLXX_SOURCE_DIR "/src/tool/daemon/jars/kcl1/SHA256SUMS\n");
   const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
@@ -124,9 +125,7 @@ TEST_CASE("each file must be the expected one, none may be missing, and no other
             "commons-codec-1.15.jar does not have the expected"},
       wrong{"sed '/ commons-codec/d'", "mvn did not bring commons-codec-1.15.jar"},
       wrong{"sed '$a 00  own.jar'", "mvn brought own.jar, which is not among the expected files"});
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   expect_jars(box, edit);
   const auto refused = box.kclxx({"daemon", "fetch", "--kcl", "1"});
   CHECK(refused.status == 5);
@@ -135,9 +134,7 @@ TEST_CASE("each file must be the expected one, none may be missing, and no other
 }
 
 TEST_CASE("jars that were changed since they were fetched are not used", "[daemon][fetch][run]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   box.write("a.properties", "executableName=/bin/true\n");
   expect_jars(box);
   REQUIRE(box.kclxx({"daemon", "fetch"}).status == 0);
@@ -159,8 +156,7 @@ TEST_CASE("jars that were changed since they were fetched are not used", "[daemo
 
 TEST_CASE("of another version the checksums are recorded, and compared from then on",
           "[daemon][fetch][run]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   // There is no daemon of this version.
   box.program("bin/mvn",
               "for a; do case $a in -DoutputDirectory=*) to=${a#*=};; esac; done\n"
@@ -202,9 +198,7 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
 
 TEST_CASE("another version can be held against the checksums of an earlier fetch",
           "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   const auto first = box.kclxx({"daemon", "fetch", "--kcl", "1.15.0", "--cache", "one"});
   REQUIRE(first.status == 0);
   CHECK(contains(box.read("pom.xml"), "<version>1.15.0</version>"));
@@ -226,8 +220,7 @@ TEST_CASE("another version can be held against the checksums of an earlier fetch
 
 TEST_CASE("another daemon is taken only when Maven has said that there is none",
           "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   box.program("bin/mvn", "echo '[ERROR] Connection refused'\nexit 1\n");
   const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1"});
   CHECK(failed.status == 5);
@@ -241,9 +234,7 @@ TEST_CASE("another daemon is taken only when Maven has said that there is none",
 }
 
 TEST_CASE("checksums that cannot be read are named before anything is fetched", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   const auto failed = box.kclxx({"daemon", "fetch", "--kcl", "3.2.1", "--checksums", "absent"});
   CHECK(failed.status == 5);
   CHECK(contains(failed.err, "absent cannot be read"));
@@ -251,8 +242,7 @@ TEST_CASE("checksums that cannot be read are named before anything is fetched", 
 }
 
 TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   for (const char* wrong : {"4", "0.1.2", "3.5", "3.5.1.2", "3.x.1", "", "3.5.1-rc"}) {
     const auto refused = box.kclxx({"daemon", "fetch", "--kcl", wrong});
     CHECK(refused.status == 2);
@@ -267,7 +257,6 @@ TEST_CASE("a version is a major one or has three numbers", "[daemon][fetch]") {
 
 TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
   const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
   const auto failed = box.kclxx({"daemon", "fetch"}, {"PATH=" + (box / "bin").string()});
   CHECK(failed.status == 5);
   CHECK(one_line(failed.err) ==
@@ -278,8 +267,7 @@ TEST_CASE("without Maven the Debian package is named", "[daemon][fetch]") {
 TEST_CASE(
     "a fetch that is killed leaves a partial folder, which a later one removes, complete or not",
     "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   expect_jars(box);
   // Maven kills the tool in the middle of its work, and itself continues to the end of its own.
   box.program("bin/mvn", maven + "mkfifo $HOME/killed\nkill -KILL $PPID\ncat $HOME/killed\n");
@@ -319,8 +307,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
+  const fetching box;
   const std::string gate = (box / "gate").string();
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
   box.program("bin/mvn",
@@ -343,9 +330,7 @@ TEST_CASE("a fetch that is told to end ends Maven first", "[daemon][fetch]") {
 }
 
 TEST_CASE("a cache that cannot be made is named", "[daemon][fetch]") {
-  const sandbox box;
-  box.java("11.0.1", "exit 0\n");  // too old for a class archive
-  box.program("bin/mvn", maven);
+  const fetching box;
   expect_jars(box);
   box.write("file", "");
   const auto failed = box.kclxx({"daemon", "fetch", "--cache", "file"});

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <csignal>
 #include <string>
 #include <sys/wait.h>
@@ -27,22 +26,28 @@ const std::string properties =
     "initialPositionInStream=LATEST\nshutdownGraceMillis=5000\nlogWarningForTaskAfterMillis=60000\n"
     "workerId=me\nregionName=eu-central-1\n";
 
-/// A sandbox with Java, jars and properties.
-void furnish(const sandbox& box) {
-  box.java("11.0.1", java);  // too old for a class archive
-  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
-  box.write("a.properties", properties);
-}
-
 using words = std::vector<std::string>;
+
+/// With Java, jars and properties.
+struct furnished : sandbox {
+  furnished() {
+    java("11.0.1", ::java);  // too old for a class archive
+    write("jars/amazon-kinesis-client-multilang-0.jar", "");
+    write("a.properties", properties);
+  }
+  /// kclxx daemon run with these.
+  [[nodiscard]] forked_result run(const words& more = {}, const words& environment = {}) const {
+    words arguments{"daemon", "run", "a.properties", "--jars", "jars"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return kclxx(arguments, environment);
+  }
+};
 
 }  // namespace
 
 TEST_CASE("run becomes Java with the class path, the charset and the names", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars", "--heap", "64m",
-                              "--", "-XX:+UseSerialGC", "-Da=b c"});
+  const furnished box;
+  const auto run = box.run({"--heap", "64m", "--", "-XX:+UseSerialGC", "-Da=b c"});
   CHECK(run.status == 0);
   CHECK(run.err.empty());
   CHECK(contains(run.out,
@@ -61,12 +66,9 @@ TEST_CASE("run becomes Java with the class path, the charset and the names", "[d
 
 TEST_CASE("run chooses Java's options, and takes back what the user or a variable decides",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto options = [&](const words& added, const words& environment) {
-    words arguments{"daemon", "run", "a.properties", "--jars", "jars"};
-    arguments.insert(arguments.end(), added.begin(), added.end());
-    const auto run = box.kclxx(arguments, environment);
+    const auto run = box.run(added, environment);
     CHECK(run.status == 0);
     const std::string begin = "arg: -Dfile.encoding=UTF-8\n";
     REQUIRE(run.out.starts_with(begin));
@@ -88,10 +90,9 @@ TEST_CASE("run chooses Java's options, and takes back what the user or a variabl
 }
 
 TEST_CASE("run names Java's process to the programs below it", "[daemon][run][worker_stop]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.program("bin/java", "echo $KCLXX_DAEMON_PROCESS; cut -d ' ' -f 1,22 /proc/$$/stat\n");
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"});
+  const auto run = box.run();
   const std::string named = run.out.substr(0, run.out.find('\n') + 1);
   CHECK(named.size() > 4);
   CHECK(run.out == named + named);
@@ -99,8 +100,7 @@ TEST_CASE("run names Java's process to the programs below it", "[daemon][run][wo
 
 TEST_CASE("run --share puts kclxx-share, which lies beside the tool, in front of the program",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto run = box.kclxx({"daemon", "run", "--share", "a.properties", "--jars", "jars"});
   CHECK(run.status == 0);
   CHECK(contains(run.out, "properties\nexecutableName=" KCLXX_SHARE "\\ /bin/true\n"));
@@ -109,11 +109,9 @@ TEST_CASE("run --share puts kclxx-share, which lies beside the tool, in front of
 
 TEST_CASE("a worker id is made when there is none, for the daemon and its children",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto id_of = [&] {
-    const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
-                               {"KCLXX_PROPERTY_workerId="});
+    const auto run = box.run({}, {"KCLXX_PROPERTY_workerId="});
     const auto at = run.out.find("KCLXX_WORKER_ID=");
     REQUIRE(at != std::string::npos);
     const std::string id = run.out.substr(at + 16, run.out.find('\n', at) - at - 16);
@@ -126,11 +124,9 @@ TEST_CASE("a worker id is made when there is none, for the daemon and its childr
 }
 
 TEST_CASE("keys of the environment override the file", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
-                             {"KCLXX_PROPERTY_applicationName=other",
-                              "KCLXX_PROPERTY_cloudWatchClient__endpointOverride=http://a"});
+  const furnished box;
+  const auto run = box.run({}, {"KCLXX_PROPERTY_applicationName=other",
+                                "KCLXX_PROPERTY_cloudWatchClient__endpointOverride=http://a"});
   CHECK(contains(run.out, "KCLXX_APPLICATION_NAME=other\n"));
   CHECK(contains(run.out, "\napplicationName=other\n"));
   CHECK(contains(run.out, "\ncloudWatchClient.endpointOverride=http\\:/"));
@@ -139,18 +135,16 @@ TEST_CASE("keys of the environment override the file", "[daemon][run]") {
 
 TEST_CASE("the effective properties are readable by the owner alone, and by nobody to write",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.program("bin/java",
               "while [ $# -gt 0 ]; do case $1 in\n"
               "-p) stat -L -c %a $2; (echo more >> $2) 2>/dev/null && echo written;; esac; shift\n"
               "done\n");
-  CHECK(box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"}).out == "600\n");
+  CHECK(box.run().out == "600\n");
 }
 
 TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.program(
       "bin/java",
       "trap 'echo graceful > stopped; exit 7' TERM\n"
@@ -177,8 +171,7 @@ TEST_CASE("run stays the same process, and listens to SIGTERM", "[daemon][run]")
 
 TEST_CASE("a worker that cannot be initialized does not leave with 0, and the log says why",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto logs = [&](const std::string& text) {
     return "printf '%-200000s\\n' '" + text + "' > $KCLXX_FAILURES\n";
   };
@@ -206,10 +199,8 @@ TEST_CASE("a worker that cannot be initialized does not leave with 0, and the lo
 }
 
 TEST_CASE("run names the number of problems in one line and starts", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"},
-                             {"KCLXX_PROPERTY_maxrecords=5"});
+  const furnished box;
+  const auto run = box.run({}, {"KCLXX_PROPERTY_maxrecords=5"});
   CHECK(run.status == 0);
   CHECK(run.err ==
         "kclxx daemon run: a.properties has 1 problem; to list: kclxx daemon check --kcl 3 "
@@ -218,8 +209,7 @@ TEST_CASE("run names the number of problems in one line and starts", "[daemon][r
 }
 
 TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto refused = [&](const words& arguments, const words& environment,
                            const std::string& line) {
     const auto run = box.kclxx(arguments, environment);
@@ -245,8 +235,7 @@ TEST_CASE("what run needs and does not find is one line", "[daemon][run]") {
 }
 
 TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const words options{"a.properties", "--jars", "jars", "--", "-Dquote='$HOME *'"};
   words print{"daemon", "print-command"};
   print.insert(print.end(), options.begin(), options.end());
@@ -282,8 +271,7 @@ TEST_CASE("print-command prints what sh then runs to the same effect", "[daemon]
 
 TEST_CASE("the printed command replaces the shell, so a signal to it reaches Java",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.program("bin/java", "echo $$\n");
   box.write("script", box.kclxx({"daemon", "print-command", "a.properties", "--jars", "jars"}).out);
   const auto by_sh = in_forked_copy([&] {
@@ -297,18 +285,16 @@ TEST_CASE("the printed command replaces the shell, so a signal to it reaches Jav
 }
 
 TEST_CASE("KCL 1.x is started with its own class and logging", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.write("jars/amazon-kinesis-client-1.15.3.jar", "");
-  const auto run = box.kclxx({"daemon", "run", "a.properties", "--jars", "jars", "--kcl", "1"});
+  const auto run = box.run({"--kcl", "1"});
   CHECK(contains(run.out, "arg: -Djava.util.logging.config.file=/proc/self/fd/"));
   CHECK(contains(run.out, "arg: com.amazonaws.services.kinesis.multilang.MultiLangDaemon\n"));
 }
 
 TEST_CASE("check lists problems with their place, and its status shows whether there are any",
           "[daemon][check]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto sound = box.kclxx({"daemon", "check", "a.properties", "--strict"});
   CHECK(sound.status == 0);
   CHECK(sound.out == "0 errors, 0 warnings\n");
@@ -344,8 +330,7 @@ TEST_CASE("check lists problems with their place, and its status shows whether t
 }
 
 TEST_CASE("check looks for the program at its path", "[daemon][check]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto checked = [&](const std::string& command) {
     return box.kclxx({"daemon", "check", "a.properties"},
                      {"KCLXX_PROPERTY_executableName=" + command});
@@ -365,8 +350,7 @@ TEST_CASE("check looks for the program at its path", "[daemon][check]") {
 }
 
 TEST_CASE("an escape that Java refuses is an error of the file", "[daemon][check]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.write("b.properties", properties + "workerId=\\u12\n");
   const auto checked = box.kclxx({"daemon", "check", "b.properties"});
   CHECK(checked.status == 1);
@@ -376,16 +360,14 @@ TEST_CASE("an escape that Java refuses is an error of the file", "[daemon][check
 
 TEST_CASE("the command that fetches missing jars is for the folder that was named",
           "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto run = box.kclxx({"daemon", "run", "a.properties", "--cache", "mine"});
   CHECK(run.status == 5);
   CHECK(contains(run.err, "this fetches them: kclxx daemon fetch --kcl 3 --cache mine\n"));
 }
 
 TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon][run]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   box.write("caf\u00e9/amazon-kinesis-client-multilang-0.jar", "");
   const words run{"daemon", "run", "a.properties", "--jars", "caf\u00e9"};
   const auto refused = box.kclxx(run, {"LC_ALL=C"});
@@ -396,14 +378,12 @@ TEST_CASE("a path that Java cannot decode is refused before it starts", "[daemon
 }
 
 TEST_CASE("a variable that overrides no key is an error", "[daemon][check]") {
-  const sandbox box;
-  furnish(box);
+  const furnished box;
   const auto checked = box.kclxx({"daemon", "check", "a.properties"}, {"KCLXX_PROPERTY_=x"});
   CHECK(checked.status == 1);
   CHECK(checked.out.starts_with(
       "a.properties: error: KCLXX_PROPERTY_ in the environment names no key\n"));
-  const auto run =
-      box.kclxx({"daemon", "run", "a.properties", "--jars", "jars"}, {"KCLXX_PROPERTY_=x"});
+  const auto run = box.run({}, {"KCLXX_PROPERTY_=x"});
   CHECK(run.status == 5);
   CHECK(run.err == "kclxx daemon run: KCLXX_PROPERTY_ in the environment names no key\n");
 }
