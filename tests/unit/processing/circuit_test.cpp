@@ -85,7 +85,8 @@ processor_factory make(form which, std::function<void(const record&)> process,
 /// A store that is away, and comes back after so many calls, or at a time. What it is called with,
 /// and when.
 struct store {
-  std::optional<testing::daemon>& with;
+  std::optional<testing::daemon> daemon{};
+  std::shared_ptr<memory_lot> lot = std::make_shared<memory_lot>();
   int calls = 0;
   std::function<bool(const record&)> is_away = [](const record&) { return true; };
   std::function<void(int)> on_call = [](int) {};
@@ -95,7 +96,7 @@ struct store {
   std::function<void(const record&)> handler() {
     return [this](const record& one) {
       ++calls;
-      times.push_back(with->now());
+      times.push_back(daemon->now());
       on_call(calls);
       if (is_away(one)) throw std::runtime_error("the store is away");
       stored.emplace_back(one.data());
@@ -125,39 +126,36 @@ strings sorted(strings all) {
 TEST_CASE("restarts during an outage give up at most one record each", "[processing][circuit]") {
   const auto which = ALL_FORMS;
   CAPTURE(static_cast<int>(which));
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   int crashes = 0;
   away.on_call = [&](int call) {
     if (call % 100 == 0 && crashes < 20) {
       ++crashes;
-      with->crash();
+      away.daemon->crash();
     }
     if (crashes == 20) away.is_away = [](const record&) { return false; };
   };
-  with.emplace(make(which, away.handler(), parking(lot, 1)), prompt());
-  with->initialize().deliver(numbered(3000));
+  away.daemon.emplace(make(which, away.handler(), parking(away.lot, 1)), prompt());
+  away.daemon->initialize().deliver(numbered(3000));
   for (int i = 0; i < 20; ++i) {
-    if (crashes == i) with->advance(24h);  // handlers run between callbacks, too
+    if (crashes == i) away.daemon->advance(24h);  // handlers run between callbacks, too
     REQUIRE(crashes == i + 1);
-    with->resume();
+    away.daemon->resume();
   }
-  with->deliver({}).end_shard();
+  away.daemon->deliver({}).end_shard();
   CHECK(crashes == 20);
-  CHECK(lot->all.size() <= 20);
-  CHECK(with->persisted() == sequence_position("SHARD_END"));
+  CHECK(away.lot->all.size() <= 20);
+  CHECK(away.daemon->persisted() == sequence_position("SHARD_END"));
 }
 
 TEST_CASE("an outage gives up no record that is retried without end", "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   away.is_away = [&](const record&) { return away.calls < 200; };
-  with.emplace(make(which, away.handler(), {.bad_record = bad_record::park, .lot = lot}), prompt());
-  with->initialize().deliver(numbered(50)).end_shard();
-  CHECK(lot->all.empty());
+  away.daemon.emplace(
+      make(which, away.handler(), {.bad_record = bad_record::park, .lot = away.lot}), prompt());
+  away.daemon->initialize().deliver(numbered(50)).end_shard();
+  CHECK(away.lot->all.empty());
   CHECK(sorted(away.stored) == sorted(numbered(50)));
 }
 
@@ -174,20 +172,20 @@ TEST_CASE("the log has a line when the circuit opens, and one when it closes",
   const auto events = std::make_shared<seen_events>();
   auto options = prompt();
   options.observers = {events};
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   away.is_away = [&](const record&) { return away.calls <= 10; };
-  with.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 4}}), options);
-  with->initialize().deliver({"a"}).end_shard();
-  INFO(*with);
+  away.daemon.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 4}}),
+                      options);
+  away.daemon->initialize().deliver({"a"}).end_shard();
+  INFO(*away.daemon);
   CHECK(away.stored == strings{"a"});
-  CHECK(count_logged(*with,
+  CHECK(count_logged(*away.daemon,
                      "the circuit is open: the last 4 attempts failed, so the fault is probably in "
                      "no record. Until one succeeds, none is counted, and one at a time is "
                      "made. The last one, at record 1/0 (partition key 'key'): the store is "
                      "away") == 1);
-  CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after 10 that failed") ==
-        1);
+  CHECK(count_logged(*away.daemon,
+                     "the circuit is closed: an attempt succeeded, after 10 that failed") == 1);
   CHECK(events->all ==
         std::vector<observer::circuit_changed>{{true, 4, "the store is away"}, {false, 10, {}}});
 }
@@ -195,14 +193,13 @@ TEST_CASE("the log has a line when the circuit opens, and one when it closes",
 TEST_CASE("while the circuit is open the waits between attempts grow up to max_wait",
           "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   away.is_away = [&](const record&) { return away.calls < 30; };
-  with.emplace(make(which, away.handler(),
-                    {.initial_backoff = 1s,
-                     .max_backoff = 1s,
-                     .breaker = circuit_breaker{.failures = 10, .max_wait = 20s}}));
-  with->initialize().deliver({"a", "b"});
+  away.daemon.emplace(make(which, away.handler(),
+                           {.initial_backoff = 1s,
+                            .max_backoff = 1s,
+                            .breaker = circuit_breaker{.failures = 10, .max_wait = 20s}}));
+  away.daemon->initialize().deliver({"a", "b"});
   REQUIRE(away.times.size() == 31);
   auto most = 1s;
   for (std::size_t i = 1; i < 30; ++i) {
@@ -217,29 +214,28 @@ TEST_CASE("while the circuit is open the waits between attempts grow up to max_w
 TEST_CASE("while the circuit is open one record at a time is tried, however many wait",
           "[processing][circuit]") {
   const auto which = GENERATE(form::parallel, form::completions);
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   const failure_policy policy{
       .initial_backoff = 10ms, .max_backoff = 100ms, .breaker = circuit_breaker{.max_wait = 10s}};
-  with.emplace(make(which, away.handler(), policy, {.lanes = 8, .order = order::none}), prompt());
-  with->initialize().deliver(numbered(100)).advance(1h);
+  away.daemon.emplace(make(which, away.handler(), policy, {.lanes = 8, .order = order::none}),
+                      prompt());
+  away.daemon->initialize().deliver(numbered(100)).advance(1h);
   INFO(away.calls);
   CHECK(away.calls > 300);  // one in 10 s
   CHECK(away.calls < 1000);
   away.is_away = [](const record&) { return false; };
-  with->advance(10s);  // the next probe, and then all
+  away.daemon->advance(10s);  // the next probe, and then all
   CHECK(away.stored.size() == 100);
-  with->end_shard();
-  CHECK(with->persisted() == sequence_position("SHARD_END"));
+  away.daemon->end_shard();
+  CHECK(away.daemon->persisted() == sequence_position("SHARD_END"));
 }
 
 TEST_CASE("keys that fail and open the circuit do not hold up the ones after them",
           "[processing][circuit]") {
   const auto which = GENERATE(form::parallel, form::completions);
-  std::optional<testing::daemon> with;
-  store endpoints{with};
+  store endpoints;
   endpoints.is_away = [](const record& one) { return one.data() < "60"; };
-  with.emplace(make(which, endpoints.handler(), {}), prompt());
+  endpoints.daemon.emplace(make(which, endpoints.handler(), {}), prompt());
   std::vector<record::fields> records;
   const strings keys = [] {
     strings all;
@@ -250,84 +246,76 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
     records.emplace_back();
     records.back().data = records.back().partition_key = key;
   }
-  with->initialize().deliver_records(records).advance(1min);
+  endpoints.daemon->initialize().deliver_records(records).advance(1min);
   CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
 }
 
 TEST_CASE("an attempt that fails while the circuit is open is not counted",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 100; };
-  with.emplace(make(which, away.handler(), parking(lot, 3, {.failures = 5}), {.lanes = 4}),
-               prompt());
-  with->initialize().deliver({"a"}).deliver(numbered(20)).end_shard();
-  INFO(*with);
-  CHECK(lot->all.size() <= 1);
-  CHECK(away.stored.size() + lot->all.size() == 21);
+  away.daemon.emplace(
+      make(which, away.handler(), parking(away.lot, 3, {.failures = 5}), {.lanes = 4}), prompt());
+  away.daemon->initialize().deliver({"a"}).deliver(numbered(20)).end_shard();
+  INFO(*away.daemon);
+  CHECK(away.lot->all.size() <= 1);
+  CHECK(away.stored.size() + away.lot->all.size() == 21);
 }
 
 TEST_CASE("a record that fails alone can use up its attempts, however many",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store bad{with};
+  store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  with.emplace(make(which, bad.handler(), parking(lot, 50)), prompt());
-  with->initialize().deliver({"bad", "a"}).end_shard();
-  INFO(*with);
-  REQUIRE(lot->all.size() == 1);
-  CHECK(lot->all[0].attempts == 50);
+  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 50)), prompt());
+  bad.daemon->initialize().deliver({"bad", "a"}).end_shard();
+  INFO(*bad.daemon);
+  REQUIRE(bad.lot->all.size() == 1);
+  CHECK(bad.lot->all[0].attempts == 50);
   CHECK(bad.stored == strings{"a"});
-  CHECK_FALSE(logged(*with, "circuit"));
+  CHECK_FALSE(logged(*bad.daemon, "circuit"));
 }
 
 TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store bad{with};
+  store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  with.emplace(each(bad.handler(), {.max_age = 24h, .bad_record = bad_record::park, .lot = lot}));
-  with->initialize().deliver({"bad", "a"});
-  CHECK(lot->data() == strings{"bad"});
+  bad.daemon.emplace(
+      each(bad.handler(), {.max_age = 24h, .bad_record = bad_record::park, .lot = bad.lot}));
+  bad.daemon->initialize().deliver({"bad", "a"});
+  CHECK(bad.lot->data() == strings{"bad"});
   CHECK(bad.stored == strings{"a"});
 }
 
 TEST_CASE("bad records are parked as long as others succeed between them",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store bad{with};
+  store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  with.emplace(make(which, bad.handler(), parking(lot, 1, {.failures = 3}), {.lanes = 1}),
-               prompt());
-  with->initialize();
-  for (int i = 0; i < 20; ++i) with->deliver({"1", "bad", "bad", "2", "bad"});
-  with->end_shard();
-  CHECK(lot->all.size() == 60);
+  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 1, {.failures = 3}), {.lanes = 1}),
+                     prompt());
+  bad.daemon->initialize();
+  for (int i = 0; i < 20; ++i) bad.daemon->deliver({"1", "bad", "bad", "2", "bad"});
+  bad.daemon->end_shard();
+  CHECK(bad.lot->all.size() == 60);
   if (which != form::batches) CHECK(bad.stored.size() == 40);  // that one repeats good records
-  CHECK_FALSE(logged(*with, "circuit"));
+  CHECK_FALSE(logged(*bad.daemon, "circuit"));
 }
 
 TEST_CASE("bad records are parked when others succeeded after they first failed",
           "[processing][circuit]") {
   const auto which = GENERATE(form::batches_with_names, form::parallel, form::completions);
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store bad{with};
+  store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  with.emplace(make(which, bad.handler(), parking(lot, 5), {.order = order::none}), prompt());
+  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 5), {.order = order::none}),
+                     prompt());
   strings records(500, "good");
   for (std::size_t i = 0; i < 30; ++i) records[10 * i] = "bad";
-  with->initialize().deliver(records).end_shard();
-  INFO(*with);
-  CHECK(lot->data() == strings(30, "bad"));
+  bad.daemon->initialize().deliver(records).end_shard();
+  INFO(*bad.daemon);
+  CHECK(bad.lot->data() == strings(30, "bad"));
   CHECK(bad.stored.size() == 470);
-  CHECK_FALSE(logged(*with, "circuit"));
+  CHECK_FALSE(logged(*bad.daemon, "circuit"));
 }
 
 TEST_CASE("while an open circuit's record cannot be parked, attempts are a backoff apart",
@@ -381,74 +369,69 @@ TEST_CASE("a permanent error is the handler's judgement: it neither opens nor cl
 
 TEST_CASE("a requested stop ends the pause of an open circuit", "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
-  std::optional<testing::daemon> with;
-  store away{with};
-  with.emplace(make(which, away.handler(),
-                    {.initial_backoff = 10min,
-                     .max_backoff = 10min,
-                     .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}}),
-               prompt());
+  store away;
+  away.daemon.emplace(make(which, away.handler(),
+                           {.initial_backoff = 10min,
+                            .max_backoff = 10min,
+                            .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}}),
+                      prompt());
   away.is_away = [](const record& one) { return one.data() != "a"; };
-  with->initialize();
-  const auto begin = with->now();
-  with->lose_lease_silently();  // the checkpoint of "a" tells, during the pause
-  with->deliver({"a", "b", "c"});
-  CHECK(logged(*with, "the circuit is open"));
-  CHECK(with->stop_requested());
-  CHECK(with->now() - begin <= 100ms);
+  away.daemon->initialize();
+  const auto begin = away.daemon->now();
+  away.daemon->lose_lease_silently();  // the checkpoint of "a" tells, during the pause
+  away.daemon->deliver({"a", "b", "c"});
+  CHECK(logged(*away.daemon, "the circuit is open"));
+  CHECK(away.daemon->stop_requested());
+  CHECK(away.daemon->now() - begin <= 100ms);
   CHECK(away.calls == 2);
 }
 
 TEST_CASE("after a drain that an outage has outlasted no probe is waited for",
           "[processing][circuit]") {
   const auto which = GENERATE(form::parallel, form::completions);
-  std::optional<testing::daemon> with;
-  store away{with};
-  with.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 3}}), prompt());
-  with->initialize().deliver({"a", "b", "c"}).advance(2min).request_shutdown();
+  store away;
+  away.daemon.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 3}}),
+                      prompt());
+  away.daemon->initialize().deliver({"a", "b", "c"}).advance(2min).request_shutdown();
   const int calls = away.calls;
-  CHECK_NOTHROW(with->advance(10min));
-  INFO(*with);
+  CHECK_NOTHROW(away.daemon->advance(10min));
+  INFO(*away.daemon);
   CHECK(away.calls == calls);
 }
 
 TEST_CASE("a policy that stops ends the session at the first bad record, circuit or not",
           "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
-  std::optional<testing::daemon> with;
-  store away{with};
-  with.emplace(make(which, away.handler(), {.max_attempts = 30}), prompt());
-  with->initialize().deliver({"a", "b"});
+  store away;
+  away.daemon.emplace(make(which, away.handler(), {.max_attempts = 30}), prompt());
+  away.daemon->initialize().deliver({"a", "b"});
   CHECK(away.calls == 30);
-  CHECK(with->exit_status() == exit_status::callback_failed);
+  CHECK(away.daemon->exit_status() == exit_status::callback_failed);
 }
 
 TEST_CASE("without a breaker attempts are counted in an outage, too", "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  store away{with};
-  auto policy = parking(lot, 2);
+  store away;
+  auto policy = parking(away.lot, 2);
   policy.breaker.reset();
-  with.emplace(make(which, away.handler(), policy), prompt());
-  with->initialize().deliver(numbered(100)).end_shard();
-  CHECK(lot->all.size() == 100);
+  away.daemon.emplace(make(which, away.handler(), policy), prompt());
+  away.daemon->initialize().deliver(numbered(100)).end_shard();
+  CHECK(away.lot->all.size() == 100);
 }
 
 TEST_CASE("a line in the log tells that a record which was retried has succeeded at last",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  std::optional<testing::daemon> with;
-  store away{with};
+  store away;
   away.is_away = [&](const record&) { return away.calls < 3; };
-  with.emplace(make(which, away.handler(), {}), prompt());
-  with->initialize().deliver({"a"}).deliver({"b"}).end_shard();
-  INFO(*with);
-  CHECK(count_logged(*with,
+  away.daemon.emplace(make(which, away.handler(), {}), prompt());
+  away.daemon->initialize().deliver({"a"}).deliver({"b"}).end_shard();
+  INFO(*away.daemon);
+  CHECK(count_logged(*away.daemon,
                      "attempt 1 at record 1/0 (partition key 'key') failed: the store is "
                      "away; the next one is in ") == 1);
-  CHECK(count_logged(*with, "succeeded") == 1);
-  CHECK(logged(*with, "record 1/0 succeeded in attempt 3"));
+  CHECK(count_logged(*away.daemon, "succeeded") == 1);
+  CHECK(logged(*away.daemon, "record 1/0 succeeded in attempt 3"));
 }
 
 }  // namespace kclxx::test

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() with handlers that return: order, failures, the window and the endings, in the test
 // kit's virtual time. tests/unit/processing/lanes_test.cpp has the real threads.
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -41,6 +39,17 @@ void deliver(test_daemon& daemon, const keys_and_data& records) {
   daemon.deliver_records(fields);
 }
 
+/// Of a handler, with prompt(), and initialized.
+struct parallel_daemon : test_daemon {
+  template <class Handler>
+  explicit parallel_daemon(Handler handler, kclxx::failure_policy policy = {},
+                           kclxx::parallel_options options = {})
+      : test_daemon(kclxx::parallel(std::move(handler), std::move(policy), std::move(options)),
+                    prompt()) {
+    initialize();
+  }
+};
+
 std::string thrown_text(const test_daemon& daemon) {
   try {
     if (daemon.thrown()) std::rethrow_exception(daemon.thrown());
@@ -57,9 +66,7 @@ TEST_CASE(
     "checkpointed with the next one",
     "[processing][parallel]") {
   strings done;
-  test_daemon daemon(kclxx::parallel([&](const record& one) { done.emplace_back(one.data()); }),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon([&](const record& one) { done.emplace_back(one.data()); });
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   CHECK(done == strings{"1", "2"});
   CHECK(daemon.checkpoints().empty());
@@ -94,15 +101,12 @@ TEST_CASE("a record that fails keeps later ones of its key waiting, and no other
           "[processing][parallel]") {
   strings done;
   int failures = 0;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one) {
-                           if (one.data() == "bad" && failures++ < 3)
-                             throw std::runtime_error("no");
-                           done.emplace_back(one.data());
-                         },
-                         {.max_attempts = 5}, {.lanes = 2}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one) {
+        if (one.data() == "bad" && failures++ < 3) throw std::runtime_error("no");
+        done.emplace_back(one.data());
+      },
+      {.max_attempts = 5}, {.lanes = 2});
   deliver(daemon, {{"a", "bad"}, {"a", "after"}, {"b", "1"}, {"c", "2"}});
   CHECK(done == strings{"1", "2"});
   daemon.deliver({});
@@ -118,15 +122,12 @@ TEST_CASE(
     "[processing][parallel]") {
   strings order_of_calls;
   int failures = 1;
-  test_daemon daemon(
-      kclxx::parallel(
-          [&](const record& one) {
-            order_of_calls.emplace_back(one.data());
-            if (one.data() == "x1" && failures-- > 0) throw std::runtime_error("no");
-          },
-          {}, {.key = [](const record& one) { return std::string(one.data(), 0, 1); }}),
-      prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one) {
+        order_of_calls.emplace_back(one.data());
+        if (one.data() == "x1" && failures-- > 0) throw std::runtime_error("no");
+      },
+      {}, {.key = [](const record& one) { return std::string(one.data(), 0, 1); }});
   deliver(daemon, {{"a", "x1"}, {"a", "y1"}, {"b", "x2"}, {"c", "y2"}});
   daemon.request_shutdown();
   CHECK(order_of_calls == strings{"x1", "y1", "y2", "x1", "x2"});
@@ -147,14 +148,12 @@ TEST_CASE("what a key function throws leaves process_records", "[processing][par
 
 TEST_CASE("with order::none a failing record keeps no other waiting", "[processing][parallel]") {
   strings done;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one) {
-                           if (one.data() == "bad") throw std::runtime_error("no");
-                           done.emplace_back(one.data());
-                         },
-                         {}, {.order = order::none}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one) {
+        if (one.data() == "bad") throw std::runtime_error("no");
+        done.emplace_back(one.data());
+      },
+      {}, {.order = order::none});
   deliver(daemon, {{"a", "bad"}, {"a", "after"}});
   CHECK(done == strings{"after"});
 }
@@ -164,18 +163,16 @@ TEST_CASE("attempts without end: the others continue until the window is full",
   std::size_t done = 0;
   bool is_mended = false;
   std::optional<shard_context::clock::time_point> began;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one, const shard_context& shard) {
-                           if (one.data() == "bad" && !is_mended) {
-                             if (!began) began = shard.now();
-                             is_mended = shard.now() > *began + 1h;
-                             throw std::runtime_error("no");
-                           }
-                           if (!is_mended) ++done;
-                         },
-                         {}, {.window_records = 20}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one, const shard_context& shard) {
+        if (one.data() == "bad" && !is_mended) {
+          if (!began) began = shard.now();
+          is_mended = shard.now() > *began + 1h;
+          throw std::runtime_error("no");
+        }
+        if (!is_mended) ++done;
+      },
+      {}, {.window_records = 20});
   deliver(daemon, {{"a", "1"}, {"stuck", "bad"}, {"b", "2"}});
   for (int i = 0; i < 10; ++i) deliver(daemon, {{"a", "x"}, {"stuck", "y"}, {"c", "z"}});
   // All of the window but the key that failed.
@@ -185,13 +182,11 @@ TEST_CASE("attempts without end: the others continue until the window is full",
 }
 
 TEST_CASE("stop: the exception leaves a timer when no callback is open", "[processing][parallel]") {
-  test_daemon daemon(kclxx::parallel(
-                         [](const record& one) {
-                           if (one.data() == "bad") throw std::runtime_error("the table is gone");
-                         },
-                         {.max_attempts = 1}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [](const record& one) {
+        if (one.data() == "bad") throw std::runtime_error("the table is gone");
+      },
+      {.max_attempts = 1});
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   CHECK(thrown_text(daemon) == "the table is gone");
@@ -201,14 +196,12 @@ TEST_CASE("stop: the exception leaves a timer when no callback is open", "[proce
 TEST_CASE("stop: in an open callback what is complete is checkpointed first",
           "[processing][parallel]") {
   std::string last;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one) {
-                           last = one.data();
-                           if (last == "bad") throw std::runtime_error("the table is gone");
-                         },
-                         {.max_attempts = 1}, {.lanes = 1, .window_records = 2}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one) {
+        last = one.data();
+        if (last == "bad") throw std::runtime_error("the table is gone");
+      },
+      {.max_attempts = 1}, {.lanes = 1, .window_records = 2});
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "bad"}, {"d", "3"}, {"e", "4"}});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   CHECK(logged(daemon, "process_records (5 records, 1/0 to 5/0) failed: the table is gone"));
@@ -218,14 +211,12 @@ TEST_CASE("stop: in an open callback what is complete is checkpointed first",
 
 TEST_CASE("stop: of two records that fail for good, the first one's exception ends the session",
           "[processing][parallel]") {
-  test_daemon daemon(kclxx::parallel(
-                         [](const record& one, const shard_context& shard) {
-                           shard.sleep_for(one.data() == "1" ? 20ms : 10ms);
-                           throw std::runtime_error("record " + std::string(one.data()));
-                         },
-                         {.max_attempts = 1}, {.window_records = 2}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [](const record& one, const shard_context& shard) {
+        shard.sleep_for(one.data() == "1" ? 20ms : 10ms);
+        throw std::runtime_error("record " + std::string(one.data()));
+      },
+      {.max_attempts = 1}, {.window_records = 2});
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
   CHECK(thrown_text(daemon) == "record 2");
@@ -286,10 +277,8 @@ TEST_CASE("the wait of a failure for the handlers that run ends when the last on
 }
 
 TEST_CASE("a failure is not waited with when no handler runs any more", "[processing][parallel]") {
-  test_daemon daemon(
-      kclxx::parallel([](const record&) { throw std::runtime_error("no"); }, {.max_attempts = 1}),
-      prompt());
-  daemon.initialize();
+  parallel_daemon daemon([](const record&) { throw std::runtime_error("no"); },
+                         {.max_attempts = 1});
   const auto before = daemon.now();
   daemon.deliver({"1"});
   CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
@@ -300,14 +289,12 @@ TEST_CASE("a lost lease that a handler reports ends the processing, and is no fa
           "[processing][parallel]") {
   int calls = 0;
   const auto lot = std::make_shared<kclxx::test::memory_lot>();
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record&) {
-                           ++calls;
-                           throw kclxx::checkpoint_error(make_error_code(kclxx::errc::lease_lost));
-                         },
-                         {.bad_record = bad_record::park, .lot = lot}, {.lanes = 1}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record&) {
+        ++calls;
+        throw kclxx::checkpoint_error(make_error_code(kclxx::errc::lease_lost));
+      },
+      {.bad_record = bad_record::park, .lot = lot}, {.lanes = 1});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   CHECK(calls == 1);
   CHECK_FALSE(daemon.exit_status());
@@ -324,15 +311,13 @@ TEST_CASE("a lost lease that a handler reports ends the processing, and is no fa
 TEST_CASE("a handler that is fenced on an idle shard ends the processing without a further line",
           "[processing][parallel]") {
   int calls = 0;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record&, const shard_context& shard) {
-                           ++calls;
-                           shard.sleep_for(5s);
-                           throw kclxx::fenced_error("epoch 7, not 6");
-                         },
-                         {}, {.lanes = 1}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record&, const shard_context& shard) {
+        ++calls;
+        shard.sleep_for(5s);
+        throw kclxx::fenced_error("epoch 7, not 6");
+      },
+      {}, {.lanes = 1});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   daemon.advance(6s);
   CHECK(calls == 1);
@@ -364,10 +349,8 @@ TEST_CASE("end of input while a callback waits for room: it returns", "[processi
 
 TEST_CASE("when drain_timeout has passed, no further record is begun", "[processing][parallel]") {
   std::vector<kclxx::completion> held;
-  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.push_back(std::move(one)); },
-                                     {}, {.lanes = 1, .order = order::none, .drain_timeout = 5s}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon([&](kclxx::completion one) { held.push_back(std::move(one)); }, {},
+                         {.lanes = 1, .order = order::none, .drain_timeout = 5s});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   daemon.request_shutdown();
   CHECK(held.size() == 1);
@@ -378,19 +361,17 @@ TEST_CASE("when drain_timeout has passed, no further record is begun", "[process
 
 TEST_CASE("a failure during the drain does not lengthen it", "[processing][parallel]") {
   std::vector<kclxx::completion> held;
-  test_daemon daemon(kclxx::parallel(
-                         [&](kclxx::completion one) {
-                           if (one.record().data() == "long") {
-                             held.push_back(std::move(one));
-                           } else if (one.attempt() == 1) {
-                             one.fail("no");
-                           } else {
-                             one.fail(std::make_exception_ptr(kclxx::permanent_error("no")));
-                           }
-                         },
-                         {.initial_backoff = 4s, .max_backoff = 4s}, {.drain_timeout = 5s}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](kclxx::completion one) {
+        if (one.record().data() == "long") {
+          held.push_back(std::move(one));
+        } else if (one.attempt() == 1) {
+          one.fail("no");
+        } else {
+          one.fail(std::make_exception_ptr(kclxx::permanent_error("no")));
+        }
+      },
+      {.initial_backoff = 4s, .max_backoff = 4s}, {.drain_timeout = 5s});
   deliver(daemon, {{"a", "bad"}, {"b", "long"}});
   const auto before = daemon.now();
   daemon.request_shutdown();
@@ -400,14 +381,12 @@ TEST_CASE("a failure during the drain does not lengthen it", "[processing][paral
 
 TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
   int calls = 0;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record&) {
-                           ++calls;
-                           throw std::runtime_error("no");
-                         },
-                         {}, {.window_records = 1}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record&) {
+        ++calls;
+        throw std::runtime_error("no");
+      },
+      {}, {.window_records = 1});
   deliver(daemon, {{"a", "1"}});
   daemon.advance(1s);
   const int before = calls;
@@ -444,9 +423,7 @@ TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before 
 
 TEST_CASE("a generic lambda handles records", "[processing][parallel]") {
   std::size_t bytes = 0;
-  test_daemon daemon(kclxx::parallel([&bytes](const auto& one) { bytes += one.data().size(); }),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon([&bytes](const auto& one) { bytes += one.data().size(); });
   deliver(daemon, {{"a", "12"}, {"b", "345"}});
   daemon.deliver({});
   CHECK(bytes == 5);
@@ -455,11 +432,9 @@ TEST_CASE("a generic lambda handles records", "[processing][parallel]") {
 TEST_CASE("shutdown_requested waits for what is in the window, and checkpoints it",
           "[processing][parallel]") {
   int failures = 0;
-  test_daemon daemon(kclxx::parallel([&](const record& one) {
-                       if (one.data() == "bad" && failures++ < 2) throw std::runtime_error("no");
-                     }),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon([&](const record& one) {
+    if (one.data() == "bad" && failures++ < 2) throw std::runtime_error("no");
+  });
   deliver(daemon, {{"a", "1"}, {"b", "bad"}});
   daemon.request_shutdown();
   CHECK(daemon.persisted() == sequence_position("2"));
@@ -468,13 +443,11 @@ TEST_CASE("shutdown_requested waits for what is in the window, and checkpoints i
 
 TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoints the watermark",
           "[processing][parallel]") {
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one) {
-                           if (one.data() == "bad") throw std::runtime_error("no");
-                         },
-                         {}, {.drain_timeout = 3s}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one) {
+        if (one.data() == "bad") throw std::runtime_error("no");
+      },
+      {}, {.drain_timeout = 3s});
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
   const auto before = daemon.now();
   daemon.request_shutdown();
@@ -488,13 +461,11 @@ TEST_CASE("shutdown_requested waits no longer than drain_timeout, and checkpoint
 TEST_CASE("shutdown_requested waits without limit for the longest drain_timeout",
           "[processing][parallel]") {
   int failures = 0;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record&) {
-                           if (failures++ < 100) throw std::runtime_error("no");
-                         },
-                         {}, {.drain_timeout = std::chrono::milliseconds::max()}),
-                     prompt());
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record&) {
+        if (failures++ < 100) throw std::runtime_error("no");
+      },
+      {}, {.drain_timeout = std::chrono::milliseconds::max()});
   deliver(daemon, {{"a", "1"}});
   daemon.request_shutdown();
   CHECK(daemon.persisted() == sequence_position("1"));
