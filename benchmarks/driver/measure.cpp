@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <regex>
 #include <stdexcept>
@@ -182,34 +184,24 @@ void allow_descriptors() {
 
 job job::parse(const std::string& text) {
   job to;
-  const json keys = json::parse(text);
-  for (const auto& [key, value] : keys.items()) {
-    if (key == "records")
-      to.records = value;
-    else if (key == "bytes")
-      to.bytes = value;
-    else if (key == "seconds")
-      to.seconds = value;
-    else if (key == "write_size")
-      to.write_size = value;
-    else if (key == "starts")
-      to.starts = value;
-    else if (key == "first_starts")
-      to.first_starts = value;
-    else if (key == "shards")
-      to.shards = value;
-    else if (key == "batches")
-      to.batches = value;
-    else if (key == "has_to")
-      to.has_to = parse_duty(value);
-    else if (key == "settle_seconds")
-      to.settle_seconds = value;
-    else if (key == "driver_cpu")
-      to.driver_cpu = value.get<int>();
-    else if (key == "child_cpu")
-      to.child_cpu = value.get<int>();
-    else
-      throw std::invalid_argument("unknown key '" + key + "' in the job");
+  const std::map<std::string, std::function<void(const json&)>> keys{
+      {"records", [&](const json& value) { to.records = value; }},
+      {"bytes", [&](const json& value) { to.bytes = value; }},
+      {"seconds", [&](const json& value) { to.seconds = value; }},
+      {"write_size", [&](const json& value) { to.write_size = value; }},
+      {"starts", [&](const json& value) { to.starts = value; }},
+      {"first_starts", [&](const json& value) { to.first_starts = value; }},
+      {"shards", [&](const json& value) { to.shards = value; }},
+      {"batches", [&](const json& value) { to.batches = value; }},
+      {"has_to", [&](const json& value) { to.has_to = parse_duty(value); }},
+      {"settle_seconds", [&](const json& value) { to.settle_seconds = value; }},
+      {"driver_cpu", [&](const json& value) { to.driver_cpu = value.get<int>(); }},
+      {"child_cpu", [&](const json& value) { to.child_cpu = value.get<int>(); }}};
+  const json given = json::parse(text);
+  for (const auto& [key, value] : given.items()) {
+    const auto found = keys.find(key);
+    if (found == keys.end()) throw std::invalid_argument("unknown key '" + key + "' in the job");
+    found->second(value);
   }
   if (to.write_size == 0) throw std::invalid_argument("write_size must not be 0");
   return to;

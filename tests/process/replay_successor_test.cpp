@@ -2,7 +2,6 @@
 // kclxx replay: a killed child's successor, and what both leave (--effects). The child is in
 // Python.
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -18,8 +17,8 @@ namespace {
 
 /// What is left when such a child is killed, compared with what is left otherwise.
 replay_run effects_of(const std::string& how, const std::string& faults, const words& files,
-                      const words& more = {}) {
-  words command{KCLXX_TOOL, "replay", "--faults", faults, "--effects", "{dir}"};
+                      const words& more = {}, const std::string& compared = "{dir}") {
+  words command{KCLXX_TOOL, "replay", "--faults", faults, "--effects", compared};
   command.insert(command.end(), more.begin(), more.end());
   command.insert(command.end(), files.begin(), files.end());
   const words child{"--", KCLXX_PYTHON, KCLXX_TABLE_CHILD, how, "{dir}/table"};
@@ -32,12 +31,16 @@ replay_run effects_of(const std::string& how, const std::string& faults, const w
   return all;
 }
 
-/// What `kept in` names exists, and is removed.
-void remove_kept(const std::string& out) {
+std::filesystem::path kept_in(const std::string& out) {
   const std::size_t at = out.find("kept in       ");
   REQUIRE(at != std::string::npos);
   const std::size_t begin = out.find('/', at);
-  const std::filesystem::path kept = out.substr(begin, out.find('\n', begin) - begin);
+  return out.substr(begin, out.find('\n', begin) - begin);
+}
+
+/// What `kept in` names exists, and is removed.
+void remove_kept(const std::string& out) {
+  const std::filesystem::path kept = kept_in(out);
   CHECK(std::filesystem::exists(kept / "without-faults/table"));
   CHECK(std::filesystem::exists(kept / "with-faults/table"));
   std::filesystem::remove_all(kept);
@@ -110,26 +113,12 @@ TEST_CASE("a file that the run with faults did not make is empty: all of it is l
           "[replay][effects]") {
   replayed place;
   // The child makes the file after two batches, which the run with faults does not reach.
-  const words command{KCLXX_TOOL,
-                      "replay",
-                      "--faults",
-                      "end-of-input-at=1",
-                      "--effects",
-                      "{dir}/table",
-                      place.dialogue(2, shard_ended),
-                      "--",
-                      KCLXX_PYTHON,
-                      KCLXX_TABLE_CHILD,
-                      "buffered",
-                      "{dir}/table"};
-  kclxx::tool::child_process tool(command);
-  tool.input.close();
-  const std::string out = read_all(tool.output.get());
-  CAPTURE(out);
-  CHECK(tool.wait().status == 1);
-  CHECK_THAT(out, Contains(" 0 the same, ") && Contains(" lost, 0 extra"));
-  const std::size_t begin = out.find('/', out.find("kept in       "));
-  std::filesystem::remove_all(out.substr(begin, out.find('\n', begin) - begin));
+  const auto all = effects_of("buffered", "end-of-input-at=1", {place.dialogue(2, shard_ended)}, {},
+                              "{dir}/table");
+  CAPTURE(all.out);
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains(" 0 the same, ") && Contains(" lost, 0 extra"));
+  std::filesystem::remove_all(kept_in(all.out));
 }
 
 TEST_CASE("effects that cannot be compared are refused with the reason", "[replay][effects]") {
