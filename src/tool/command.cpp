@@ -80,19 +80,19 @@ void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
   cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
 }
 
-void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& to,
+void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& result,
                  const std::string& description, double most) {
   using seconds = std::chrono::duration<double>;
   command
       .add_option_function<double>(
           name,
-          [&to](double value) {
-            to = std::chrono::ceil<std::chrono::milliseconds>(seconds(value));
+          [&result](double value) {
+            result = std::chrono::ceil<std::chrono::milliseconds>(seconds(value));
           },
           description)
-      ->check(seconds_between(to.count() == 0 ? 0 : 0.001, most))
+      ->check(seconds_between(result.count() == 0 ? 0 : 0.001, most))
       ->type_name("SECONDS")
-      ->default_str(printed(seconds(to).count()));
+      ->default_str(printed(seconds(result).count()));
 }
 
 void require_child(const invocation& run) {

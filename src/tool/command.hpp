@@ -59,11 +59,19 @@ CLI::App& add_command(CLI::App& app, const command_text& text, child_use child, 
 /// Errors: CLI::ValidationError.
 void require_child(const invocation& run);
 
+/// Adds an option whose value the help calls `type`.
+template <class Value>
+CLI::Option* add_option(CLI::App& command, const char* type, const std::string& name, Value& value,
+                        const std::string& description) {
+  return command.add_option(name, value, description)->type_name(type);
+}
+
 /// For options with a whole number: decimal digits without a leading zero, in this range.
 CLI::Validator whole_number_between(std::uint64_t least, std::uint64_t most);
 
-/// Adds an option with a time in seconds, from 1 ms to `most`. What `to` is then is the default.
-void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& to,
+/// Adds an option with a time in seconds, from 1 ms to `most`. What `result` is then is the
+/// default.
+void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& result,
                  const std::string& description, double most = 86400);
 
 /// Parses, runs the command and gives the process's exit status; messages go to stderr.

@@ -11,17 +11,8 @@
 
 #include <kclxx/version.hpp>
 
-#include "tool/capture/capture_command.hpp"
-#include "tool/check/check_command.hpp"
-#include "tool/command.hpp"
-#include "tool/daemon/daemon_command.hpp"
+#include "tool/commands.hpp"
 #include "tool/exit_status.hpp"
-#include "tool/generate/generate_command.hpp"
-#include "tool/health/health_command.hpp"
-#include "tool/leases/leases_command.hpp"
-#include "tool/local/local_command.hpp"
-#include "tool/new/new_command.hpp"
-#include "tool/replay/replay_command.hpp"
 
 namespace {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/capture/capture_command.hpp"
-
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +16,7 @@
 #include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/capture/relay.hpp"
+#include "tool/commands.hpp"
 #include "tool/process/child_process.hpp"
 #include "tool/process/descriptor.hpp"
 
@@ -49,17 +48,17 @@ void name_daemon() {
   ::setenv(io::daemon_variable, value.c_str(), 1);
 }
 
-[[noreturn]] void leave_as(const child_exit& how) {
-  if (how.signal == 0) std::_Exit(how.status);
+[[noreturn]] void leave_as(const child_exit& ending) {
+  if (ending.signal == 0) std::_Exit(ending.status);
   // The child has dumped its core, if it wanted to.
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  std::signal(how.signal, SIG_DFL);
+  std::signal(ending.signal, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::kill(::getpid(), how.signal);
-  std::_Exit(128 + how.signal);
+  ::kill(::getpid(), ending.signal);
+  std::_Exit(128 + ending.signal);
 }
 
 /// What the threads share.
@@ -77,12 +76,12 @@ struct capture {
   std::thread to_daemon([&all, to = std::move(output)]() mutable {
     relay(std::move(all.child->output), std::move(to), all.record, entry_kind::child_line);
   });
-  const child_exit how = all.child->wait();
+  const child_exit ending = all.child->wait();
   // Programs that the child started may still hold its output; the daemon would wait for them.
   to_daemon.join();
-  how.signal == 0 ? all.record.finish(entry_kind::exit, how.status)
-                  : all.record.finish(entry_kind::killed, how.signal);
-  leave_as(how);
+  ending.signal == 0 ? all.record.finish(entry_kind::exit, ending.status)
+                     : all.record.finish(entry_kind::killed, ending.signal);
+  leave_as(ending);
 }
 
 [[noreturn]] void run_capture(const std::string& directory,
@@ -117,11 +116,9 @@ void add_capture_command(CLI::App& app, invocation& run) {
        "kclxx capture --output captured -- ./word_count counts"},
       child_use::required, run);
   auto directory = std::make_shared<std::string>();
-  command
-      .add_option("--output", *directory,
-                  "The directory for the transcript; made, for its owner only, when it is missing")
-      ->required()
-      ->type_name("DIR");
+  add_option(command, "DIR", "--output", *directory,
+             "The directory for the transcript; made, for its owner only, when it is missing")
+      ->required();
   command.callback([directory, &run] { run_capture(*directory, run.child); });
 }
 

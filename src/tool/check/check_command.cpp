@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/check/check_command.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -17,6 +15,7 @@
 #include "tool/check/checked_process.hpp"
 #include "tool/check/report.hpp"
 #include "tool/check/rule.hpp"
+#include "tool/commands.hpp"
 #include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
 
@@ -162,31 +161,20 @@ void add_check_command(CLI::App& app, invocation& run) {
     print_list(chosen(*options));
     throw CLI::Success();
   });
-  command.add_option("--only", options->only, "Check these rules alone")
-      ->type_name("RULE")
-      ->check(is_rule);
-  command.add_option("--skip", options->skip, "Leave these rules out")
-      ->type_name("RULE")
-      ->check(is_rule);
+  add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);
+  add_option(command, "RULE", "--skip", options->skip, "Leave these rules out")->check(is_rule);
   add_seconds(command, "--timeout", options->limits.step,
               "How long the child may take for one step");
   add_seconds(command, "--retry-limit", options->limits.retries,
               "How long the child may retry a checkpoint");
-  command
-      .add_option("--data", options->data,
-                  "A file with a payload in each line: the records' data, in turn")
-      ->type_name("FILE");
-  command
-      .add_option("--poison", options->poison,
-                  "The child's processor throws at a record with this data")
-      ->type_name("TEXT");
-  command
-      .add_option("--prints", options->prints,
-                  "The child's processor prints to stdout, without a newline, at a record with "
-                  "this data")
-      ->type_name("TEXT");
-  command.add_option("--junit", options->junit, "Write the results as JUnit XML, too")
-      ->type_name("FILE");
+  add_option(command, "FILE", "--data", options->data,
+             "A file with a payload in each line: the records' data, in turn");
+  add_option(command, "TEXT", "--poison", options->poison,
+             "The child's processor throws at a record with this data");
+  add_option(command, "TEXT", "--prints", options->prints,
+             "The child's processor prints to stdout, without a newline, at a record with "
+             "this data");
+  add_option(command, "FILE", "--junit", options->junit, "Write the results as JUnit XML, too");
   command.callback([options, &run] {
     ::setenv(io::daemon_variable, io::no_daemon, 1);
     run.status = static_cast<int>(run_check(*options, run.child));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/daemon_command.hpp"
-
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 
+#include "tool/commands.hpp"
 #include "tool/daemon/class_archive.hpp"
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/daemon_launch.hpp"
@@ -46,27 +45,21 @@ std::string not_a_size(const std::string& text) {
 void add_launch_options(CLI::App& command, launch_options& options) {
   add_file_option(command, options.file);
   add_kcl_option(command, options.kcl);
-  command
-      .add_option("--heap", options.heap,
-                  "The maximum size of Java's heap, like 256m  [by the memory]")
-      ->type_name("SIZE")
+  add_option(command, "SIZE", "--heap", options.heap,
+             "The maximum size of Java's heap, like 256m  [by the memory]")
       ->check(CLI::Validator(not_a_size, ""));
   command.add_flag("--busy", options.is_busy,
                    "Java is to deliver at a high rate for long: it compiles more, and takes more "
                    "memory");
-  command
-      .add_option("--logback", options.logging,
-                  "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
-                  "java.util.logging file")
-      ->type_name("FILE");
+  add_option(command, "FILE", "--logback", options.logging,
+             "The daemon's logging configuration instead of the built-in one; with --kcl 1 a "
+             "java.util.logging file");
   command.add_flag(
       "--share", options.is_shared,
       "One process of the program for all shards: kclxx-share in front of executableName");
   auto* const jars =
-      command.add_option("--jars", options.jars, "The folder with the daemon's jars")
-          ->type_name("DIR");
-  command.add_option("--cache", options.cache, "The folder that `fetch --cache` was given")
-      ->type_name("DIR")
+      add_option(command, "DIR", "--jars", options.jars, "The folder with the daemon's jars");
+  add_option(command, "DIR", "--cache", options.cache, "The folder that `fetch --cache` was given")
       ->excludes(jars);
 }
 
@@ -122,22 +115,15 @@ void add_fetch(CLI::App& daemon, invocation& run) {
       child_use::none, run);
   auto request = std::make_shared<jar_request>();
   add_kcl_option(command, request->kcl);
-  auto* const cache =
-      command
-          .add_option("--cache", request->cache,
-                      "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]")
-          ->type_name("DIR");
+  auto* const cache = add_option(command, "DIR", "--cache", request->cache,
+                                 "The cache's folder  [$XDG_CACHE_HOME/kclxx, or ~/.cache/kclxx]");
   auto jars = std::make_shared<std::string>();
-  command
-      .add_option("--jars", *jars,
-                  "A folder that has the jars already: the class archive alone is made, beside it")
-      ->type_name("DIR")
+  add_option(command, "DIR", "--jars", *jars,
+             "A folder that has the jars already: the class archive alone is made, beside it")
       ->excludes(cache);
-  command
-      .add_option("--checksums", request->checksums,
-                  "The SHA256SUMS of another fetch, for a version that was not tested with kclxx:\n"
-                  "other jars are an error")
-      ->type_name("FILE");
+  add_option(command, "FILE", "--checksums", request->checksums,
+             "The SHA256SUMS of another fetch, for a version that was not tested with kclxx:\n"
+             "other jars are an error");
   command.add_flag("--offline", request->is_offline, "Use only what Maven's local repository has");
   command.callback([request, jars] {
     std::filesystem::path folder;

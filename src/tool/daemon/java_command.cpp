@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/java_command.hpp"
 
-#include <algorithm>
-
 #include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/limits.hpp"
 #include "tool/process/shell.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/generate/generate_command.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tool/commands.hpp"
 #include "tool/generate/generated_shards.hpp"
 #include "tool/generate/generated_transcripts.hpp"
 #include "tool/payloads.hpp"
@@ -89,43 +88,36 @@ void generate(const generate_options& options) {
 template <class Number>
 void add_number(CLI::App& command, const std::string& name, Number& value, std::uint64_t least,
                 std::uint64_t most, const std::string& text) {
-  command.add_option(name, value, text)
+  add_option(command, "N", name, value, text)
       ->capture_default_str()
-      ->type_name("N")
       ->check(whole_number_between(least, most));
 }
 
 void add_options(CLI::App& command, generate_options& options) {
   constexpr std::uint64_t most_records = 1'000'000'000'000;
-  command.add_option("--output", options.directory, "The directory; created if it does not exist")
-      ->required()
-      ->type_name("DIR");
+  add_option(command, "DIR", "--output", options.directory,
+             "The directory; created if it does not exist")
+      ->required();
   add_number(command, "--shards", options.stream.shards, 1, 10'000, "Shards at the beginning");
   add_number(command, "--records", options.stream.records, 0, most_records, "Records in total");
   add_number(command, "--batch", options.dialogue.batch, 1, 10'000,
              "Records in one processRecords");
   auto* const size =
-      command
-          .add_option("--size", options.size,
-                      "Bytes of data: one number, or a range such as 1..2000, evenly distributed")
-          ->capture_default_str()
-          ->type_name("BYTES");
-  command
-      .add_option("--data", options.payloads,
-                  "A file with a payload in each line: the records' data, in turn")
-      ->type_name("FILE")
+      add_option(command, "BYTES", "--size", options.size,
+                 "Bytes of data: one number, or a range such as 1..2000, evenly distributed")
+          ->capture_default_str();
+  add_option(command, "FILE", "--data", options.payloads,
+             "A file with a payload in each line: the records' data, in turn")
       ->excludes(size);
   add_number(command, "--keys", options.stream.keys, 1, 10'000'000, "Distinct partition keys");
   add_number(command, "--aggregate", options.dialogue.record.aggregate, 1, 10'000,
              "User records with the same sequence number");
   add_number(command, "--reshard", options.stream.reshardings, 0, 10'000,
              "How often a shard is split, or two are merged");
-  command
-      .add_option("--end", options.end,
-                  "How the shards that are still open end: shutdown, lease-lost, "
-                  "shard-end or none")
+  add_option(command, "HOW", "--end", options.end,
+             "How the shards that are still open end: shutdown, lease-lost, "
+             "shard-end or none")
       ->capture_default_str()
-      ->type_name("HOW")
       ->check(CLI::IsMember({"shutdown", "lease-lost", "shard-end", "none"}).description(""));
   add_number(command, "--seed", options.seed, 0, most_records,
              "The same seed produces the same bytes");

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/health/health_command.hpp"
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "io/process_identity.hpp"
+#include "tool/commands.hpp"
 #include "tool/health/shard_figures.hpp"
 #include "tool/text.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/leases/leases_command.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tool/commands.hpp"
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
 #include "tool/leases/aws_scan.hpp"

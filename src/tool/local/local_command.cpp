@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/local/local_command.hpp"
-
 #include <functional>
 #include <iostream>
 #include <list>
@@ -8,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "tool/commands.hpp"
 #include "tool/local/local_launch.hpp"
 #include "tool/local/local_leases.hpp"
 

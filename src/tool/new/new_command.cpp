@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/new/new_command.hpp"
-
 #include <array>
 #include <filesystem>
 #include <initializer_list>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tool/commands.hpp"
 #include "tool/embedded.hpp"
 #include "tool/write_file.hpp"
 
@@ -123,11 +122,9 @@ void add_new_command(CLI::App& app, invocation& run) {
                   "Of the folder, the program, the application and the stream")
       ->required()
       ->check(CLI::Validator(not_a_name, ""));
-  command
-      .add_option("--form", options->form,
-                  "What is called: a function for each record, or for batches; the callbacks of a\n"
-                  "class; or a coroutine for each record, with many at once (asio)")
-      ->type_name("each|batches|class|asio")
+  add_option(command, "each|batches|class|asio", "--form", options->form,
+             "What is called: a function for each record, or for batches; the callbacks of a\n"
+             "class; or a coroutine for each record, with many at once (asio)")
       ->check(CLI::IsMember(std::vector<std::string>(forms.begin(), forms.end())).description(""))
       ->capture_default_str();
   command.callback([options] { make_project(*options); });

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/replay/replay_command.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +13,7 @@
 
 #include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
+#include "tool/commands.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/options.hpp"
@@ -125,25 +124,25 @@ void add_choice(CLI::App& command, const std::string& name, const std::string& d
       ->default_str(first);
 }
 
-void add_options(CLI::App& command, replay_arguments& to) {
+void add_options(CLI::App& command, replay_arguments& arguments) {
   using replay::answers_from;
   using replay::expectation;
-  command.add_option("FILE", to.files, "Transcripts, one for each shard; - is stdin")
-      ->required()
-      ->type_name("");
+  add_option(command, "", "FILE", arguments.files, "Transcripts, one for each shard; - is stdin")
+      ->required();
   auto* const parked = command.add_flag(
-      "--parked", to.is_parked,
+      "--parked", arguments.is_parked,
       "The files are of parked records: deliver them again, each shard's in order");
   add_choice(command, "--answers",
              "Checkpoints fail where the recorded ones failed, or only where the child is wrong",
-             "recorded", "model", [&to](bool is_model) {
-               to.options.answers = is_model ? answers_from::model : answers_from::recorded;
+             "recorded", "model", [&arguments](bool is_model) {
+               arguments.options.answers = is_model ? answers_from::model : answers_from::recorded;
              });
   add_choice(command, "--pace", "As fast as the child allows, or no faster than recorded", "full",
-             "recorded", [&to](bool is_recorded) { to.options.recorded_pace = is_recorded; });
+             "recorded",
+             [&arguments](bool is_recorded) { arguments.options.recorded_pace = is_recorded; });
   command
       .add_option_function<std::string>(
-          "--faults", [&to](const std::string& text) { to.faults = text; },
+          "--faults", [&arguments](const std::string& text) { arguments.faults = text; },
           "Faults to inject, NAME=VALUE separated by commas:\n"
           "throttle=P, dependency=P: checkpoints fail with this probability;\n"
           "unknown-action=P: an action of an unknown name before a batch;\n"
@@ -158,31 +157,29 @@ void add_options(CLI::App& command, replay_arguments& to) {
           "N may also be record:R, the batch that has record R")
       ->type_name("FAULTS");
   auto* all = command.add_flag_callback(
-      "--expect", [&to] { to.options.expected = expectation::answers; },
+      "--expect", [&arguments] { arguments.options.expected = expectation::answers; },
       "Compare each status and checkpoint with the recorded ones");
   command
       .add_flag_callback(
-          "--expect-final", [&to] { to.options.expected = expectation::final_position; },
+          "--expect-final",
+          [&arguments] { arguments.options.expected = expectation::final_position; },
           "Compare only the last position that was persisted")
       ->excludes(all)
       ->excludes(parked);
   all->excludes(parked);
-  add_seconds(command, "--timeout", to.options.timeout,
+  add_seconds(command, "--timeout", arguments.options.timeout,
               "How long a child may take for an action before it counts as hung", 1e6);
-  command.add_option("--parallel", to.parallel, "How many shards are played in parallel")
+  add_option(command, "N", "--parallel", arguments.parallel,
+             "How many shards are played in parallel")
       ->check(whole_number_between(1, 1000))
-      ->type_name("N")
       ->capture_default_str();
-  command.add_option("--report", to.report, "Write a page with plots of each shard over time")
-      ->type_name("FILE.html");
-  command
-      .add_option(
-          "--effects", to.effects,
-          "Play without faults, then with them, and compare the lines that the child left in\n"
-          "this file or directory. {dir}, in FILE and in the child's command, stands for an\n"
-          "empty directory, another one for each run")
-      ->type_name("FILE");
-  command.add_flag("--json", to.prints_json, "Print the summary as JSON");
+  add_option(command, "FILE.html", "--report", arguments.report,
+             "Write a page with plots of each shard over time");
+  add_option(command, "FILE", "--effects", arguments.effects,
+             "Play without faults, then with them, and compare the lines that the child left in\n"
+             "this file or directory. {dir}, in FILE and in the child's command, stands for an\n"
+             "empty directory, another one for each run");
+  command.add_flag("--json", arguments.prints_json, "Print the summary as JSON");
 }
 
 }  // namespace

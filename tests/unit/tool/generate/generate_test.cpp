@@ -5,9 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 #include <sstream>
 #include <string>
@@ -21,7 +19,7 @@
 #include "support/forked.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
-#include "tool/generate/generate_command.hpp"
+#include "tool/commands.hpp"
 #include "tool/generate/generated_shards.hpp"
 #include "tool/transcript/reader.hpp"
 #include "tool/transcript/transcript_file.hpp"
@@ -62,9 +60,9 @@ class generated {
 
   void run(strings arguments) {
     arguments.insert(arguments.begin(), {"--output", directory_.string()});
-    const outcome came = run_generate(std::move(arguments));
-    status = came.status;
-    error = came.error;
+    const outcome result = run_generate(std::move(arguments));
+    status = result.status;
+    error = result.error;
   }
 
   [[nodiscard]] fs::path operator/(const std::string& name) const { return directory_ / name; }
@@ -194,11 +192,11 @@ TEST_CASE("a file without a payload, or with one that no record can have, is ref
   const generated files({"--records", "1"});
   const auto refusal = [&](const std::string& text) {
     std::ofstream(files / "payloads", std::ios::binary) << text;
-    const outcome came = run_generate(
+    const outcome result = run_generate(
         {"--output", (files / "made").string(), "--data", (files / "payloads").string()});
-    CHECK(came.status == 5);
+    CHECK(result.status == 5);
     CHECK_FALSE(fs::exists(files / "made"));
-    return came.error;
+    return result.error;
   };
   CHECK(refusal("\n\n").ends_with("payloads has no line with a payload\n"));
   CHECK(refusal("x\n" + std::string(10'485'761, 'x'))
@@ -318,10 +316,10 @@ TEST_CASE("a batch whose line could be longer than 1 GiB is refused before anyth
   const auto refused = [&](const strings& shape) {
     strings arguments{"--output", directory.string()};
     arguments.insert(arguments.end(), shape.begin(), shape.end());
-    const outcome came = run_generate(arguments);
+    const outcome result = run_generate(arguments);
     CHECK_FALSE(fs::exists(directory));
-    CHECK(came.error.find("more than 1 GiB") != std::string::npos);
-    return came.status;
+    CHECK(result.error.find("more than 1 GiB") != std::string::npos);
+    return result.status;
   };
   CHECK(refused({"--batch", "105", "--size", "10485760"}) == 2);
   CHECK(refused({"--batch", "1", "--aggregate", "105", "--size", "1..10485760"}) == 2);
@@ -335,7 +333,7 @@ TEST_CASE("a batch whose line could be longer than 1 GiB is refused before anyth
 TEST_CASE("what fails half-way leaves no file and no directory of its own", "[tool][generate]") {
   const generated place({"--records", "1"});
   // SIGXFSZ ignored: a write beyond the limit is an error then, as on a full disk.
-  const auto came = in_forked_copy([&] {
+  const auto result = in_forked_copy([&] {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit small{40'000, 40'000};
     ::setrlimit(RLIMIT_FSIZE, &small);
@@ -344,7 +342,7 @@ TEST_CASE("what fails half-way leaves no file and no directory of its own", "[to
     std::fputs(made.error.c_str(), stderr);
     return made.status;
   });
-  CHECK(came.status == 5);
-  CHECK(came.err.find("cannot be written: File too large") != std::string::npos);
+  CHECK(result.status == 5);
+  CHECK(result.err.find("cannot be written: File too large") != std::string::npos);
   CHECK_FALSE(fs::exists(place / "made"));
 }
