@@ -2,7 +2,6 @@
 #include "enrich.hpp"
 
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace {

@@ -46,12 +46,12 @@ std::optional<sequence_position> shard_record_processor_checkpointer::permitted(
   return position;
 }
 
-outcome shard_record_processor_checkpointer::advance(const sequence_position& to) {
+outcome shard_record_processor_checkpointer::advance(const sequence_position& position) {
   // The position reached before is passed over, at the shard's end too, where it then does not
   // mean the end (P48).
-  if (is_same(to, last_)) return {};
-  const bool is_the_end = at_shard_end_ && is_same(to, *at_shard_end_);
-  const sequence_position recorded = is_the_end ? sequence_position(shard_end) : to;
+  if (is_same(position, last_)) return {};
+  const bool is_the_end = at_shard_end_ && is_same(position, *at_shard_end_);
+  const sequence_position recorded = is_the_end ? sequence_position(shard_end) : position;
   const auto error = lease_.set_checkpoint(recorded);
   if (!error) last_ = recorded;
   return {error, recorded};

@@ -17,11 +17,11 @@ namespace kclxx::daemon_model {
 class shard_record_processor_checkpointer {
  public:
   /// `of` outlives this object.
-  shard_record_processor_checkpointer(daemon_version version, lease& of)
+  shard_record_processor_checkpointer(daemon_version version, lease& lease)
       : version_(version),
-        lease_(of),
-        last_(of.checkpoint()),
-        largest_permitted_(of.checkpoint()) {}
+        lease_(lease),
+        last_(lease.checkpoint()),
+        largest_permitted_(lease.checkpoint()) {}
 
   void deliver(const sequence_position& largest) {
     if (largest_permitted_ < largest) largest_permitted_ = largest;
@@ -46,7 +46,7 @@ class shard_record_processor_checkpointer {
 
  private:
   [[nodiscard]] std::optional<sequence_position> permitted(const child_checkpoint& asked) const;
-  outcome advance(const sequence_position& to);
+  outcome advance(const sequence_position& position);
 
   daemon_version version_;
   lease& lease_;

@@ -92,36 +92,36 @@ class field_collector : public json::json_sax_t {
 };
 
 /// A Java String: scalars are taken as they are written.
-bool read_text(const value& from, std::optional<std::string>& to) {
-  if (from.what == kind::nested) return false;
-  if (from.what == kind::null) {
-    to = std::nullopt;
+bool read_text(const value& source, std::optional<std::string>& result) {
+  if (source.what == kind::nested) return false;
+  if (source.what == kind::null) {
+    result = std::nullopt;
   } else {
-    to = from.text;
+    result = source.text;
   }
   return true;
 }
 
 /// A Java Long: fractions are cut off, text is parsed, empty text is null.
-bool read_long(const value& from, std::optional<std::int64_t>& to) {
-  to = std::nullopt;
-  switch (from.what) {
+bool read_long(const value& source, std::optional<std::int64_t>& result) {
+  result = std::nullopt;
+  switch (source.what) {
     case kind::null:
       return true;
     case kind::integer:
-      to = whole_number(from.text);
-      return to.has_value();
+      result = whole_number(source.text);
+      return result.has_value();
     case kind::floating: {
       constexpr double limit = 9223372036854775808.0;
-      if (!(from.number >= -limit && from.number < limit)) return false;
-      to = static_cast<std::int64_t>(from.number);
+      if (!(source.number >= -limit && source.number < limit)) return false;
+      result = static_cast<std::int64_t>(source.number);
       return true;
     }
     case kind::text: {
-      const std::string_view text = trimmed(from.text);
+      const std::string_view text = trimmed(source.text);
       if (text.empty() || text == "null") return true;
-      to = whole_number(text);
-      return to.has_value();
+      result = whole_number(text);
+      return result.has_value();
     }
     case kind::boolean:
     case kind::too_large:
@@ -148,13 +148,13 @@ constexpr std::array<shape, 8> shapes{{
     {"shutdownRequested", {}},
 }};
 
-child_message typed(const field_collector& from) {
-  const auto action = from.fields.find("action");
-  if (action == from.fields.end() || action->second.what != kind::text) {
+child_message typed(const field_collector& collected) {
+  const auto action = collected.fields.find("action");
+  if (action == collected.fields.end() || action->second.what != kind::text) {
     return ignored_line{reason::no_action, "it has no action"};
   }
   // The first one is read before the others, and names no field of the message.
-  if (from.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
+  if (collected.has_action_twice) return ignored_line{reason::two_actions, "it has two actions"};
   const std::string& name = action->second.text;
   const auto known =
       std::find_if(shapes.begin(), shapes.end(), [&](const shape& s) { return s.action == name; });
@@ -164,7 +164,7 @@ child_message typed(const field_collector& from) {
   child_status status;
   child_checkpoint checkpoint;
   std::optional<std::string> error;
-  for (const auto& [field, content] : from.fields) {
+  for (const auto& [field, content] : collected.fields) {
     if (field == "action") continue;
     const auto& fields = known->fields;
     if (field.empty() || std::find(fields.begin(), fields.end(), field) == fields.end()) {

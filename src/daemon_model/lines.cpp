@@ -2,7 +2,6 @@
 #include "daemon_model/lines.hpp"
 
 #include <charconv>
-#include <chrono>
 
 #include "protocol/base64_encoder.hpp"
 
@@ -47,9 +46,9 @@ void append_text_or_null(std::string& out, const std::optional<std::string_view>
   }
 }
 
-void append_record(std::string& out, const record& from) {
+void append_record(std::string& out, const record& source) {
   const auto [data, partition_key, sequence_number, sub_sequence_number, arrival] =
-      from.as_fields();
+      source.as_fields();
   out.append("{\"data\":");
   if (data) {
     out += '"';

@@ -91,8 +91,8 @@ using daemon_events = std::vector<daemon_event>;
 class shard_consumer {
  public:
   /// `of` outlives this object.
-  shard_consumer(daemon_version version, lease& of)
-      : version_(version), lease_(of), checkpointer_(version, of) {}
+  shard_consumer(daemon_version version, lease& lease)
+      : version_(version), lease_(lease), checkpointer_(version, lease) {}
 
   /// The daemon writes the line of this call and then reads. `action` is the name that its line
   /// has, and that the status must repeat. `largest`: the highest position among the records of

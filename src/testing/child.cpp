@@ -7,7 +7,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <utility>
-#include <variant>
 
 #include <kclxx/error.hpp>
 

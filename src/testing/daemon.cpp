@@ -42,23 +42,24 @@ daemon& daemon::initialize(std::string_view shard_id, const sequence_position& s
 
 daemon& daemon::deliver(const std::vector<std::string>& payloads,
                         std::optional<milliseconds> millis_behind_latest) {
-  worker_->deliver("deliver", [&](delivered_records& to) {
-    return to.add_payloads(payloads, worker_->arrival(), millis_behind_latest);
+  worker_->deliver("deliver", [&](delivered_records& records) {
+    return records.add_payloads(payloads, worker_->arrival(), millis_behind_latest);
   });
   return *this;
 }
 
 daemon& daemon::deliver_records(const std::vector<record::fields>& records,
                                 std::optional<milliseconds> millis_behind_latest) {
-  worker_->deliver("deliver_records",
-                   [&](delivered_records& to) { return to.add(records, millis_behind_latest); });
+  worker_->deliver("deliver_records", [&](delivered_records& target) {
+    return target.add(records, millis_behind_latest);
+  });
   return *this;
 }
 
 daemon& daemon::deliver_aggregate(const std::vector<std::string>& payloads,
                                   std::optional<milliseconds> millis_behind_latest) {
-  worker_->deliver("deliver_aggregate", [&](delivered_records& to) {
-    return to.add_aggregate(payloads, worker_->arrival(), millis_behind_latest);
+  worker_->deliver("deliver_aggregate", [&](delivered_records& records) {
+    return records.add_aggregate(payloads, worker_->arrival(), millis_behind_latest);
   });
   return *this;
 }
@@ -167,8 +168,8 @@ void daemon::refuse_type(const std::type_info& found, const std::type_info& want
                          name_of(wanted));
 }
 
-std::ostream& operator<<(std::ostream& out, const daemon& of) {
-  return out << of.dialogue() << of.worker_->unmet_faults();
+std::ostream& operator<<(std::ostream& out, const daemon& source) {
+  return out << source.dialogue() << source.worker_->unmet_faults();
 }
 
 }  // namespace kclxx::testing

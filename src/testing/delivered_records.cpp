@@ -77,14 +77,14 @@ delivered_records::batch delivered_records::add(std::span<const record::fields> 
   std::deque<std::string> numbers;
   batch result;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const sequence_position& at = positions[i];
+    const sequence_position& position = positions[i];
     const auto& [data, partition_key, given_number, sub_sequence_number, arrival] = records[i];
     views.emplace_back(record::fields{data, partition_key,
-                                      numbers.emplace_back(at.sequence_number()),
+                                      numbers.emplace_back(position.sequence_number()),
                                       sub_sequence_number, arrival});
-    result.largest = std::max(result.largest, std::optional(at));
-    records_.insert_or_assign(at, stored{std::optional<std::string>(data),
-                                         std::optional<std::string>(partition_key), arrival});
+    result.largest = std::max(result.largest, std::optional(position));
+    records_.insert_or_assign(position, stored{std::optional<std::string>(data),
+                                               std::optional<std::string>(partition_key), arrival});
   }
   result.line = daemon_model::process_records_line(views, count(millis_behind_latest));
   return result;

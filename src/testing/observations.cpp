@@ -46,15 +46,15 @@ void observations::log(const log_entry& entry) {
 }
 
 void observations::note(std::string_view who, std::string_view what) {
-  std::string& to = dialogue_;
+  std::string& target = dialogue_;
   const std::string time = std::to_string(clock_->elapsed().count());
-  to.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
-  to.append(who).append(who.size() < 10 ? 10 - who.size() : 0, ' ');
-  to.append(what.substr(0, longest_note));
+  target.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
+  target.append(who).append(who.size() < 10 ? 10 - who.size() : 0, ' ');
+  target.append(what.substr(0, longest_note));
   if (what.size() > longest_note) {
-    to.append("... (").append(std::to_string(what.size())).append(" bytes)");
+    target.append("... (").append(std::to_string(what.size())).append(" bytes)");
   }
-  to += '\n';
+  target += '\n';
 }
 
 }  // namespace kclxx::testing

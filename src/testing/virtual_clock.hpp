@@ -27,8 +27,8 @@ class virtual_clock {
     return std::chrono::system_clock::time_point(first_date + elapsed());
   }
   /// Never backwards.
-  void move_to(clock::time_point to) noexcept {
-    if (to > now()) ticks_ = to.time_since_epoch().count();
+  void move_to(clock::time_point time) noexcept {
+    if (time > now()) ticks_ = time.time_since_epoch().count();
   }
 
  private:

@@ -81,15 +81,15 @@ std::unique_ptr<detail::thread_pool> virtual_threads::make_pool() {
   return std::make_unique<pool>(weak_from_this(), usage_);
 }
 
-void virtual_threads::request_stop(std::stop_source of) {
+void virtual_threads::request_stop(std::stop_source source) {
   std::promise<void> done;
   const std::future<void> is_done = done.get_future();
-  stop_thread_ = std::thread([of, finished = std::move(done)]() mutable {
+  stop_thread_ = std::thread([source, finished = std::move(done)]() mutable {
     is_on_stop_thread = true;
-    of.request_stop();
+    source.request_stop();
     finished.set_value();
   });
-  while (!of.stop_requested()) std::this_thread::yield();  // also on a busy machine
+  while (!source.stop_requested()) std::this_thread::yield();  // also on a busy machine
   is_done.wait_for(std::chrono::milliseconds(100));
 }
 

@@ -46,7 +46,7 @@ class virtual_threads : public std::enable_shared_from_this<virtual_threads> {
 
   /// On a thread, as in production: on a running callback's own a stop callback could wait for what
   /// the callback holds. Without such a wait it has run when this returns.
-  void request_stop(std::stop_source of);
+  void request_stop(std::stop_source source);
   /// Once the callback has returned.
   void join_stop();
   /// What a stop callback asks for is too late; an exception there would end the test's process.

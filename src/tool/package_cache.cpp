@@ -8,7 +8,6 @@
 #include <string>
 #include <sys/file.h>
 #include <system_error>
-#include <unistd.h>
 
 #include "tool/command.hpp"
 #include "tool/process/descriptor.hpp"

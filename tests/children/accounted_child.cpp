@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -55,7 +54,7 @@ bool is_refused(std::string_view id) {
 /// A shard's journal, for several threads.
 class shared_journal {
  public:
-  explicit shared_journal(std::unique_ptr<journal> into) : journal_(std::move(into)) {}
+  explicit shared_journal(std::unique_ptr<journal> journal) : journal_(std::move(journal)) {}
   /// Calls it with the journal, and writes what it has added.
   template <class Body>
   void write(Body body) {
@@ -65,7 +64,7 @@ class shared_journal {
   }
   template <class... Fields>
   void note(const Fields&... fields) {
-    write([&](journal& into) { into.line(fields...); });
+    write([&](journal& journal) { journal.line(fields...); });
   }
 
  private:
@@ -75,8 +74,8 @@ class shared_journal {
 
 class written_lot final : public kclxx::parking_lot {
  public:
-  written_lot(std::filesystem::path directory, std::shared_ptr<shared_journal> into)
-      : file_(std::move(directory)), journal_(std::move(into)) {}
+  written_lot(std::filesystem::path directory, std::shared_ptr<shared_journal> journal)
+      : file_(std::move(directory)), journal_(std::move(journal)) {}
   void prepare(const kclxx::shard_context& shard) override { file_.prepare(shard); }
   void park(const kclxx::shard_context& shard, const kclxx::failed_record& failed) override {
     file_.park(shard, failed);
@@ -93,8 +92,8 @@ class written_lot final : public kclxx::parking_lot {
 /// Writes down what the processor inside is asked.
 class accounted final : public kclxx::record_processor {
  public:
-  accounted(std::unique_ptr<record_processor> inner, std::shared_ptr<shared_journal> into)
-      : inner_(std::move(inner)), journal_(std::move(into)) {}
+  accounted(std::unique_ptr<record_processor> inner, std::shared_ptr<shared_journal> journal)
+      : inner_(std::move(inner)), journal_(std::move(journal)) {}
 
   void initialize(const kclxx::shard_context& shard) override { inner_->initialize(shard); }
   void process_records(kclxx::record_batch batch,
@@ -198,8 +197,9 @@ int main(int argc, char** argv) {
   const auto make = [&](const kclxx::shard_context& shard) {
     const auto of_shard = std::make_shared<shared_journal>(all.add(shard.shard_id()));
     const auto& start = shard.start_position();
-    of_shard->write([&](journal& into) {
-      into.line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
+    of_shard->write([&](journal& journal) {
+      journal
+          .line("initialize", shard.shard_id(), start ? start->sequence_number() : "null",
                 start ? start->sub_sequence_number() : 0, shard.worker_id().value_or("-"),
                 std::uint64_t(::getpid()))
           .line("parent", std::uint64_t(::getppid()));
@@ -212,12 +212,12 @@ int main(int argc, char** argv) {
       const bool is_parked = policy_name == "park" && attempt == attempts;
       if (!fails || is_parked) tried->forget(record);
       if (form == "parallel") std::this_thread::sleep_for(std::chrono::milliseconds(attempt % 3));
-      of_shard->write([&](journal& into) {
-        into.line("attempt", record.sequence_number(), record.sub_sequence_number(),
-                  std::uint64_t(attempt), fails ? "failed" : "succeeded");
+      of_shard->write([&](journal& journal) {
+        journal.line("attempt", record.sequence_number(), record.sub_sequence_number(),
+                     std::uint64_t(attempt), fails ? "failed" : "succeeded");
         if (fails) return;
-        into.line("record", record.sequence_number(), record.sub_sequence_number(),
-                  record.partition_key().value_or("-"), id);
+        journal.line("record", record.sequence_number(), record.sub_sequence_number(),
+                     record.partition_key().value_or("-"), id);
       });
       if (fails) throw std::runtime_error("the handler fails for " + std::string(id));
     };

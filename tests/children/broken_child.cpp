@@ -13,13 +13,11 @@
 #include <fcntl.h>
 #include <iostream>
 #include <poll.h>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

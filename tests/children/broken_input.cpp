@@ -42,71 +42,78 @@ using trap = std::function<bool(const input&)>;
 
 const std::map<std::string_view, trap>& traps() {
   static const std::map<std::string_view, trap> all{
-      {"initialize", [](const input& in) { return in.is("initialize"); }},
+      {"initialize", [](const input& input) { return input.is("initialize"); }},
       {"initial-positions",
-       [](const input& in) { return in.message.value("sequenceNumber", json()) == "LATEST"; }},
-      {"one-record", [](const input& in) { return in.records().size() == 1; }},
+       [](const input& input) {
+         return input.message.value("sequenceNumber", json()) == "LATEST";
+       }},
+      {"one-record", [](const input& input) { return input.records().size() == 1; }},
       {"empty-batch",
-       [](const input& in) { return in.is("processRecords") && in.records().empty(); }},
-      {"many-records", [](const input& in) { return in.records().size() > 1000; }},
-      {"long-line", [](const input& in) { return in.line.size() > 10'000'000; }},
+       [](const input& input) { return input.is("processRecords") && input.records().empty(); }},
+      {"many-records", [](const input& input) { return input.records().size() > 1000; }},
+      {"long-line", [](const input& input) { return input.line.size() > 10'000'000; }},
       {"large-record",
-       [](const input& in) {
-         return in.any_record([](const json& record) {
+       [](const input& input) {
+         return input.any_record([](const json& record) {
            const json data = record.value("data", json());
            return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
          });
        }},
       {"aggregated-records",
-       [](const input& in) {
-         return in.any_record(
+       [](const input& input) {
+         return input.any_record(
              [](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
        }},
       {"long-line-in-pieces",
-       [](const input& in) { return in.line.size() > 50'000 && in.has("\u30ad"); }},
+       [](const input& input) { return input.line.size() > 50'000 && input.has("\u30ad"); }},
       {"empty-data",
-       [](const input& in) {
-         return in.any_record([](const json& one) { return one.value("data", json()) == ""; });
+       [](const input& input) {
+         return input.any_record([](const json& one) { return one.value("data", json()) == ""; });
        }},
-      {"line-separators", [](const input& in) { return in.has("\u2028"); }},
+      {"line-separators", [](const input& input) { return input.has("\u2028"); }},
       {"long-lag",
-       [](const input& in) {
-         const json behind = in.message.value("millisBehindLatest", json());
+       [](const input& input) {
+         const json behind = input.message.value("millisBehindLatest", json());
          return behind.is_number() && behind > std::int64_t{1} << 31;
        }},
       {"unknown-fields-in-ending",
-       [](const input& in) { return in.message.contains("checkpoint"); }},
-      {"shutdown-requested", [](const input& in) { return in.is("shutdownRequested"); }},
-      {"lease-lost", [](const input& in) { return in.is("leaseLost"); }},
-      {"shard-ended", [](const input& in) { return in.is("shardEnded"); }},
-      {"hand-off", [](const input& in) { return in.is_after_shutdown_requested; }},
-      {"old-terminate", [](const input& in) { return in.is_shutdown("TERMINATE"); }},
-      {"old-shard-end", [](const input& in) { return in.is_shutdown("SHARD_END"); }},
-      {"old-zombie", [](const input& in) { return in.is_shutdown("ZOMBIE"); }},
-      {"old-lease-lost", [](const input& in) { return in.is_shutdown("LEASE_LOST"); }},
-      {"unknown-action-goes-on", [](const input& in) { return in.has("tomorrowsAction"); }},
+       [](const input& input) { return input.message.contains("checkpoint"); }},
+      {"shutdown-requested", [](const input& input) { return input.is("shutdownRequested"); }},
+      {"lease-lost", [](const input& input) { return input.is("leaseLost"); }},
+      {"shard-ended", [](const input& input) { return input.is("shardEnded"); }},
+      {"hand-off", [](const input& input) { return input.is_after_shutdown_requested; }},
+      {"old-terminate", [](const input& input) { return input.is_shutdown("TERMINATE"); }},
+      {"old-shard-end", [](const input& input) { return input.is_shutdown("SHARD_END"); }},
+      {"old-zombie", [](const input& input) { return input.is_shutdown("ZOMBIE"); }},
+      {"old-lease-lost", [](const input& input) { return input.is_shutdown("LEASE_LOST"); }},
+      {"unknown-action-goes-on", [](const input& input) { return input.has("tomorrowsAction"); }},
       {"null-position",
-       [](const input& in) {
-         return in.is("initialize") && in.message.at("sequenceNumber").is_null();
+       [](const input& input) {
+         return input.is("initialize") && input.message.at("sequenceNumber").is_null();
        }},
-      {"null-data", [](const input& in) { return in.any_null("data"); }},
-      {"null-partition-key", [](const input& in) { return in.any_null("partitionKey"); }},
+      {"null-data", [](const input& input) { return input.any_null("data"); }},
+      {"null-partition-key", [](const input& input) { return input.any_null("partitionKey"); }},
       {"null-arrival-time",
-       [](const input& in) { return in.any_null("approximateArrivalTimestamp"); }},
+       [](const input& input) { return input.any_null("approximateArrivalTimestamp"); }},
       {"null-millis-behind",
-       [](const input& in) { return in.message.value("millisBehindLatest", json(0)).is_null(); }},
-      {"missing-fields", [](const input& in) { return in.is_batch_without("millisBehindLatest"); }},
-      {"floating-point-times",
-       [](const input& in) {
-         return in.message.value("millisBehindLatest", json(0)).is_number_float();
+       [](const input& input) {
+         return input.message.value("millisBehindLatest", json(0)).is_null();
        }},
-      {"unknown-fields", [](const input& in) { return in.message.contains("tomorrow"); }},
+      {"missing-fields",
+       [](const input& input) { return input.is_batch_without("millisBehindLatest"); }},
+      {"floating-point-times",
+       [](const input& input) {
+         return input.message.value("millisBehindLatest", json(0)).is_number_float();
+       }},
+      {"unknown-fields", [](const input& input) { return input.message.contains("tomorrow"); }},
       {"unknown-objects",
-       [](const input& in) { return in.message.value("pendingCheckpoint", json()).is_object(); }},
-      {"field-order", [](const input& in) { return !in.line.starts_with("{\"action\""); }},
-      {"escaped-text", [](const input& in) { return in.has("\\u00e9"); }},
-      {"non-ascii-text", [](const input& in) { return in.has("\u30ad"); }},
-      {"invalid-utf8", [](const input& in) { return valid_text(in.line) != in.line; }},
+       [](const input& input) {
+         return input.message.value("pendingCheckpoint", json()).is_object();
+       }},
+      {"field-order", [](const input& input) { return !input.line.starts_with("{\"action\""); }},
+      {"escaped-text", [](const input& input) { return input.has("\\u00e9"); }},
+      {"non-ascii-text", [](const input& input) { return input.has("\u30ad"); }},
+      {"invalid-utf8", [](const input& input) { return valid_text(input.line) != input.line; }},
   };
   return all;
 }

@@ -219,10 +219,10 @@ class obedient : public kclxx::record_processor {
   }
 
   static std::string outcome(std::error_code ec) { return ec ? ec.message() : "persisted"; }
-  static void checkpoint(const std::string& who, const kclxx::checkpointer& with,
+  static void checkpoint(const std::string& who, const kclxx::checkpointer& checkpointer,
                          const kclxx::checkpoint_target& target = {}) {
     std::error_code ec;
-    with.checkpoint(target, ec);
+    checkpointer.checkpoint(target, ec);
     say(who + ": " + outcome(ec));
   }
 

@@ -96,21 +96,21 @@ class child_reader {
   daemon_model::daemon_version version_;
 };
 
-script read_case(const json& from, const child_reader& child) {
-  script result{.name = from.at("name")};
-  for (const json& text : from.at("calls")) result.calls.push_back(read_call(text));
-  for (const json& pieces : from.at("child")) result.child.push_back(child.read(pieces));
-  result.store = from.value("store", std::vector<std::string>());
+script read_case(const json& source, const child_reader& child) {
+  script result{.name = source.at("name")};
+  for (const json& text : source.at("calls")) result.calls.push_back(read_call(text));
+  for (const json& pieces : source.at("child")) result.child.push_back(child.read(pieces));
+  result.store = source.value("store", std::vector<std::string>());
   return result;
 }
 
 /// A line in the place where a batch's checkpoint would be: the status after it shows whether
 /// the daemon continued.
 script line_case(const std::string& line) {
-  json from{{"name", "the line " + line}};
-  from["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
-  from["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
-  return read_case(from, child_reader(daemon_model::daemon_version::v3));
+  json source{{"name", "the line " + line}};
+  source["calls"] = {"initialize TRIM_HORIZON", "processRecords 101 101/1 102"};
+  source["child"] = {{"status initialize"}, {{{"bytes", line + "\n"}}, "status processRecords"}};
+  return read_case(source, child_reader(daemon_model::daemon_version::v3));
 }
 
 }  // namespace

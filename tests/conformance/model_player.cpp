@@ -2,7 +2,6 @@
 #include "conformance/model_player.hpp"
 
 #include <cstddef>
-#include <exception>
 #include <utility>
 
 #include "protocol/base64.hpp"
@@ -18,11 +17,11 @@ namespace {
 /// The model between a script's calls and a script's child.
 class player {
  public:
-  player(const script& from, daemon_model::daemon_version version)
-      : script_(from),
+  player(const script& script, daemon_model::daemon_version version)
+      : script_(script),
         version_(version),
-        lease_(sequence_position(from.calls.front().sequence_number,
-                                 from.calls.front().sub_sequence_number)),
+        lease_(sequence_position(script.calls.front().sequence_number,
+                                 script.calls.front().sub_sequence_number)),
         consumer_(version, lease_) {
     lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
       const std::size_t attempt = attempts_++;
@@ -132,7 +131,7 @@ class player {
 
   void take(const daemon_model::daemon_events& all) {
     for (const daemon_model::daemon_event& event : all) {
-      std::visit([this](const auto& it) { take(it); }, event);
+      std::visit([this](const auto& one) { take(one); }, event);
     }
     // After an ending the real call returns last of all.
     if (returned_) {
@@ -143,22 +142,22 @@ class player {
       returned_.reset();
     }
   }
-  void take(const daemon_model::answered& it) {
-    if (it.attempted) {
+  void take(const daemon_model::answered& event) {
+    if (event.attempted) {
       events_.push_back({{"store",
-                          {{"sequenceNumber", it.attempted->sequence_number()},
-                           {"subSequenceNumber", it.attempted->sub_sequence_number()},
-                           {"result", it.error.value_or("ok")}}}});
+                          {{"sequenceNumber", event.attempted->sequence_number()},
+                           {"subSequenceNumber", event.attempted->sub_sequence_number()},
+                           {"result", event.error.value_or("ok")}}}});
     }
-    send(it.line);
+    send(event.line);
   }
-  void take(const daemon_model::skipped& it) {
-    const auto line = daemon_model::parse_child_message(it.line);
+  void take(const daemon_model::skipped& event) {
+    const auto line = daemon_model::parse_child_message(event.line);
     if (!std::holds_alternative<daemon_model::ignored_line>(line)) return;  // read, and passed over
-    events_.push_back({{"skips", protocol::replace_invalid_utf8(it.line)}});
+    events_.push_back({{"skips", protocol::replace_invalid_utf8(event.line)}});
   }
-  void take(const daemon_model::returned& it) { returned_ = it.what; }
-  void take(const daemon_model::failed& it) { returned_ = it.what; }
+  void take(const daemon_model::returned& event) { returned_ = event.what; }
+  void take(const daemon_model::failed& event) { returned_ = event.what; }
   void take(const daemon_model::shard_end_not_checkpointed&) { is_finished_ = false; }
   void take(const daemon_model::close_input&) { events_.push_back({{"closes_input", true}}); }
   void take(const daemon_model::lost_line&) {}
@@ -180,8 +179,8 @@ class player {
 
 }  // namespace
 
-json play_on_model(const script& from, daemon_model::daemon_version version) {
-  return player(from, version).play();
+json play_on_model(const script& script, daemon_model::daemon_version version) {
+  return player(script, version).play();
 }
 
 }  // namespace kclxx::oracle

@@ -8,6 +8,6 @@
 namespace kclxx::oracle {
 
 /// Plays the script on the model; the events are of the same form as those of the real classes.
-nlohmann::json play_on_model(const script& from, daemon_model::daemon_version version);
+nlohmann::json play_on_model(const script& script, daemon_model::daemon_version version);
 
 }  // namespace kclxx::oracle

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the daemon model against the daemon's real classes.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -91,21 +90,21 @@ options parse(const std::vector<std::string>& arguments) {
   return result;
 }
 
-std::vector<script> scripts_for(const options& from) {
+std::vector<script> scripts_for(const options& chosen) {
   std::vector<script> result;
-  if (!from.cases.empty()) {
+  if (!chosen.cases.empty()) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(from.cases)) {
+    for (const auto& entry : std::filesystem::directory_iterator(chosen.cases)) {
       if (entry.path().extension() == ".json") files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
-      for (script& script : read_cases(file, from.version)) result.push_back(std::move(script));
+      for (script& script : read_cases(file, chosen.version)) result.push_back(std::move(script));
     }
   }
-  for (std::uint64_t i = 0; i < from.random; ++i) {
-    result.push_back(random_script(from.seed + i, from.version));
-    result.back().name = "--random 1 --seed " + std::to_string(from.seed + i);
+  for (std::uint64_t i = 0; i < chosen.random; ++i) {
+    result.push_back(random_script(chosen.seed + i, chosen.version));
+    result.back().name = "--random 1 --seed " + std::to_string(chosen.seed + i);
   }
   if (result.empty()) throw std::runtime_error("nothing to play: give --cases or --random");
   return result;
@@ -148,17 +147,17 @@ void drop_skipped_out_of_place(nlohmann::json& events) {
 
 /// How many scripts differ.
 std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<nlohmann::json> real,
-                               const options& with) {
+                               const options& chosen) {
   std::size_t differing = 0;
   std::size_t events = 0;
   for (std::size_t i = 0; i < scripts.size(); ++i) {
-    if (with.show) {
+    if (chosen.show) {
       std::cout << scripts[i].name << '\n';
       print_events(real[i]);
     }
     drop_skipped_out_of_place(real[i]);
     events += real[i].size();
-    const nlohmann::json model = play_on_model(scripts[i], with.version);
+    const nlohmann::json model = play_on_model(scripts[i], chosen.version);
     if (!agree(scripts[i], {"the model", model}, {"the real classes", real[i]})) ++differing;
   }
   std::cout << scripts.size() << " scripts, " << events << " events, " << differing << " differ\n";
@@ -168,7 +167,7 @@ std::size_t compare_with_model(const std::vector<script>& scripts, std::vector<n
 /// The same with processes and pipes in the place of the child that is an object; not those in
 /// which the daemon would wait indefinitely.
 std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nlohmann::json> real,
-                                   const options& with) {
+                                   const options& chosen) {
   std::vector<script> ending;
   std::vector<nlohmann::json> expected;
   for (std::size_t i = 0; i < scripts.size(); ++i) {
@@ -178,8 +177,8 @@ std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nloh
     ending.push_back(std::move(scripts[i]));
     expected.push_back(std::move(real[i]));
   }
-  std::vector<std::string> java = with.java;
-  java.push_back(with.child);
+  std::vector<std::string> java = chosen.java;
+  java.push_back(chosen.child);
   const std::vector<nlohmann::json> seen = play_on_real_classes(ending, java);
   std::size_t differing = 0;
   for (std::size_t i = 0; i < ending.size(); ++i) {
@@ -189,13 +188,13 @@ std::size_t compare_with_processes(std::vector<script> scripts, std::vector<nloh
   return differing;
 }
 
-int compare(const options& with) {
-  std::vector<script> scripts = scripts_for(with);
-  std::vector<nlohmann::json> real = play_on_real_classes(scripts, with.java);
-  std::size_t differing = compare_with_model(scripts, real, with);
-  if (!with.child.empty()) {
-    scripts.resize(scripts.size() - with.random);  // the cases are enough here
-    differing += compare_with_processes(std::move(scripts), std::move(real), with);
+int compare(const options& chosen) {
+  std::vector<script> scripts = scripts_for(chosen);
+  std::vector<nlohmann::json> real = play_on_real_classes(scripts, chosen.java);
+  std::size_t differing = compare_with_model(scripts, real, chosen);
+  if (!chosen.child.empty()) {
+    scripts.resize(scripts.size() - chosen.random);  // the cases are enough here
+    differing += compare_with_processes(std::move(scripts), std::move(real), chosen);
   }
   return differing == 0 ? 0 : 1;
 }

@@ -2,7 +2,6 @@
 #include "conformance/random_script.hpp"
 
 #include <array>
-#include <cstddef>
 #include <optional>
 #include <random>
 #include <utility>
@@ -104,8 +103,8 @@ class author {
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
   template <class Range>
-  typename Range::value_type pick(const Range& from) {
-    return from[below(from.size())];
+  typename Range::value_type pick(const Range& range) {
+    return range[below(range.size())];
   }
 
   void begin() {

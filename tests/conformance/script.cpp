@@ -78,12 +78,12 @@ std::string bytes_from_characters(const std::string& characters) {
   return result;
 }
 
-json to_json(const script& from) {
-  json result{{"store", from.store}};
+json to_json(const script& script) {
+  json result{{"store", script.store}};
   json& calls = result["calls"] = json::array();
-  for (const call& made : from.calls) calls.push_back(to_json(made));
+  for (const call& made : script.calls) calls.push_back(to_json(made));
   json& child = result["child"] = json::array();
-  for (const auto& turns : from.child) {
+  for (const auto& turns : script.child) {
     json& list = child.emplace_back(json::array());
     for (const turn& turn : turns) {
       list.push_back({{"write", as_characters(turn.write)}, {"end", turn.end}});
@@ -92,9 +92,9 @@ json to_json(const script& from) {
   return result;
 }
 
-std::vector<std::vector<turn>> child_from_json(const json& from) {
+std::vector<std::vector<turn>> child_from_json(const json& source) {
   std::vector<std::vector<turn>> result;
-  for (const json& turns : from) {
+  for (const json& turns : source) {
     auto& list = result.emplace_back();
     for (const json& item : turns) {
       list.push_back({.write = bytes_from_characters(item.at("write")), .end = item.at("end")});

@@ -59,9 +59,9 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
 std::string bytes_from_characters(const std::string& characters);
 
 /// One line for java/common/Oracle.java, which describes it.
-nlohmann::json to_json(const script& from);
+nlohmann::json to_json(const script& script);
 
 /// The part "child" of such a line.
-std::vector<std::vector<turn>> child_from_json(const nlohmann::json& from);
+std::vector<std::vector<turn>> child_from_json(const nlohmann::json& source);
 
 }  // namespace kclxx::oracle

@@ -3,7 +3,6 @@
 // understood stays within its memory and means the same when it is written again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -25,13 +24,13 @@ struct decoded_line {
   std::variant<protocol::message, protocol::decode_error> result;
 };
 
-decoded_line decode(protocol::decoder& with, std::string_view line) {
+decoded_line decode(protocol::decoder& decoder, std::string_view line) {
   decoded_line out;
   // Exactly the padding that is asked for: AddressSanitizer sees a byte more.
   out.memory.assign(line.begin(), line.end());
   out.memory.resize(line.size() + protocol::decoder::padding, '"');
   bool replaced = false;
-  out.result = with.decode(out.memory.data(), line.size(), out.records, out.arena, replaced);
+  out.result = decoder.decode(out.memory.data(), line.size(), out.records, out.arena, replaced);
   return out;
 }
 

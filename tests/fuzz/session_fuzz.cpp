@@ -46,7 +46,7 @@ run_options options_from(unsigned bits) {
 
 class player {
  public:
-  player(choices from, unsigned bits) : from_(from), session_(options_from(bits)) {}
+  player(choices choices, unsigned bits) : from_(choices), session_(options_from(bits)) {}
 
   void run() {
     while (from_.has_more() && !left_) step();

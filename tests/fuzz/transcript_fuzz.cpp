@@ -19,9 +19,9 @@ using namespace kclxx::transcript;
 class pieces final : public byte_source {
  public:
   pieces(std::string_view bytes, std::size_t size) : rest_(bytes), size_(size) {}
-  std::size_t read(char* to, std::size_t size) override {
+  std::size_t read(char* target, std::size_t size) override {
     const std::size_t n = std::min({size, size_, rest_.size()});
-    std::memcpy(to, rest_.data(), n);
+    std::memcpy(target, rest_.data(), n);
     rest_.remove_prefix(n);
     return n;
   }

@@ -2,7 +2,6 @@
 // The files of docs/deployment, as far as they can be tested without Docker and AWS. The test
 // e2e.image builds the image.
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -41,9 +40,10 @@ words words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
+std::string replaced(std::string text, const std::string& source, const std::string& target) {
+  for (auto at = text.find(source); at != std::string::npos;
+       at = text.find(source, at + target.size())) {
+    text.replace(at, source.size(), target);
   }
   return text;
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A signal to `kclxx replay` or `kclxx check` alone, as a supervisor sends it.
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -43,12 +41,12 @@ ending end_of(const words& arguments, const std::string& script, int signal) {
   if (arguments.front() == "replay") command.push_back((place / "dialogue.jsonl").string());
   command.insert(command.end(), {"--", "/bin/sh", "-c", script, started});
   child_process tool(command, child_process::error_output::piped);
-  ending came;
-  std::ifstream(started) >> came.child;  // waits for the child
+  ending ending;
+  std::ifstream(started) >> ending.child;  // waits for the child
   tool.kill(signal);
-  came.error = read_all(tool.error.get());
-  came.how = tool.wait();
-  return came;
+  ending.error = read_all(tool.error.get());
+  ending.how = tool.wait();
+  return ending;
 }
 
 /// The same with a child that does this.
@@ -62,29 +60,29 @@ TEST_CASE("a child that ignores the end of its input is killed when the tool is 
           "[replay][check]") {
   const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
   const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
-  const ending came = interrupt(arguments, "exec sleep 1000", signal);
-  CHECK(came.how == child_exit{0, signal});
-  CHECK(came.error == "kclxx: /bin/sh, process " + std::to_string(came.child) +
-                          ", did not leave after the end of its input, and is killed\n");
-  CHECK(::kill(came.child, 0) == -1);
+  const ending ending = interrupt(arguments, "exec sleep 1000", signal);
+  CHECK(ending.how == child_exit{0, signal});
+  CHECK(ending.error == "kclxx: /bin/sh, process " + std::to_string(ending.child) +
+                            ", did not leave after the end of its input, and is killed\n");
+  CHECK(::kill(ending.child, 0) == -1);
   CHECK(errno == ESRCH);
 }
 
 TEST_CASE("a hanging child is killed with the shell script that started it", "[replay][check]") {
   const auto arguments = GENERATE(words{"replay", "--timeout", "0.2"},
                                   words{"check", "--timeout", "0.2", "--only", "initialize"});
-  const ending came =
+  const ending ending =
       end_of(arguments, "sh -c 'echo $$ > \"$0\"; exec sleep 1000' \"$0\"; exit 0", 0);
-  CHECK(came.how.status != 0);
-  CHECK(::kill(came.child, 0) == -1);
+  CHECK(ending.how.status != 0);
+  CHECK(::kill(ending.child, 0) == -1);
   CHECK(errno == ESRCH);
 }
 
 TEST_CASE("a second signal of another kind ends the tool at once", "[replay]") {
-  const ending came = interrupt(
+  const ending ending = interrupt(
       {"replay"}, "cat >/dev/null; kill -TERM $PPID; exec sleep 1000 2>/dev/null", SIGINT);
-  ::kill(came.child, SIGKILL);
-  CHECK(came.how == child_exit{0, SIGTERM});
+  ::kill(ending.child, SIGKILL);
+  CHECK(ending.how == child_exit{0, SIGTERM});
 }
 
 TEST_CASE(
@@ -92,10 +90,10 @@ TEST_CASE(
     "interrupted",
     "[replay][check]") {
   const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
-  const ending came = interrupt(arguments, "cat >/dev/null; echo it ended >&2", SIGTERM);
-  CHECK(came.how == child_exit{0, SIGTERM});
-  CHECK(came.error == (arguments.front() == "replay" ? "it ended\n" : ""));
-  CHECK(::kill(came.child, 0) == -1);
+  const ending ending = interrupt(arguments, "cat >/dev/null; echo it ended >&2", SIGTERM);
+  CHECK(ending.how == child_exit{0, SIGTERM});
+  CHECK(ending.error == (arguments.front() == "replay" ? "it ended\n" : ""));
+  CHECK(::kill(ending.child, 0) == -1);
 }
 
 TEST_CASE("an interrupted generate leaves no files", "[generate]") {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay: comparing, answers, pace, faults.
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>

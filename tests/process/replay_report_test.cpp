@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay --report: the page.
-#include <fstream>
 #include <iterator>
 #include <string>
 

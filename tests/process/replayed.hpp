@@ -76,9 +76,9 @@ inline std::string with_both_sides(const words& errors) {
                      R"("started":"2026-11-21T07:00:00.123456Z","command":["./child"]})"
                      "\n";
   long at = 0;
-  const auto add = [&](const std::string& from, const std::string& line) {
-    text +=
-        R"({"at":)" + std::to_string(++at) + R"(,"from":")" + from + R"(","line":)" + line + "}\n";
+  const auto add = [&](const std::string& source, const std::string& line) {
+    text += R"({"at":)" + std::to_string(++at) + R"(,"from":")" + source + R"(","line":)" + line +
+            "}\n";
   };
   const auto status = [](const std::string& action) {
     return R"({"action":"status","responseFor":")" + action + R"("})";

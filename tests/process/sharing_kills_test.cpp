@@ -2,7 +2,6 @@
 // kclxx-share: launchers and residents that are killed at any step, and what they leave.
 #include <array>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <signal.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: what is not shared, and who does not meet.
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/file.h>
@@ -192,8 +191,8 @@ class descriptor_limit {
   void restore() const { set(before_); }
 
  private:
-  void set(const rlimit& to) const {
-    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &to, nullptr) == 0);
+  void set(const rlimit& limit) const {
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) == 0);
   }
 
   pid_t process_;

@@ -2,7 +2,6 @@
 // kclxx-share: one process of test_child for several shards.
 #include <array>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <signal.h>

@@ -2,7 +2,6 @@
 // The driver of scripts/bench: a client that is measured must have done the work.
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>

@@ -25,16 +25,17 @@ std::string text_of(const Printable& one) {
 
 }  // namespace
 
-daemon::daemon(world& in, random_source& random, bool with_faults, trace& log, surroundings& around)
-    : world_(in),
+daemon::daemon(world& world, random_source& random, bool with_faults, trace& log,
+               surroundings& around)
+    : world_(world),
       random_(random),
       with_faults_(with_faults),
       log_(log),
       around_(around),
-      start_(in.persisted),
-      lease_(in.lease.take_over()),
+      start_(world.persisted),
+      lease_(world.lease.take_over()),
       consumer_(daemon_model::daemon_version::v3, lease_),
-      sent_(in.resume_index()) {
+      sent_(world.resume_index()) {
   if (!with_faults_) return;
   lease_.set_fault([this](const sequence_position&) -> std::optional<std::string> {
     if (random_.chance(world_.faults.throttle)) {
@@ -87,11 +88,12 @@ void daemon::send_records() {
   std::vector<record> batch;
   std::deque<std::string> numbers;
   for (std::size_t i = sent_; i < sent_ + count; ++i) {
-    const sequence_position& at = world_.records[i];
-    batch.emplace_back(record::fields{.data = "x",
-                                      .partition_key = "k",
-                                      .sequence_number = numbers.emplace_back(at.sequence_number()),
-                                      .sub_sequence_number = at.sub_sequence_number()});
+    const sequence_position& position = world_.records[i];
+    batch.emplace_back(
+        record::fields{.data = "x",
+                       .partition_key = "k",
+                       .sequence_number = numbers.emplace_back(position.sequence_number()),
+                       .sub_sequence_number = position.sub_sequence_number()});
   }
   sent_ += count;
   const auto largest = count > 0 ? std::optional(batch.back().position()) : std::nullopt;

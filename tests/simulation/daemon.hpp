@@ -34,7 +34,7 @@ class daemon {
     virtual void note(fault what) const = 0;
   };
 
-  daemon(world& in, random_source& random, bool with_faults, trace& log, surroundings& around);
+  daemon(world& world, random_source& random, bool with_faults, trace& log, surroundings& around);
 
   /// Neither a call is open nor has the worker stopped.
   [[nodiscard]] bool can_call() const { return can_stop() && !consumer_.is_waiting(); }

@@ -217,15 +217,16 @@ class life::service final : public detail::shard_service {
   life& owner_;
 };
 
-life::life(world& in, random_source& random, bool with_faults, trace& log, scheduler next)
-    : world_(in),
+life::life(world& world, random_source& random, bool with_faults, trace& log, scheduler next)
+    : world_(world),
       random_(random),
       with_faults_(with_faults),
       log_(log),
       next_(std::move(next)),
-      daemon_(in, random, with_faults, log, *this),
-      processor_(in, random, with_faults, *this),
-      driver_(processor_.factory(), in.options, static_cast<std::uint32_t>(random.next()), *this) {
+      daemon_(world, random, with_faults, log, *this),
+      processor_(world, random, with_faults, *this),
+      driver_(processor_.factory(), world.options, static_cast<std::uint32_t>(random.next()),
+              *this) {
   context_.service = std::make_shared<service>(*this);
   context_.stop_token = stop_.get_token();
 }
@@ -373,9 +374,9 @@ bool life::wait_until(const std::optional<time_point>& deadline, Predicate is_ov
   return true;
 }
 
-void life::begin_wait(session::waiter_id id, const optional_position& at) {
-  log_.note([&] { return "  thread: checkpoint " + (at ? to_string(*at) : "all"); });
-  feed([&] { driver_.on_checkpoint(id, at, false); });
+void life::begin_wait(session::waiter_id id, const optional_position& position) {
+  log_.note([&] { return "  thread: checkpoint " + (position ? to_string(*position) : "all"); });
+  feed([&] { driver_.on_checkpoint(id, position, false); });
 }
 
 bool life::time_out(session::waiter_id id) {

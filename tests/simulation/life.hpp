@@ -40,7 +40,7 @@ class life : private driver::host, private daemon::surroundings, private process
   /// Lets some life take a step, this one for instance, which is in its callback.
   using scheduler = std::function<void(const life&)>;
 
-  life(world& in, random_source& random, bool with_faults, trace& log, scheduler next);
+  life(world& world, random_source& random, bool with_faults, trace& log, scheduler next);
 
   void take_step();
   [[nodiscard]] bool is_over() const { return child_gone_ && daemon_.is_gone(); }
@@ -133,7 +133,7 @@ class life : private driver::host, private daemon::surroundings, private process
 
   // processor::surroundings
   void next_event() override;
-  void begin_wait(session::waiter_id id, const optional_position& at) override;
+  void begin_wait(session::waiter_id id, const optional_position& position) override;
   bool time_out(session::waiter_id id) override;
   [[nodiscard]] session::waiter_id new_waiter() override { return driver_.next_waiter(); }
   [[nodiscard]] std::size_t sent() const override { return daemon_.sent(); }

@@ -8,18 +8,18 @@
 
 namespace kclxx::simulation {
 
-void meetings::print(std::ostream& to) const {
-  to << "| |";
-  for (const std::string_view state : states_) to << " " << state << " |";
-  to << "\n|---|";
-  for (std::size_t i = 0; i < states_.size(); ++i) to << "--:|";
+void meetings::print(std::ostream& out) const {
+  out << "| |";
+  for (const std::string_view state : states_) out << " " << state << " |";
+  out << "\n|---|";
+  for (std::size_t i = 0; i < states_.size(); ++i) out << "--:|";
   for (std::size_t fault = 0; fault < faults_.size(); ++fault) {
-    to << "\n| " << faults_[fault] << " |";
+    out << "\n| " << faults_[fault] << " |";
     for (std::size_t state = 0; state < states_.size(); ++state) {
-      to << " " << counts_[fault * states_.size() + state] << " |";
+      out << " " << counts_[fault * states_.size() + state] << " |";
     }
   }
-  to << "\n";
+  out << "\n";
 }
 
 std::vector<std::string> meetings::differences(const std::string& file) const {

@@ -26,7 +26,7 @@ class meetings {
     counts_[fault * states_.size() + state].fetch_add(1, std::memory_order_relaxed);
   }
   /// As a table in Markdown.
-  void print(std::ostream& to) const;
+  void print(std::ostream& out) const;
   /// What does not agree with the file: pairs that never came together and are not listed, and
   /// listed ones that did. A line of the file is "fault | state", and under it, indented, the
   /// reason. Errors: std::runtime_error.

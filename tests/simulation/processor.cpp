@@ -31,12 +31,12 @@ class processor::callbacks final : public record_processor {
   processor& owner_;
 };
 
-processor::processor(world& in, random_source& random, bool with_faults, surroundings& around)
-    : world_(in),
+processor::processor(world& world, random_source& random, bool with_faults, surroundings& around)
+    : world_(world),
       random_(random),
       with_faults_(with_faults),
       around_(around),
-      done_(in.resume_index()),
+      done_(world.resume_index()),
       asked_(done_),
       delivered_(done_),
       returned_(done_) {}
@@ -132,12 +132,12 @@ void processor::take_step() {
   }
 }
 
-void processor::end_callback(ending how) {
-  if (how == ending::returns && must_finish_first()) {
+void processor::end_callback(ending kind) {
+  if (kind == ending::returns && must_finish_first()) {
     while (done_ < delivered_) finish_next();
     if (is_manual() && !with_faults_) async_checkpoint(std::nullopt);
   }
-  ending_ = how;
+  ending_ = kind;
 }
 
 void processor::use_timers() {
@@ -240,13 +240,13 @@ void processor::ask(const optional_position& position) {
 
 void processor::async_checkpoint(const optional_position& position) {
   ask(position);
-  const checkpointer with = context_->get_checkpointer();
+  const checkpointer checkpointer = context_->get_checkpointer();
   const checkpoint_target target = position ? checkpoint_target(*position) : checkpoint_target();
-  if (random_.chance(30)) return with.async_checkpoint(target);
+  if (random_.chance(30)) return checkpointer.async_checkpoint(target);
   const std::size_t number = requests_.size();
   requests_.push_back({position ? position : before(everything()), 0});
-  with.async_checkpoint(target,
-                        [this, number](std::error_code result) { handler_called(number, result); });
+  checkpointer.async_checkpoint(
+      target, [this, number](std::error_code result) { handler_called(number, result); });
 }
 
 void processor::checkpoint_something() {
@@ -303,12 +303,13 @@ void processor::wait_in_callback() {
   note_end(target, position.has_value());
   waits_ = true;
   std::error_code result;
-  const checkpointer with = context_->get_checkpointer();
+  const checkpointer checkpointer = context_->get_checkpointer();
   const checkpoint_target what = position ? checkpoint_target(*position) : checkpoint_target();
   if (random_.chance(30)) {
-    with.checkpoint_until(what, context_->now() + milliseconds(random_.below(2000)), result);
+    checkpointer.checkpoint_until(what, context_->now() + milliseconds(random_.below(2000)),
+                                  result);
   } else {
-    with.checkpoint(what, result);
+    checkpointer.checkpoint(what, result);
   }
   waits_ = false;
   check_persisted(target, result, "waiter");

@@ -35,7 +35,8 @@ class processor {
     /// Lets something happen, a step of the callback for instance. Throws when the process is gone.
     virtual void next_event() = 0;
     /// A waiting call of another thread begins, or gives up; false: it was completed before.
-    virtual void begin_wait(session::waiter_id id, const std::optional<sequence_position>& at) = 0;
+    virtual void begin_wait(session::waiter_id id,
+                            const std::optional<sequence_position>& position) = 0;
     virtual bool time_out(session::waiter_id id) = 0;
     [[nodiscard]] virtual session::waiter_id new_waiter() = 0;
     [[nodiscard]] virtual bool is_lease_lost() const = 0;
@@ -43,7 +44,7 @@ class processor {
     [[nodiscard]] virtual std::size_t sent() const = 0;
   };
 
-  processor(world& in, random_source& random, bool with_faults, surroundings& around);
+  processor(world& world, random_source& random, bool with_faults, surroundings& around);
 
   [[nodiscard]] processor_factory factory();
 
@@ -110,7 +111,7 @@ class processor {
   void note_end(const optional_position& target, bool has_position);
   void wait_in_callback();
   void use_timers();
-  void end_callback(ending how);
+  void end_callback(ending kind);
   void check_persisted(const optional_position& target, std::error_code result, const char* whose);
 
   world& world_;

@@ -26,7 +26,7 @@ class store {
     std::size_t position;  // so many of the first records have had their effect
   };
 
-  store(std::size_t records, recipe how) : how_(how), effects_(records) {}
+  store(std::size_t records, recipe recipe) : how_(recipe), effects_(records) {}
 
   /// Begins a transaction: locks the position, and reads it. std::nullopt: another one has the
   /// lock. Sometimes the server has ended that one, because its process is dead or suspended.

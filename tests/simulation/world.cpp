@@ -15,7 +15,7 @@ unsigned one_of(random_source& random, std::initializer_list<unsigned> choices) 
 
 }  // namespace
 
-world::world(random_source& random, recipe how) {
+world::world(random_source& random, recipe recipe) {
   const std::size_t count = random.below(24);
   std::uint64_t number = 1 + random.below(120);
   while (records.size() < count) {
@@ -43,7 +43,7 @@ world::world(random_source& random, recipe how) {
   faults.callback_throws = one_of(random, {0, 0, 2, 10});
   faults.callback_hangs = one_of(random, {0, 0, 0, 2});
   faults.handler_throws = one_of(random, {0, 0, 0, 5});
-  if (random.chance(50)) store.emplace(records.size(), how);
+  if (random.chance(50)) store.emplace(records.size(), recipe);
   faults.store_refuses = one_of(random, {0, 0, 0, 1});
 }
 

@@ -53,7 +53,7 @@ enum class fault : std::size_t {
 /// processed. Knows the invariants about records.
 class world {
  public:
-  world(random_source& random, recipe how);
+  world(random_source& random, recipe recipe);
 
   std::vector<sequence_position> records;
   bool has_end = true;              // the stream was resharded: the shard ends

@@ -19,9 +19,9 @@ class memory_source : public transcript::byte_source {
  public:
   explicit memory_source(std::string text, std::size_t piece = std::string::npos)
       : text_(std::move(text)), piece_(piece) {}
-  std::size_t read(char* to, std::size_t size) override {
+  std::size_t read(char* target, std::size_t size) override {
     const std::size_t n = std::min({size, piece_, text_.size() - at_});
-    std::memcpy(to, text_.data() + at_, n);
+    std::memcpy(target, text_.data() + at_, n);
     at_ += n;
     return n;
   }

@@ -26,7 +26,7 @@ class recording_processor : public record_processor {
     start = from.start_position();
     run("initialize", nullptr);
   }
-  void process_records(record_batch batch, const checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
     for (const record& entry : batch) {
       records.push_back(to_string(entry.position()) + " " +
                         std::string(entry.partition_key().value_or("-")) + ": " +
@@ -38,11 +38,13 @@ class recording_processor : public record_processor {
                                  : -1);
     }
     behind = batch.millis_behind_latest();
-    run("process_records", &with);
+    run("process_records", &checkpointer);
   }
   void lease_lost() override { run("lease_lost", nullptr); }
-  void shard_ended(const checkpointer& with) override { run("shard_ended", &with); }
-  void shutdown_requested(const checkpointer& with) override { run("shutdown_requested", &with); }
+  void shard_ended(const checkpointer& checkpointer) override { run("shard_ended", &checkpointer); }
+  void shutdown_requested(const checkpointer& checkpointer) override {
+    run("shutdown_requested", &checkpointer);
+  }
 
   const shard_context* context = nullptr;
   std::string shard_id;
@@ -53,9 +55,9 @@ class recording_processor : public record_processor {
   std::optional<checkpointer> handle;
 
  private:
-  void run(const std::string& callback, const checkpointer* with) {
-    if (with != nullptr) handle = *with;
-    if (script_) script_(callback, with);
+  void run(const std::string& callback, const checkpointer* checkpointer) {
+    if (checkpointer != nullptr) handle = *checkpointer;
+    if (script_) script_(callback, checkpointer);
   }
 
   step script_;

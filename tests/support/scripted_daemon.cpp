@@ -8,7 +8,6 @@
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
-#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -40,8 +39,8 @@ void fill_up(int pipe) {
   ::fcntl(pipe, F_SETFL, 0);
 }
 
-std::size_t status_value(const std::string& of, std::string_view name) {
-  std::ifstream status(of + "/status");
+std::size_t status_value(const std::string& text, std::string_view name) {
+  std::ifstream status(text + "/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with(name)) return std::stoul(line.substr(name.size()));
   }

@@ -19,7 +19,7 @@ inline std::string bytes_of(const sharing::shard_message& message) {
 }
 
 /// Sends these bytes, with these descriptors. False: nobody is there any more.
-inline bool try_to_send_packet(int to, std::string bytes, const std::vector<int>& fds) {
+inline bool try_to_send_packet(int target, std::string bytes, const std::vector<int>& fds) {
   iovec piece{bytes.data(), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
   msghdr message{};
@@ -34,11 +34,11 @@ inline bool try_to_send_packet(int to, std::string bytes, const std::vector<int>
     header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
   }
-  return ::sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  return ::sendmsg(target, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
-inline void send_packet(int to, const std::string& bytes, const std::vector<int>& fds) {
-  REQUIRE(try_to_send_packet(to, bytes, fds));
+inline void send_packet(int target, const std::string& bytes, const std::vector<int>& fds) {
+  REQUIRE(try_to_send_packet(target, bytes, fds));
 }
 
 }  // namespace kclxx::test

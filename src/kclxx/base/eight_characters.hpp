@@ -15,9 +15,9 @@ using word = std::uint64_t;
 constexpr word each(unsigned char byte) { return 0x0101010101010101U * byte; }
 constexpr word high_bits = each(0x80);
 
-inline word load(const char* from) noexcept {
+inline word load(const char* source) noexcept {
   word value = 0;
-  std::memcpy(&value, from, sizeof value);
+  std::memcpy(&value, source, sizeof value);
   if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
   return value;
 }

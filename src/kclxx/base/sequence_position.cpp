@@ -56,26 +56,28 @@ constexpr std::array<pair, 100> make_pairs() {
 }
 constexpr std::array<pair, 100> pairs = make_pairs();
 
-void put_pair(std::uint32_t value, char* to) noexcept { std::memcpy(to, pairs[value].data(), 2); }
-
-void put_four(std::uint32_t value, char* to) noexcept {
-  put_pair(value / 100, to);
-  put_pair(value % 100, to + 2);
+void put_pair(std::uint32_t value, char* target) noexcept {
+  std::memcpy(target, pairs[value].data(), 2);
 }
 
-void put_eight(std::uint32_t value, char* to) noexcept {
-  put_four(value / 10'000, to);
-  put_four(value % 10'000, to + 4);
+void put_four(std::uint32_t value, char* target) noexcept {
+  put_pair(value / 100, target);
+  put_pair(value % 100, target + 2);
 }
 
-void put_word(std::uint64_t value, char* to) noexcept {
+void put_eight(std::uint32_t value, char* target) noexcept {
+  put_four(value / 10'000, target);
+  put_four(value % 10'000, target + 4);
+}
+
+void put_word(std::uint64_t value, char* target) noexcept {
   constexpr std::uint64_t eight = 100'000'000;
   const std::uint64_t high = value / eight;                   // eleven digits
   const auto top = static_cast<std::uint32_t>(high / eight);  // three
-  to[0] = pairs[top / 100][1];
-  put_pair(top % 100, to + 1);
-  put_eight(static_cast<std::uint32_t>(high % eight), to + 3);
-  put_eight(static_cast<std::uint32_t>(value % eight), to + 11);
+  target[0] = pairs[top / 100][1];
+  put_pair(top % 100, target + 1);
+  put_eight(static_cast<std::uint32_t>(high % eight), target + 3);
+  put_eight(static_cast<std::uint32_t>(value % eight), target + 11);
 }
 
 // In the order of `kind`; empty for the numbers.

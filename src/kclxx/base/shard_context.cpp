@@ -73,7 +73,7 @@ class no_daemon final : public detail::shard_service {
 
 }  // namespace
 
-shard_context::shard_context(fields from) : fields_(std::move(from)) {
+shard_context::shard_context(fields values) : fields_(std::move(values)) {
   if (!fields_.service) fields_.service = std::make_shared<no_daemon>(fields_.stop_token);
 }
 

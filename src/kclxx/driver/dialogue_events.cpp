@@ -54,7 +54,7 @@ void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanosec
   host_.observe(observer::callback_ended{*open_, *duration, how, error.value_or("")});
 }
 
-void dialogue_events::on_status(const session::session& from) {
+void dialogue_events::on_status(const session::session& session) {
   if (std::exchange(open_, std::nullopt) != observer::callback_kind::shard_ended ||
       !host_.is_observed()) {
     return;
@@ -62,32 +62,32 @@ void dialogue_events::on_status(const session::session& from) {
   // Without the end persisted a status follows only when the lease is lost (P50, P51).
   using reason = observer::lease_ended::reason;
   host_.observe(
-      observer::lease_ended{from.is_shard_finished() ? reason::shard_finished : reason::lost});
+      observer::lease_ended{session.is_shard_finished() ? reason::shard_finished : reason::lost});
 }
 
-void dialogue_events::on_checkpoint(const sequence_position& position, session::session& from) {
+void dialogue_events::on_checkpoint(const sequence_position& position, session::session& session) {
   if (!host_.is_observed()) return;
-  send_answer(from);
+  send_answer(session);
   unanswered_ = request{position, host_.now()};
   host_.observe(observer::checkpoint_requested{position});
 }
 
-void dialogue_events::settle(session::session& from) {
-  if (unanswered_ && (from.has_answer() || !from.unanswered())) send_answer(from);
+void dialogue_events::settle(session::session& session) {
+  if (unanswered_ && (session.has_answer() || !session.unanswered())) send_answer(session);
 }
 
-void dialogue_events::send_answer(session::session& from) {
+void dialogue_events::send_answer(session::session& session) {
   const auto asked = std::exchange(unanswered_, std::nullopt);
   if (!asked) return;
-  const auto answer = from.take_answer();
+  const auto answer = session.take_answer();
   host_.observe(
       observer::checkpoint_answered{asked->position, host_.now() - asked->time,
                                     answer ? answer->error.value_or("") : "not answered"});
 }
 
-void dialogue_events::on_left(exit_status status, session::session& from) {
+void dialogue_events::on_left(exit_status status, session::session& session) {
   if (!host_.is_observed()) return;
-  send_answer(from);
+  send_answer(session);
   host_.observe(observer::session_ended{status});
 }
 

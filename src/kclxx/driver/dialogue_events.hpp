@@ -25,11 +25,11 @@ class dialogue_events {
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind what);
   void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
                          const std::optional<std::string>& error, bool is_lease_gone);
-  void on_status(const session::session& from);
-  void on_checkpoint(const sequence_position& position, session::session& from);
+  void on_status(const session::session& session);
+  void on_checkpoint(const sequence_position& position, session::session& session);
   /// The session may have an answer, or wait for none any more.
-  void settle(session::session& from);
-  void on_left(exit_status status, session::session& from);
+  void settle(session::session& session);
+  void on_left(exit_status status, session::session& session);
 
  private:
   struct request {
@@ -37,7 +37,7 @@ class dialogue_events {
     session::time_point time;
   };
 
-  void send_answer(session::session& from);
+  void send_answer(session::session& session);
 
   host& host_;
   std::optional<observer::callback_kind> open_;

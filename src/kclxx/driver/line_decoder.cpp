@@ -2,7 +2,6 @@
 #include "driver/line_decoder.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "base/log_text.hpp"

@@ -5,20 +5,20 @@
 
 namespace kclxx::driver {
 
-void processor_host::run(const session::call& what, const checkpointer& with,
+void processor_host::run(const session::call& what, const checkpointer& checkpointer,
                          const shard_context::fields& fields) {
   using protocol::action_kind;
   switch (what.what) {
     case action_kind::initialize:
       return initialize(what, fields);
     case action_kind::process_records:
-      return processor_->process_records(what.batch, with);
+      return processor_->process_records(what.batch, checkpointer);
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
-      return processor_->shard_ended(with);
+      return processor_->shard_ended(checkpointer);
     case action_kind::shutdown_requested:
-      return processor_->shutdown_requested(with);
+      return processor_->shutdown_requested(checkpointer);
   }
 }
 

@@ -22,7 +22,7 @@ class processor_host {
 
   /// `fields` are those of the context, but for the shard and its start.
   /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
-  void run(const session::call& what, const checkpointer& with,
+  void run(const session::call& what, const checkpointer& checkpointer,
            const shard_context::fields& fields);
 
   /// Null before initialize and after destroy().

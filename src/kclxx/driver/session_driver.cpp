@@ -233,13 +233,13 @@ void session_driver::end_at_once(exit_status status) noexcept {
 }
 
 session_driver::callback_result session_driver::run_callback(session::call what,
-                                                             const checkpointer& with,
+                                                             const checkpointer& checkpointer,
                                                              const shard_context::fields& fields) {
   if (!is_due(what)) return {};
   callback_result result;
   const auto began = host_.is_observed() ? std::optional(host_.now()) : std::nullopt;
   try {
-    processor_.run(what, with, fields);
+    processor_.run(what, checkpointer, fields);
   } catch (...) {
     result.thrown = std::current_exception();
     failure why = describe(describe(what), result.thrown);

@@ -111,7 +111,7 @@ class session_driver {
     return !have_calls_ended_ || what.what == protocol::action_kind::lease_lost;
   }
   /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
-  callback_result run_callback(session::call what, const checkpointer& with,
+  callback_result run_callback(session::call what, const checkpointer& checkpointer,
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw: `whose` is "a timer", for instance.

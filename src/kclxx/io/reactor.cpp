@@ -138,8 +138,8 @@ struct reactor::state : std::enable_shared_from_this<state> {
   std::vector<asio::steady_timer> timers;
 };
 
-reactor::reactor(int input, bool is_file, std::size_t timers, handlers on, event_loop* shared)
-    : state_(std::make_shared<state>(input, is_file, std::move(on), shared)) {
+reactor::reactor(int input, bool is_file, std::size_t timers, handlers calls, event_loop* shared)
+    : state_(std::make_shared<state>(input, is_file, std::move(calls), shared)) {
   for (std::size_t i = 0; i < timers; ++i) state_->timers.emplace_back(state_->context);
 }
 

@@ -32,7 +32,8 @@ class reactor {
   /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().
   /// `shared`: a loop that outlives it and that others run; nullptr: its own.
   /// Errors: boost::system::system_error, a std::exception.
-  reactor(int input, bool is_file, std::size_t timers, handlers on, event_loop* shared = nullptr);
+  reactor(int input, bool is_file, std::size_t timers, handlers calls,
+          event_loop* shared = nullptr);
   ~reactor();
   reactor(const reactor&) = delete;
   reactor& operator=(const reactor&) = delete;

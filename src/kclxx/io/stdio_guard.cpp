@@ -18,8 +18,8 @@ namespace {
   throw std::system_error(errno, std::generic_category(), step);
 }
 
-void redirect(int from, int to, const char* step) {
-  if (::dup2(from, to) == -1) fail(step);
+void redirect(int source, int target, const char* step) {
+  if (::dup2(source, target) == -1) fail(step);
 }
 
 }  // namespace

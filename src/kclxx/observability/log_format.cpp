@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <ctime>
 #include <optional>
-#include <utility>
 
 #include "base/names.hpp"
 #include "protocol/json_string.hpp"
@@ -59,15 +58,15 @@ std::string json_line(const log_entry& entry, date when) {
   return line.append("}\n");
 }
 
-std::string read_log_variable(std::string_view value, log_options& into) {
+std::string read_log_variable(std::string_view value, log_options& options) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
     const std::string_view word = value.substr(0, comma);
     value.remove_prefix(std::min(comma + 1, value.size()));
     if (const auto level = level_of(word)) {
-      into.level = *level;
+      options.level = *level;
     } else if (word == "text" || word == "json") {
-      into.json = word == "json";
+      options.json = word == "json";
     } else {
       return "KCLXX_LOG: '" + std::string(word) +
              "' is neither a level (info, warning, error) nor a form (text, json)";

@@ -19,6 +19,6 @@ std::string text_line(const log_entry& entry);
 std::string json_line(const log_entry& entry, date when);
 
 /// Reads KCLXX_LOG into the options. Returns what is wrong with it, or nothing.
-std::string read_log_variable(std::string_view value, log_options& into);
+std::string read_log_variable(std::string_view value, log_options& options);
 
 }  // namespace kclxx::observability

@@ -2,7 +2,6 @@
 #include "observability/metrics_outputs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <exception>
 #include <mutex>

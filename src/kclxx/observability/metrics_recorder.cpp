@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <iterator>
 #include <unistd.h>
 
 #include <kclxx/metrics_recorder.hpp>

@@ -14,12 +14,13 @@ namespace kclxx::observability {
 using clock = std::chrono::steady_clock;
 
 std::unique_ptr<observation> observation::make(const run_options& options,
-                                               observer::shard_names names, log to) {
+                                               observer::shard_names names, log output) {
   if (options.observers.empty() && !metrics_outputs::is_any_on(options.metrics)) return nullptr;
-  return std::unique_ptr<observation>(new observation(options, std::move(names), std::move(to)));
+  return std::unique_ptr<observation>(
+      new observation(options, std::move(names), std::move(output)));
 }
 
-observation::observation(const run_options& options, observer::shard_names names, log to) {
+observation::observation(const run_options& options, observer::shard_names names, log output) {
   // Outputs are read as UTF-8, and a variable may have any bytes.
   for (auto* one : {&names.stream_name, &names.application_name, &names.worker_id}) {
     if (*one) *one = protocol::replace_invalid_utf8(**one);
@@ -31,9 +32,9 @@ observation::observation(const run_options& options, observer::shard_names names
     (is_direct ? direct_ : queued).push_back(each);
   }
   if (metrics_outputs::is_any_on(options.metrics)) {
-    outputs_.emplace(options.metrics, to.write, to.write_text);
+    outputs_.emplace(options.metrics, output.write, output.write_text);
   }
-  if (!queued.empty()) queue_.emplace(std::move(queued), to.observer_threw);
+  if (!queued.empty()) queue_.emplace(std::move(queued), output.observer_threw);
 }
 
 void observation::name_shard(const std::string& shard_id) {
@@ -65,7 +66,7 @@ namespace {
 constexpr const char* seconds_form = " is not a number of seconds from 0 to 86400: it is ignored";
 
 void read_seconds(const char* name, const detail::environment& variables,
-                  std::chrono::milliseconds& into, std::vector<std::string>& problems) {
+                  std::chrono::milliseconds& result, std::vector<std::string>& problems) {
   const auto value = variables(name);
   if (!value) return;
   const std::string_view text(*value);
@@ -75,7 +76,7 @@ void read_seconds(const char* name, const detail::environment& variables,
     problems.push_back(std::string(name) + "=" + *value + seconds_form);
     return;
   }
-  into = std::chrono::seconds(seconds);
+  result = std::chrono::seconds(seconds);
 }
 
 }  // namespace

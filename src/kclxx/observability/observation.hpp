@@ -32,7 +32,7 @@ class observation {
   /// Null when nothing watches. The logs are called on threads of the observation's own.
   /// Errors: std::system_error when a thread cannot be started.
   static std::unique_ptr<observation> make(const run_options& options, observer::shard_names names,
-                                           log to);
+                                           log output);
 
   void name_shard(const std::string& shard_id);
   /// Blocking: no.
@@ -41,7 +41,7 @@ class observation {
   bool finish(std::chrono::steady_clock::time_point deadline);
 
  private:
-  observation(const run_options& options, observer::shard_names names, log to);
+  observation(const run_options& options, observer::shard_names names, log output);
 
   std::mutex mutex_;
   std::shared_ptr<const observer::shard_names> names_;

@@ -11,8 +11,8 @@ namespace kclxx::observability {
 /// Shared with the thread, which outlives the queue when an observer does not return.
 class observer_queue::state {
  public:
-  state(observers to, std::function<void(std::exception_ptr)> threw)
-      : observers_(std::move(to)), threw_(std::move(threw)) {}
+  state(observers targets, std::function<void(std::exception_ptr)> threw)
+      : observers_(std::move(targets)), threw_(std::move(threw)) {}
 
   void push(const observer::event_source& source, observer::shard_event&& event) {
     const std::lock_guard lock(mutex_);
@@ -105,8 +105,8 @@ class observer_queue::state {
   bool has_thrown_ = false;  // belongs to the thread
 };
 
-observer_queue::observer_queue(observers to, std::function<void(std::exception_ptr)> threw)
-    : state_(std::make_shared<state>(std::move(to), std::move(threw))) {
+observer_queue::observer_queue(observers targets, std::function<void(std::exception_ptr)> threw)
+    : state_(std::make_shared<state>(std::move(targets), std::move(threw))) {
   thread_.post([shared = state_] { shared->run(); });
 }
 

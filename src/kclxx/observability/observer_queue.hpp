@@ -27,7 +27,7 @@ class observer_queue {
   using observers = std::vector<std::shared_ptr<observer>>;
   /// `threw` is called with what an observer threw first, on the queue's thread.
   /// Errors: std::system_error when the thread cannot be started.
-  observer_queue(observers to, std::function<void(std::exception_ptr)> threw);
+  observer_queue(observers targets, std::function<void(std::exception_ptr)> threw);
   /// Does not wait; what has not been delivered is dropped.
   ~observer_queue();
   observer_queue(const observer_queue&) = delete;

@@ -44,17 +44,17 @@ std::string bytes(std::uint64_t count) {
   return fixed(static_cast<double>(count) / 1e6) + " MB";
 }
 
-std::optional<std::string> cloudwatch_value(const difference& of, metric which,
+std::optional<std::string> cloudwatch_value(const difference& figures, metric which,
                                             metrics_recorder::metric_type type) {
   switch (type) {
     case metrics_recorder::metric_type::counter:
-      return std::to_string(of.counter(which));
+      return std::to_string(figures.counter(which));
     case metrics_recorder::metric_type::gauge:
-      return to_text(of.gauge(which));
+      return to_text(figures.gauge(which));
     case metrics_recorder::metric_type::histogram:
       break;
   }
-  const auto mean = of.mean(which);
+  const auto mean = figures.mean(which);
   return mean ? std::optional(to_text(*mean)) : std::nullopt;
 }
 

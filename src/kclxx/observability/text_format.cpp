@@ -27,8 +27,8 @@ std::string label(std::string_view name, std::string_view value) {
 
 class writer {
  public:
-  writer(const figures& of, const observer::shard_names& names)
-      : figures_(of),
+  writer(const figures& figures, const observer::shard_names& names)
+      : figures_(figures),
         labels_(label("application", names.application_name.value_or(unknown_name)) + ',' +
                 label("stream", names.stream_name.value_or(unknown_name)) + ',' +
                 label("shard", names.shard_id)) {}
@@ -113,8 +113,8 @@ std::string file_part(std::string_view text, std::string_view plain) {
 
 }  // namespace
 
-std::string to_prometheus_text(const figures& of, const observer::shard_names& names) {
-  return writer(of, names).text();
+std::string to_prometheus_text(const figures& figures, const observer::shard_names& names) {
+  return writer(figures, names).text();
 }
 
 std::string metrics_file_name(const observer::shard_names& names) {

@@ -12,7 +12,7 @@ namespace kclxx::observability {
 /// All families in Prometheus' text format, without timestamps: node_exporter refuses files with
 /// one. The labels are application, stream and shard; never the worker's id, which is another with
 /// each start.
-std::string to_prometheus_text(const figures& of, const observer::shard_names& names);
+std::string to_prometheus_text(const figures& figures, const observer::shard_names& names);
 
 /// The name of a shard's file: kclxx.<application>.<shard>.prom. Files and labels are one to one,
 /// since the same series in two files fails node_exporter's whole scrape.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processing/failure_handling.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <kclxx/error.hpp>

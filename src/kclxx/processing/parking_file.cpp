@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 #include <kclxx/processing/parking_lot.hpp>
 #include <kclxx/shard_context.hpp>

@@ -31,23 +31,23 @@ constexpr std::array<pair, 4096> pairs = make_pairs();
 void append_base64(std::string& out, std::string_view bytes) {
   const std::size_t begin = out.size();
   out.resize(begin + (bytes.size() + 2) / 3 * 4);
-  char* to = out.data() + begin;
+  char* target = out.data() + begin;
   const auto at = [&](std::size_t index) {
     return std::uint32_t{static_cast<unsigned char>(bytes[index])};
   };
   std::size_t i = 0;
-  for (; i + 3 <= bytes.size(); i += 3, to += 4) {
+  for (; i + 3 <= bytes.size(); i += 3, target += 4) {
     const std::uint32_t bits = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    std::memcpy(to, pairs[bits >> 12].data(), 2);
-    std::memcpy(to + 2, pairs[bits & 0xFFF].data(), 2);
+    std::memcpy(target, pairs[bits >> 12].data(), 2);
+    std::memcpy(target + 2, pairs[bits & 0xFFF].data(), 2);
   }
   const std::size_t rest = bytes.size() - i;
   if (rest == 0) return;
   const std::uint32_t bits = at(i) << 16 | (rest == 2 ? at(i + 1) << 8 : 0);
-  to[0] = alphabet[bits >> 18];
-  to[1] = alphabet[bits >> 12 & 63];
-  to[2] = rest == 2 ? alphabet[bits >> 6 & 63] : '=';
-  to[3] = '=';
+  target[0] = alphabet[bits >> 18];
+  target[1] = alphabet[bits >> 12 & 63];
+  target[2] = rest == 2 ? alphabet[bits >> 6 & 63] : '=';
+  target[3] = '=';
 }
 
 }  // namespace kclxx::protocol

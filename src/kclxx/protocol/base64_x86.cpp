@@ -5,7 +5,6 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <immintrin.h>

@@ -54,7 +54,8 @@ class walk {
     std::optional<std::string_view> sequence_number;
     std::uint64_t sub_sequence_number = 0;
   };
-  bool take_position(position_fields& to, ondemand::raw_json_string key, ondemand::value& value);
+  bool take_position(position_fields& fields, ondemand::raw_json_string key,
+                     ondemand::value& value);
   static std::optional<sequence_position> position_of(const position_fields& fields);
   initialize decode_initialize();
   process_records decode_process_records();
@@ -109,12 +110,12 @@ message walk::decode() {
 }
 
 /// Takes one of the two fields of a position. False for another field.
-bool walk::take_position(position_fields& to, ondemand::raw_json_string key,
+bool walk::take_position(position_fields& fields, ondemand::raw_json_string key,
                          ondemand::value& value) {
   if (key == "sequenceNumber") {
-    to.sequence_number = values_.string(value, {"sequenceNumber"});
+    fields.sequence_number = values_.string(value, {"sequenceNumber"});
   } else if (key == "subSequenceNumber") {
-    to.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
+    fields.sub_sequence_number = values_.sub_sequence(value, {"subSequenceNumber"});
   } else {
     return false;
   }
@@ -136,12 +137,12 @@ initialize walk::decode_initialize() {
   struct fields : position_fields {
     std::optional<std::string> shard_id;
   };
-  const auto found =
-      each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
+  const auto found = each_field<fields>(
+      [this](fields& fields, ondemand::raw_json_string key, ondemand::value value) {
         if (key == "shardId") {
-          to.shard_id = values_.required_string(value, {"shardId"});
+          fields.shard_id = values_.required_string(value, {"shardId"});
         } else {
-          take_position(to, key, value);
+          take_position(fields, key, value);
         }
       });
   if (!found.shard_id) fail("shardId", "is missing");
@@ -151,12 +152,12 @@ initialize walk::decode_initialize() {
 process_records walk::decode_process_records() {
   bool has_records = false;
   auto body = each_field<process_records>(
-      [&](process_records& to, ondemand::raw_json_string key, ondemand::value value) {
+      [&](process_records& batch, ondemand::raw_json_string key, ondemand::value value) {
         if (key == "records") {
           has_records = true;
-          decode_records(value, to);
+          decode_records(value, batch);
         } else if (key == "millisBehindLatest") {
-          to.millis_behind_latest = values_.time(value, {"millisBehindLatest"});
+          batch.millis_behind_latest = values_.time(value, {"millisBehindLatest"});
         }
       });
   if (!has_records) fail("records", "is missing");
@@ -215,19 +216,19 @@ checkpoint_answer walk::decode_checkpoint() {
   struct fields : position_fields {
     std::optional<std::string> error;
   };
-  const auto found =
-      each_field<fields>([this](fields& to, ondemand::raw_json_string key, ondemand::value value) {
-        if (take_position(to, key, value) || key != "error") return;
+  const auto found = each_field<fields>(
+      [this](fields& fields, ondemand::raw_json_string key, ondemand::value value) {
+        if (take_position(fields, key, value) || key != "error") return;
         const auto text = values_.string(value, {"error"});
-        if (text) to.error = std::string(*text);
+        if (text) fields.error = std::string(*text);
       });
   return {found.error, position_of(found)};
 }
 
 decltype(message::body) walk::decode_shutdown() {
   const auto reason = each_field<std::optional<std::string>>(
-      [this](auto& to, ondemand::raw_json_string key, ondemand::value value) {
-        if (key == "reason") to = values_.required_string(value, {"reason"});
+      [this](auto& target, ondemand::raw_json_string key, ondemand::value value) {
+        if (key == "reason") target = values_.required_string(value, {"reason"});
       });
   if (!reason) fail("reason", "is missing");
   const auto is_end = is_shard_end(*reason);

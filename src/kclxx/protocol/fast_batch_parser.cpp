@@ -81,14 +81,14 @@ class reader {
   }
 
   std::optional<kclxx::record> take_record();
-  bool time(std::optional<std::chrono::milliseconds>& to);
-  bool sequence_number(std::string_view& to);
-  bool sub_sequence_number(std::uint64_t& to);
+  bool time(std::optional<std::chrono::milliseconds>& result);
+  bool sequence_number(std::string_view& result);
+  bool sub_sequence_number(std::uint64_t& result);
 
  private:
-  bool data(std::optional<std::string_view>& to);
-  bool partition_key(std::optional<std::string_view>& to);
-  bool natural(std::int64_t& to);
+  bool data(std::optional<std::string_view>& result);
+  bool partition_key(std::optional<std::string_view>& result);
+  bool natural(std::int64_t& result);
   static bool decode(std::optional<std::string_view>& data);
   std::string_view up_to(const char* end);
 
@@ -104,7 +104,7 @@ std::string_view reader::up_to(const char* end) {
 }
 
 /// Still in base64.
-inline bool reader::data(std::optional<std::string_view>& to) {
+inline bool reader::data(std::optional<std::string_view>& result) {
   if (take("null")) return true;
   if (!take("\"")) return false;
   // The line may be shorter than what arrived of it: a carriage return before its newline is cut.
@@ -113,26 +113,26 @@ inline bool reader::data(std::optional<std::string_view>& to) {
   const void* quote = std::memchr(at_ + scanned, '"', left - scanned);
   const char* end = quote == nullptr ? end_ : static_cast<const char*>(quote);
   scanned_ = static_cast<std::size_t>(end - at_);
-  to = up_to(end);
+  result = up_to(end);
   return take("\"");
 }
 
-inline bool reader::partition_key(std::optional<std::string_view>& to) {
+inline bool reader::partition_key(std::optional<std::string_view>& result) {
   if (take("null")) return true;
   if (!take("\"")) return false;
   const plain_text key = take_plain_text(at_);
-  to = up_to(key.end);
-  return take("\"") && (key.is_ascii || is_utf8(*to));
+  result = up_to(key.end);
+  return take("\"") && (key.is_ascii || is_utf8(*result));
 }
 
-inline bool reader::sequence_number(std::string_view& to) {
+inline bool reader::sequence_number(std::string_view& result) {
   if (!take("\"")) return false;
-  to = up_to(end_of_digits(at_));
-  return take("\"") && !to.empty() && to.size() <= sequence_position::capacity;
+  result = up_to(end_of_digits(at_));
+  return take("\"") && !result.empty() && result.size() <= sequence_position::capacity;
 }
 
 /// Not below 0, and without a sign, a point or an exponent. More than 18 digits are the decoder's.
-inline bool reader::natural(std::int64_t& to) {
+inline bool reader::natural(std::int64_t& result) {
   constexpr std::ptrdiff_t most_digits = 18;
   const char* begin = at_;
   const char* limit = begin + most_digits;
@@ -143,23 +143,23 @@ inline bool reader::natural(std::int64_t& to) {
     at_ += sizeof(word);
   }
   for (; at_ < limit && *at_ >= '0' && *at_ <= '9'; ++at_) value = 10 * value + (*at_ - '0');
-  to = value;
+  result = value;
   return at_ > begin && (*begin != '0' || at_ == begin + 1);
 }
 
-inline bool reader::time(std::optional<std::chrono::milliseconds>& to) {
+inline bool reader::time(std::optional<std::chrono::milliseconds>& result) {
   if (take("null")) return true;
   std::int64_t number = 0;
   if (!natural(number) || number > most_milliseconds) return false;
-  to = std::chrono::milliseconds(number);
+  result = std::chrono::milliseconds(number);
   return true;
 }
 
-inline bool reader::sub_sequence_number(std::uint64_t& to) {
+inline bool reader::sub_sequence_number(std::uint64_t& result) {
   if (take("null")) return true;
   std::int64_t number = 0;
   if (!natural(number)) return false;
-  to = static_cast<std::uint64_t>(number);
+  result = static_cast<std::uint64_t>(number);
   return true;
 }
 
@@ -197,8 +197,8 @@ bool reader::decode(std::optional<std::string_view>& data) {
   return true;
 }
 
-record rebased_record(const record& from, const char* before, const char* now) {
-  auto [data, partition_key, sequence_number, sub_sequence_number, arrival] = from.as_fields();
+record rebased_record(const record& source, const char* before, const char* now) {
+  auto [data, partition_key, sequence_number, sub_sequence_number, arrival] = source.as_fields();
   if (data) data = rebased(*data, before, now);
   if (partition_key) partition_key = rebased(*partition_key, before, now);
   sequence_number = rebased(sequence_number, before, now);

@@ -13,8 +13,8 @@ constexpr int small_lines_before_release = 16;
 
 }  // namespace
 
-line_input::line_input(int fd, std::size_t max_line_length, line_sink& to)
-    : fd_(fd), limit_(max_line_length), sink_(to), reader_(max_line_length) {}
+line_input::line_input(int fd, std::size_t max_line_length, line_sink& sink)
+    : fd_(fd), limit_(max_line_length), sink_(sink), reader_(max_line_length) {}
 
 line_input::state line_input::on_readable() {
   int error = 0;

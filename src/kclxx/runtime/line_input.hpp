@@ -32,7 +32,7 @@ class line_input {
  public:
   static constexpr std::chrono::milliseconds idle_time{1000};
 
-  line_input(int fd, std::size_t max_line_length, line_sink& to);
+  line_input(int fd, std::size_t max_line_length, line_sink& sink);
 
   enum class state { open, ended };
 

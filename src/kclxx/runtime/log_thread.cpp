@@ -65,13 +65,13 @@ std::shared_ptr<log_thread::state> log_thread::open_state() {
 
 /// Errors: std::exception, when there is no thread or no memory.
 template <class Line>
-void log_thread::post(const std::shared_ptr<state>& to, log_level level, std::size_t size,
+void log_thread::post(const std::shared_ptr<state>& target, log_level level, std::size_t size,
                       Line line) {
-  if (!to->take_room(level, size)) return;
+  if (!target->take_room(level, size)) return;
   try {
-    thread_.post([to, size, line = std::move(line)] { to->write_next(size, line); });
+    thread_.post([target, size, line = std::move(line)] { target->write_next(size, line); });
   } catch (...) {
-    to->return_room(size);
+    target->return_room(size);
     throw;
   }
 }

@@ -51,7 +51,7 @@ class log_thread {
   struct state;
   [[nodiscard]] std::shared_ptr<state> open_state();
   template <class Line>
-  void post(const std::shared_ptr<state>& to, log_level level, std::size_t size, Line line);
+  void post(const std::shared_ptr<state>& target, log_level level, std::size_t size, Line line);
 
   std::mutex mutex_;
   std::shared_ptr<state> state_;  // null once it is abandoned

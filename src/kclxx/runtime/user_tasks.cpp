@@ -2,7 +2,6 @@
 #include "runtime/user_tasks.hpp"
 
 #include <exception>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 

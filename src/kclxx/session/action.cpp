@@ -16,9 +16,9 @@ log_line::log_line(log_level severity, std::string_view message,
     : level(severity), text(detail::one_line(message)), position(std::move(about)) {}
 
 bool operator==(const call& one, const call& other) {
-  const auto values = [](const call& of) {
-    return std::tuple(of.what, std::string_view(of.shard_id), of.start_position, of.batch.begin(),
-                      of.batch.size());
+  const auto values = [](const call& call) {
+    return std::tuple(call.what, std::string_view(call.shard_id), call.start_position,
+                      call.batch.begin(), call.batch.size());
   };
   return values(one) == values(other);
 }

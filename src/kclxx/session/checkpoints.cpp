@@ -121,25 +121,25 @@ bool checkpoints::is_paced(time_point now) const {
   return !last_sent_ || now - *last_sent_ >= interval_;
 }
 
-checkpoints::optional_position checkpoints::wanted(time_point now, urgency how) const {
-  const bool with_pending = how == urgency::all || (how == urgency::paced && is_paced(now));
+checkpoints::optional_position checkpoints::wanted(time_point now, urgency pace) const {
+  const bool with_pending = pace == urgency::all || (pace == urgency::paced && is_paced(now));
   optional_position highest;
   for (const waiter& waiting : waiters_) {
-    const bool with_handler = how == urgency::handlers && waiting.target < delivered_;
+    const bool with_handler = pace == urgency::handlers && waiting.target < delivered_;
     if (waiting.is_waiting_call || with_handler) raise(highest, waiting.target);
   }
   // A line is sent anyway: it can as well cover what is pending.
-  if (with_pending || (highest > persisted_ && how == urgency::paced)) raise(highest, pending_);
+  if (with_pending || (highest > persisted_ && pace == urgency::paced)) raise(highest, pending_);
   return highest > persisted_ ? highest : std::nullopt;
 }
 
-checkpoints::optional_position checkpoints::next(time_point now, urgency how) const {
+checkpoints::optional_position checkpoints::next(time_point now, urgency pace) const {
   if (unanswered_ || !has_lease() || now < not_before_) return std::nullopt;
-  return wanted(now, how);
+  return wanted(now, pace);
 }
 
-bool checkpoints::send(time_point now, urgency how, actions& out) {
-  const auto position = next(now, how);
+bool checkpoints::send(time_point now, urgency pace, actions& out) {
+  const auto position = next(now, pace);
   if (!position) return false;
   sent(*position, now);
   out.push_back(write_checkpoint{*position});
@@ -165,8 +165,8 @@ void checkpoints::sent(const sequence_position& position, time_point now) {
   last_sent_ = now;
 }
 
-bool checkpoints::has_more_than_unanswered(time_point now, urgency how) const {
-  return has_lease() && wanted(now, how) > unanswered_;
+bool checkpoints::has_more_than_unanswered(time_point now, urgency pace) const {
+  return has_lease() && wanted(now, pace) > unanswered_;
 }
 
 std::chrono::milliseconds checkpoints::next_backoff() {

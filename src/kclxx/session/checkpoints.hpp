@@ -67,7 +67,7 @@ class checkpoints {
   void fail_waiters(std::error_code why, actions& out);
 
   /// Sends the highest position that is wanted and not persisted. False when there is none now.
-  bool send(time_point now, urgency how, actions& out);
+  bool send(time_point now, urgency pace, actions& out);
   /// Arms the timer for what is pending, if only the interval is in its way.
   void arm_pace(time_point now, actions& out);
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
@@ -75,7 +75,7 @@ class checkpoints {
   }
   [[nodiscard]] bool has_unanswered() const noexcept { return unanswered_.has_value(); }
   /// Whether something higher than what was sent could follow it.
-  [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency how) const;
+  [[nodiscard]] bool has_more_than_unanswered(time_point now, urgency pace) const;
 
   /// The daemon answered what was sent. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
@@ -117,8 +117,8 @@ class checkpoints {
   using optional_position = std::optional<sequence_position>;
 
   [[nodiscard]] bool has_lease() const noexcept { return lease_ == lease_state::held; }
-  static void raise(optional_position& position, const optional_position& to) {
-    if (position < to) position = to;
+  static void raise(optional_position& position, const optional_position& least) {
+    if (position < least) position = least;
   }
   /// TRIM_HORIZON: the target of an empty batch.
   static bool covers_nothing(const sequence_position& position);
@@ -129,9 +129,9 @@ class checkpoints {
   [[nodiscard]] optional_position target_of(const optional_position& position,
                                             const optional_position& otherwise,
                                             std::error_code& ec) const;
-  [[nodiscard]] optional_position next(time_point now, urgency how) const;
+  [[nodiscard]] optional_position next(time_point now, urgency pace) const;
   [[nodiscard]] bool is_paced(time_point now) const;
-  [[nodiscard]] optional_position wanted(time_point now, urgency how) const;
+  [[nodiscard]] optional_position wanted(time_point now, urgency pace) const;
   std::chrono::milliseconds next_backoff();
   template <class Predicate>
   void complete_if(Predicate chosen, std::error_code result, actions& out);

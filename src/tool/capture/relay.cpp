@@ -24,9 +24,9 @@ struct alignas(4096) page_aligned {
 
 // True when something can be read or has ended; false when nobody reads `to`. A reader that is gone
 // must be known to the writer as soon as without us, not when the next bytes come.
-bool wait_for_bytes(const descriptor& from, const descriptor& to) {
+bool wait_for_bytes(const descriptor& source, const descriptor& target) {
   for (;;) {
-    pollfd both[] = {{from.get(), POLLIN, 0}, {to.get(), 0, 0}};
+    pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};
     if (::poll(both, 2, -1) == -1) continue;  // EINTR
     if ((both[1].revents & (POLLERR | POLLNVAL)) != 0) return false;
     if (both[0].revents != 0) return true;
@@ -35,10 +35,10 @@ bool wait_for_bytes(const descriptor& from, const descriptor& to) {
 
 }  // namespace
 
-void relay(descriptor from, descriptor to, recorder& record, entry_kind line_of_side) {
+void relay(descriptor source, descriptor target, recorder& record, entry_kind line_of_side) {
   const auto memory = std::make_unique<page_aligned>();
-  while (wait_for_bytes(from, to)) {
-    const ssize_t n = ::read(from.get(), memory->bytes.data(), memory->bytes.size());
+  while (wait_for_bytes(source, target)) {
+    const ssize_t n = ::read(source.get(), memory->bytes.data(), memory->bytes.size());
     if (n == -1 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) {
       record.add_end(line_of_side == entry_kind::daemon_line ? entry_kind::end_of_input
@@ -47,7 +47,7 @@ void relay(descriptor from, descriptor to, recorder& record, entry_kind line_of_
     }
     const std::string_view bytes(memory->bytes.data(), static_cast<std::size_t>(n));
     record.add(line_of_side, bytes);
-    if (io::write_all(to.get(), bytes)) return;
+    if (io::write_all(target.get(), bytes)) return;
   }
 }
 

@@ -11,6 +11,7 @@ namespace kclxx::tool {
 /// until `from` ends or nobody reads `to`, and closes both then, so that either side sees at once
 /// what happened on the other.
 /// Blocking: until the end.
-void relay(descriptor from, descriptor to, recorder& record, transcript::entry_kind line_of_side);
+void relay(descriptor source, descriptor target, recorder& record,
+           transcript::entry_kind line_of_side);
 
 }  // namespace kclxx::tool

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints before the shard's end. A child that never asks for one cannot break these.
-#include <algorithm>
 
 #include "tool/check/rule.hpp"
 

@@ -2,7 +2,6 @@
 #include "tool/daemon/limits.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"

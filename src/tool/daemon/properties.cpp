@@ -2,7 +2,6 @@
 #include "tool/daemon/properties.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "tool/daemon/utf16.hpp"
 

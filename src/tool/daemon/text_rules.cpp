@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that have a form.
-#include <array>
 #include <regex>
 
 #include "tool/daemon/value_rules.hpp"

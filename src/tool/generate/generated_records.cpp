@@ -2,7 +2,6 @@
 #include "tool/generate/generated_records.hpp"
 
 #include <array>
-#include <iterator>
 
 namespace kclxx::tool {
 

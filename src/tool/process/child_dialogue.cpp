@@ -180,10 +180,10 @@ void child_dialogue::write_some() {
 
 void child_dialogue::read_some() {
   read_at_ = clock::now();
-  char* const to = lines_.prepare(read_size);
+  char* const target = lines_.prepare(read_size);
   ssize_t n = 0;
   do {
-    n = ::read(output_.native_handle(), to, read_size);
+    n = ::read(output_.native_handle(), target, read_size);
   } while (n == -1 && errno == EINTR);
   if (n > 0) {
     lines_.commit(static_cast<std::size_t>(n));

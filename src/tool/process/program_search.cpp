@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <sstream>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 

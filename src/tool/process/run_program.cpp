@@ -89,9 +89,9 @@ int run_program(const std::vector<std::string>& command, std::vector<std::string
   if (on_output && ::pipe2(ends.data(), O_CLOEXEC) == -1) cannot_set_up("a pipe", "made");
   const descriptor read_end(ends[0]);
   descriptor write_end(ends[1]);
-  const int to = on_output ? write_end.get() : STDERR_FILENO;
-  starts.put(to, STDOUT_FILENO);
-  starts.put(to, STDERR_FILENO);
+  const int target = on_output ? write_end.get() : STDERR_FILENO;
+  starts.put(target, STDOUT_FILENO);
+  starts.put(target, STDERR_FILENO);
   starts.set_environment(std::move(variables));
   const signals_for_the_program signals;
   const pid_t pid = starts.start(command);

@@ -20,10 +20,12 @@ spawner::~spawner() {
   ::posix_spawn_file_actions_destroy(&actions_);
 }
 
-void spawner::put(int from, int to) { ::posix_spawn_file_actions_adddup2(&actions_, from, to); }
+void spawner::put(int source, int target) {
+  ::posix_spawn_file_actions_adddup2(&actions_, source, target);
+}
 
-void spawner::put_null_device(int to) {
-  ::posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
+void spawner::put_null_device(int target) {
+  ::posix_spawn_file_actions_addopen(&actions_, target, "/dev/null", O_RDWR, 0);
 }
 
 void spawner::give_own_group() {

@@ -27,8 +27,8 @@ class spawner {
   spawner& operator=(const spawner&) = delete;
 
   /// The program's descriptor `to` is this one. Lifetime: `from` is open until start().
-  void put(int from, int to);
-  void put_null_device(int to);
+  void put(int source, int target);
+  void put_null_device(int target);
   /// It is the first of a new process group.
   void give_own_group();
   /// In place of this process's environment: NAME=value.

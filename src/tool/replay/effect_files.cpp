@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/effect_files.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <fstream>
 
 #include "tool/command.hpp"
@@ -13,16 +11,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void read_lines(const fs::path& file, const std::string& before, effect_lines& to) {
+void read_lines(const fs::path& file, const std::string& before, effect_lines& lines) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw command_error(exit_status::setup_failed, file.string() + " cannot be opened");
-  for (std::string line; std::getline(in, line);) ++to[before + line];
+  for (std::string line; std::getline(in, line);) ++lines[before + line];
 }
 
 /// Adds what `from` has more often than `other`.
-void add_surplus(const effect_lines& from, const effect_lines& other, std::uint64_t& count,
+void add_surplus(const effect_lines& source, const effect_lines& other, std::uint64_t& count,
                  std::vector<std::string>& first) {
-  for (const auto& [line, times] : from) {
+  for (const auto& [line, times] : source) {
     const auto found = other.find(line);
     const std::uint64_t there = found == other.end() ? 0 : found->second;
     for (std::uint64_t i = there; i < times; ++i) {
@@ -34,15 +32,15 @@ void add_surplus(const effect_lines& from, const effect_lines& other, std::uint6
 
 }  // namespace
 
-effect_lines read_effects(const fs::path& from) {
+effect_lines read_effects(const fs::path& folder) {
   effect_lines lines;
-  if (!fs::is_directory(from)) {
-    read_lines(from, "", lines);
+  if (!fs::is_directory(folder)) {
+    read_lines(folder, "", lines);
     return lines;
   }
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
-    read_lines(entry.path(), entry.path().lexically_relative(from).string() + ": ", lines);
+    read_lines(entry.path(), entry.path().lexically_relative(folder).string() + ": ", lines);
   }
   return lines;
 }

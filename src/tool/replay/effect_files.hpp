@@ -18,7 +18,7 @@ using effect_lines = std::map<std::string, std::uint64_t>;
 
 /// The lines of a file; of a directory, those of all its files, each after its file's name.
 /// Errors: command_error when there is no such file.
-effect_lines read_effects(const std::filesystem::path& from);
+effect_lines read_effects(const std::filesystem::path& folder);
 
 struct effect_comparison {
   static constexpr std::size_t most_kept = 100;

@@ -15,8 +15,8 @@ namespace {
 }
 
 template <class Number>
-bool read_number(std::string_view text, Number& to) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+bool read_number(std::string_view text, Number& result) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   return error == std::errc() && end == text.data() + text.size();
 }
 
@@ -42,26 +42,26 @@ trigger parse_trigger(std::string_view name, std::string_view value) {
   return result;
 }
 
-void set(faults& to, std::string_view name, std::string_view value) {
+void set(faults& faults, std::string_view name, std::string_view value) {
   if (name == "throttle") {
-    to.throttle = probability(name, value);
+    faults.throttle = probability(name, value);
   } else if (name == "dependency") {
-    to.dependency = probability(name, value);
+    faults.dependency = probability(name, value);
   } else if (name == "unknown-action") {
-    to.unknown_action = probability(name, value);
+    faults.unknown_action = probability(name, value);
   } else if (name == "shutdown-at") {
-    to.shutdown_at = parse_trigger(name, value);
+    faults.shutdown_at = parse_trigger(name, value);
   } else if (name == "lease-lost-at") {
-    to.lease_lost_at = parse_trigger(name, value);
+    faults.lease_lost_at = parse_trigger(name, value);
   } else if (name == "end-of-input-at") {
-    to.end_of_input_at = parse_trigger(name, value);
+    faults.end_of_input_at = parse_trigger(name, value);
   } else if (name == "kill-at") {
-    to.kill_at = parse_trigger(name, value);
+    faults.kill_at = parse_trigger(name, value);
   } else if (name == "kill") {
-    to.kill = probability(name, value);
-    if (to.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
+    faults.kill = probability(name, value);
+    if (faults.kill >= 1) fail(name, value, "a probability below 1, or no life would ever end");
   } else if (name == "seed") {
-    if (!read_number(value, to.seed)) fail(name, value, "a number from 0 on");
+    if (!read_number(value, faults.seed)) fail(name, value, "a number from 0 on");
   } else {
     throw std::invalid_argument("there is no fault '" + std::string(name) +
                                 "'; there are throttle, dependency, unknown-action, shutdown-at, "

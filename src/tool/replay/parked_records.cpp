@@ -23,9 +23,9 @@ using nlohmann::json;
 constexpr std::size_t most_records = 1000;
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
 
-std::optional<std::string> text_or_null(const json& from, const char* key) {
-  const auto found = from.find(key);
-  if (found == from.end() || found->is_null()) return std::nullopt;
+std::optional<std::string> text_or_null(const json& source, const char* key) {
+  const auto found = source.find(key);
+  if (found == source.end() || found->is_null()) return std::nullopt;
   return found->get<std::string>();
 }
 
@@ -36,10 +36,10 @@ std::string decoded(std::string base64) {
   return base64;
 }
 
-sequence_position position_of(const json& from) {
-  const auto text = from.at("sequenceNumber").get<std::string>();
+sequence_position position_of(const json& source) {
+  const auto text = source.at("sequenceNumber").get<std::string>();
   const auto position =
-      sequence_position::parse(text, from.at("subSequenceNumber").get<std::uint64_t>());
+      sequence_position::parse(text, source.at("subSequenceNumber").get<std::uint64_t>());
   if (!position || !position->is_number()) {
     throw std::invalid_argument("sequenceNumber '" + text + "' is not a number");
   }
@@ -73,16 +73,16 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
 }
 
 void parked_records::add_line(const std::string& file, std::string_view line) {
-  const json from = json::parse(line);
-  parked one{{}, text_or_null(from, "partitionKey"), {}};
-  if (const auto arrival = from.find("approximateArrivalTimestamp"); arrival != from.end()) {
+  const json source = json::parse(line);
+  parked one{{}, text_or_null(source, "partitionKey"), {}};
+  if (const auto arrival = source.find("approximateArrivalTimestamp"); arrival != source.end()) {
     one.arrival = std::chrono::milliseconds(arrival->get<std::int64_t>());
   }
-  const auto position = position_of(from);
+  const auto position = position_of(source);
   shard& to =
-      shards_[{text_or_null(from, "application").value_or(""),
-               text_or_null(from, "stream").value_or(""), from.at("shard").get<std::string>()}];
-  if (const json& data = from.at("data"); !data.is_null())
+      shards_[{text_or_null(source, "application").value_or(""),
+               text_or_null(source, "stream").value_or(""), source.at("shard").get<std::string>()}];
+  if (const json& data = source.at("data"); !data.is_null())
     one.data = decoded(data.get<std::string>());
   if (to.files.empty() || to.files.back() != file) to.files.push_back(file);
   to.records.insert_or_assign(position, std::move(one));
@@ -94,9 +94,9 @@ std::vector<parked_shard> parked_records::shards() const {
   return all;
 }
 
-parked_shard parked_records::play(const shard_name& name, const shard& from) {
+parked_shard parked_records::play(const shard_name& name, const shard& shard) {
   parked_shard result;
-  for (const std::string& file : from.files) {
+  for (const std::string& file : shard.files) {
     result.files += (result.files.empty() ? "" : ", ") + file;
   }
   result.dialogue =
@@ -112,7 +112,7 @@ parked_shard parked_records::play(const shard_name& name, const shard& from) {
     numbers.clear();
     bytes = 0;
   };
-  for (const auto& [position, one] : from.records) {
+  for (const auto& [position, one] : shard.records) {
     result.positions.push_back(position);
     record::fields fields;
     auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = fields;

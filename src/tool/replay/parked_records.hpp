@@ -57,7 +57,7 @@ class parked_records {
   using shard_name = std::tuple<std::string, std::string, std::string>;
 
   void add_line(const std::string& file, std::string_view line);
-  static parked_shard play(const shard_name& name, const shard& from);
+  static parked_shard play(const shard_name& name, const shard& shard);
 
   std::map<shard_name, shard> shards_;
   std::vector<std::string> cut_off_;

@@ -142,16 +142,16 @@ void player::on_sent(time now) {
   }
 }
 
-void player::on_line(const std::string& line, time at) {
+void player::on_line(const std::string& line, time now) {
   const child_message message = daemon_model::parse_child_message(line);
-  if (is_message(message) && !can_take(message, line, at)) return;
+  if (is_message(message) && !can_take(message, line, now)) return;
   daemon_events happened;
   consumer_->on_line(line, happened);
-  handle(happened, line, at);
+  handle(happened, line, now);
 }
 
 // False: the dialogue is over.
-bool player::can_take(const child_message& message, const std::string& line, time at) {
+bool player::can_take(const child_message& message, const std::string& line, time now) {
   const auto* const asked = std::get_if<child_checkpoint>(&message);
   // What the daemon writes next comes after the line that it is writing.
   if (is_sending_) {
@@ -163,7 +163,7 @@ bool player::can_take(const child_message& message, const std::string& line, tim
     if (phase_ != phase::playing) return false;
   }
   look_ahead();
-  if (at < began_ && std::holds_alternative<child_status>(message)) {
+  if (now < began_ && std::holds_alternative<child_status>(message)) {
     verdict_.breach("the daemon takes this status, which was there before " + current_.name +
                         " was sent, for the answer to it",
                     line);
@@ -203,7 +203,7 @@ bool player::await_sent() {
   }
 }
 
-void player::handle(const daemon_events& all, const std::string& line, time at) {
+void player::handle(const daemon_events& all, const std::string& line, time now) {
   for (const daemon_model::daemon_event& one : all) {
     std::visit(
         overloaded{
@@ -211,7 +211,7 @@ void player::handle(const daemon_events& all, const std::string& line, time at) 
             [&](const daemon_model::skipped& a) {
               verdict_.breach("the daemon skips this line: " + a.why, a.line);
             },
-            [&](const daemon_model::returned&) { on_returned(line, at); },
+            [&](const daemon_model::returned&) { on_returned(line, now); },
             [&](const daemon_model::failed& a) {
               if (verdict_.has_output_ended()) {
                 verdict_.fail(a.why);
@@ -250,8 +250,8 @@ void player::on_answered(const daemon_model::answered& answer, const std::string
   if (!await_sent()) fail(std::string(daemon_model::unread_answer));
 }
 
-void player::on_returned(const std::string& line, time at) {
-  shard_.measured.on_returned(current_, at);
+void player::on_returned(const std::string& line, time now) {
+  shard_.measured.on_returned(current_, now);
   if (options_.answers == answers_from::recorded && !current_.is_injected &&
       script_.recorded().has_lost_lease()) {
     lease_->lose();

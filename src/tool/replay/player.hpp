@@ -69,14 +69,14 @@ class player {
   void await_recorded_time();
   void take_event();
   void on_sent(time now);
-  void on_line(const std::string& line, time at);
+  void on_line(const std::string& line, time now);
   [[nodiscard]] bool can_take(const daemon_model::child_message& message, const std::string& line,
                               time at);
   void on_end_of_output();
   [[nodiscard]] bool await_sent();
-  void handle(const daemon_model::daemon_events& all, const std::string& line, time at);
+  void handle(const daemon_model::daemon_events& all, const std::string& line, time now);
   void on_answered(const daemon_model::answered& answer, const std::string& line);
-  void on_returned(const std::string& line, time at);
+  void on_returned(const std::string& line, time now);
   void on_lost_line(const std::string& line);
   void end_dialogue();
   void close();

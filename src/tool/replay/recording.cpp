@@ -53,8 +53,8 @@ void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (is_compared(content)) messages_.push_back({std::move(content), line_number});
 }
 
-void recording::on_answer(const transcript::line_summary& from) {
-  answer given{{from.sequence_number, from.sub_sequence_number}, from.error};
+void recording::on_answer(const transcript::line_summary& line) {
+  answer given{{line.sequence_number, line.sub_sequence_number}, line.error};
   // What did not fail shows how far the recorded child came.
   if (!given.error) static_cast<void>(checkpointer_.checkpoint(given.asked));
   answers_.push_back(std::move(given));

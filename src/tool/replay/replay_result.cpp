@@ -14,10 +14,11 @@ replay::totals replay_result::total() const {
 std::chrono::nanoseconds replay_result::took() const noexcept {
   replay::summary all;
   for (const replayed_shard& shard : shards) {
-    const replay::summary& of = shard.summary;
-    if (!of.first_status) continue;
-    all.first_status = std::min(all.first_status.value_or(*of.first_status), *of.first_status);
-    all.last_status = std::max(all.last_status, of.last_status);
+    const replay::summary& summary = shard.summary;
+    if (!summary.first_status) continue;
+    all.first_status =
+        std::min(all.first_status.value_or(*summary.first_status), *summary.first_status);
+    all.last_status = std::max(all.last_status, summary.last_status);
   }
   return all.took();
 }

@@ -12,7 +12,7 @@ class byte_source {
  public:
   virtual ~byte_source() = default;
   /// Reads up to `size` bytes; 0 is the end. Errors: what the source throws goes through.
-  virtual std::size_t read(char* to, std::size_t size) = 0;
+  virtual std::size_t read(char* target, std::size_t size) = 0;
 };
 
 class byte_sink {

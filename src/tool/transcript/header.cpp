@@ -47,12 +47,12 @@ first_line parse_header(const json& value) {
 
 }  // namespace
 
-std::string to_line(const header& from) {
+std::string to_line(const header& header) {
   ordered line;
   line["kclxx_transcript"] = format_version;
-  line["shard"] = from.shard ? ordered(*from.shard) : ordered();
-  line["started"] = from.started;
-  line["command"] = from.command;
+  line["shard"] = header.shard ? ordered(*header.shard) : ordered();
+  line["started"] = header.started;
+  line["command"] = header.command;
   return line.dump(-1, ' ', false, ordered::error_handler_t::replace);
 }
 

@@ -15,7 +15,7 @@ namespace kclxx::transcript {
 inline constexpr int format_version = 1;
 
 /// The header's line, without a newline. What is not UTF-8 in the command becomes U+FFFD.
-std::string to_line(const header& from);
+std::string to_line(const header& header);
 
 /// What the first line of a file is.
 struct daemon_lines_only {};  ///< a line of the daemon: a file without a header
@@ -26,7 +26,7 @@ using first_line = std::variant<header, daemon_lines_only, not_a_transcript>;
 first_line parse_first_line(std::string_view line);
 
 /// "2026-11-21T07:00:00.123456Z"
-std::string format_time(std::chrono::system_clock::time_point at);
+std::string format_time(std::chrono::system_clock::time_point time);
 
 /// The shard that a line of the daemon initializes; std::nullopt for any other line.
 std::optional<std::string> initialized_shard(std::string_view line);

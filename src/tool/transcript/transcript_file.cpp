@@ -34,10 +34,10 @@ constexpr std::size_t max_pieces = 4;
 
 /// A pipe or a terminal may have nothing for any time.
 struct input_file::readiness {
-  readiness(const descriptor& of, std::stop_token until)
+  readiness(const descriptor& file, std::stop_token until)
       : stop(std::move(until)),
         on_stop(stop, [this] { boost::asio::post(loop, [this] { source.cancel(); }); }) {
-    source.assign(::fcntl(of.get(), F_DUPFD_CLOEXEC, 3));
+    source.assign(::fcntl(file.get(), F_DUPFD_CLOEXEC, 3));
   }
 
   void wait() {
@@ -75,10 +75,10 @@ input_file::input_file(std::string name, std::stop_token stop)
 
 input_file::~input_file() = default;
 
-std::size_t input_file::read(char* to, std::size_t size) {
+std::size_t input_file::read(char* target, std::size_t size) {
   for (;;) {
     if (readiness_) readiness_->wait();
-    const ssize_t n = ::read(file_.get(), to, size);
+    const ssize_t n = ::read(file_.get(), target, size);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EINTR) fail(name_, "read");
   }
@@ -128,9 +128,9 @@ void output_file::write(std::span<const std::string_view> pieces) {
   }
 }
 
-void output_file::rename(const std::string& to) {
-  if (::rename(name_.c_str(), to.c_str()) == -1) fail(name_, "renamed to " + to);
-  name_ = to;
+void output_file::rename(const std::string& target) {
+  if (::rename(name_.c_str(), target.c_str()) == -1) fail(name_, "renamed to " + target);
+  name_ = target;
 }
 
 void output_file::remove() noexcept { ::unlink(name_.c_str()); }

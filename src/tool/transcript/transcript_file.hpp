@@ -26,7 +26,7 @@ class input_file : public transcript::byte_source {
   /// "-" is stdin. Errors of reading: cancelled, once the stop is requested.
   explicit input_file(std::string name, std::stop_token stop = cancellation_token());
   ~input_file() override;
-  std::size_t read(char* to, std::size_t size) override;
+  std::size_t read(char* target, std::size_t size) override;
 
  private:
   struct readiness;
@@ -48,7 +48,7 @@ class output_file : public transcript::byte_sink {
   explicit output_file(std::string name, access who = access::default_mode);
   void write(std::span<const std::string_view> pieces) override;
   /// Gives it another name in the same file system; one that is there already is replaced.
-  void rename(const std::string& to);
+  void rename(const std::string& target);
   void remove() noexcept;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

@@ -81,13 +81,15 @@ class program::arrivals final : public record_processor {
   arrivals(program& owner, std::unique_ptr<record_processor> inner)
       : owner_(owner), inner_(std::move(inner)) {}
 
-  void process_records(record_batch batch, const checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
     for (const record& one : batch) owner_.stream_.arrive(one, owner_.daemon_->now());
-    inner_->process_records(std::move(batch), with);
+    inner_->process_records(std::move(batch), checkpointer);
   }
   void lease_lost() override { inner_->lease_lost(); }
-  void shard_ended(const checkpointer& with) override { inner_->shard_ended(with); }
-  void shutdown_requested(const checkpointer& with) override { inner_->shutdown_requested(with); }
+  void shard_ended(const checkpointer& checkpointer) override { inner_->shard_ended(checkpointer); }
+  void shutdown_requested(const checkpointer& checkpointer) override {
+    inner_->shutdown_requested(checkpointer);
+  }
 
  private:
   program& owner_;
@@ -502,10 +504,10 @@ void program::meddle(const record& one, const shard_context& shard) {
   }
 }
 
-void program::on_timer(const checkpointer& with) {
+void program::on_timer(const checkpointer& checkpointer) {
   if (child_.is_calm || !random_.chance(10)) {
     note(fault::asked_in_timer);
-    return ask_for_checkpoint(with, nullptr);
+    return ask_for_checkpoint(checkpointer, nullptr);
   }
   log_.note([] { return std::string("  timer: it throws"); });
   note(fault::timer_threw);
@@ -537,7 +539,7 @@ void program::wait_for_checkpoint(const shard_context& shard,
   guarded([&] { requests_.check(target, result, daemon_->persisted()); });
 }
 
-void program::ask_for_checkpoint(const checkpointer& with, const record* own) {
+void program::ask_for_checkpoint(const checkpointer& checkpointer, const record* own) {
   const auto target = random_target(own);
   const auto of = target ? checkpoint_target(*target) : checkpoint_target();
   const bool waits = random_.chance(70);
@@ -546,8 +548,9 @@ void program::ask_for_checkpoint(const checkpointer& with, const record* own) {
     return "  asks for a checkpoint of " + (target ? to_string(*target) : "everything") +
            (waits ? ", request " + std::to_string(number) : "");
   });
-  if (!waits) return with.async_checkpoint(of);
-  with.async_checkpoint(of, [this, number](std::error_code result) { on_answer(number, result); });
+  if (!waits) return checkpointer.async_checkpoint(of);
+  checkpointer.async_checkpoint(
+      of, [this, number](std::error_code result) { on_answer(number, result); });
 }
 
 void program::on_answer(std::size_t request, std::error_code result) {

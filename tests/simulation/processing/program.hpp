@@ -140,12 +140,12 @@ class program {
 
   // What handlers and timers do besides.
   void meddle(const record& one, const shard_context& shard);
-  void ask_for_checkpoint(const checkpointer& with, const record* own);
+  void ask_for_checkpoint(const checkpointer& checkpointer, const record* own);
   void wait_for_checkpoint(const shard_context& shard,
                            const std::optional<sequence_position>& target);
   [[nodiscard]] std::optional<sequence_position> random_target(const record* own);
   void on_answer(std::size_t request, std::error_code result);
-  void on_timer(const checkpointer& with);
+  void on_timer(const checkpointer& checkpointer);
 
   trace& log_;
   random_source& random_;

@@ -119,19 +119,19 @@ void stream::fail(const record& one, int most_attempts) {
   }
 }
 
-void stream::end(const record& one, planned_record::end how) {
+void stream::end(const record& one, planned_record::end ending) {
   planned_record& what = of(one);
   what.is_in_progress = false;
-  if (what.how != planned_record::end::none && what.how != how) {
+  if (what.how != planned_record::end::none && what.how != ending) {
     throw violation("both: record " + what.data + " is complete in two ways");
   }
   if (what.how == planned_record::end::parked) {
     throw violation("twice: record " + what.data + " is parked twice");
   }
-  if (what.is_good && how != planned_record::end::succeeded && --may_be_given_up_ < 0) {
+  if (what.is_good && ending != planned_record::end::succeeded && --may_be_given_up_ < 0) {
     throw violation("outage: record " + what.data + " is given up, and it fails only when all do");
   }
-  what.how = how;
+  what.how = ending;
   what.was_ended = true;
 }
 

@@ -88,7 +88,7 @@ class stream {
   /// Its handler returns or throws after the stop token has stopped.
   void leave(const record& one);
   void fail(const record& one, int most_attempts);
-  void end(const record& one, planned_record::end how);
+  void end(const record& one, planned_record::end ending);
   /// So many more good records may be given up.
   void allow_given_up(int records) { may_be_given_up_ += records; }
   /// A line of the child's log.

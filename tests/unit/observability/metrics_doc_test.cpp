@@ -2,7 +2,6 @@
 // The table of docs/metrics.md is made from the families, so that none is undocumented.
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What writes on threads of its own: the queue of the observers, and the built-in outputs.
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -19,7 +16,6 @@
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "observability/metrics_file.hpp"

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>

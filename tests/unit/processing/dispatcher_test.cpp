@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When parallel() acts between its looks at the records: failures, stops and ends that come then.
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <map>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"

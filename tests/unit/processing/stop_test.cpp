@@ -6,9 +6,6 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>

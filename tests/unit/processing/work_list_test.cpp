@@ -2,9 +2,7 @@
 // What lanes do next, when the callbacks' thread looks again, and when observers see the window.
 #include "processing/work_list.hpp"
 
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include "processing/wake_ups.hpp"
 #include "processing/window_reports.hpp"

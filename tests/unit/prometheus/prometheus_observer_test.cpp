@@ -3,7 +3,6 @@
 #include <memory>
 #include <prometheus/text_serializer.h>
 #include <string>
-#include <vector>
 
 #include <kclxx/kclxx.hpp>
 #include <kclxx/prometheus.hpp>

@@ -62,9 +62,9 @@ class reader {
     std::memcpy(memory_.get(), line.data(), line.size());
     test::does_allocation_fail = count;
     const std::size_t before = allocations;
-    const auto came = decoder_.decode(memory_.get(), line.size(), records_, arena_, replaced_);
+    const auto result = decoder_.decode(memory_.get(), line.size(), records_, arena_, replaced_);
     const std::size_t made = allocations - before;
-    CHECK(std::holds_alternative<protocol::message>(came));
+    CHECK(std::holds_alternative<protocol::message>(result));
     CHECK(records_.size() == records);
     return made;
   }

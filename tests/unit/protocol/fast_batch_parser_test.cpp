@@ -4,7 +4,6 @@
 #include "protocol/fast_batch_parser.hpp"
 
 #include <cstring>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>

@@ -158,15 +158,15 @@ TEST_CASE("a checkpoint that is requested without memory leaves no action open f
   CAPTURE(number);
   test::does_allocation_fail = is_next;
   const auto copy = test::in_forked_copy([&] {
-    served shard([&](const record_batch& batch, const checkpointer& with) {
+    served shard([&](const record_batch& batch, const checkpointer& checkpointer) {
       std::this_thread::sleep_for(20ms);  // a request is sent at once
       left = number;
       try {
-        with.async_checkpoint(batch[0], [](std::error_code) {});
+        checkpointer.async_checkpoint(batch[0], [](std::error_code) {});
       } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): as told
       }
       left = 0;
-      with.async_checkpoint(batch);  // waits for the answer to the first
+      checkpointer.async_checkpoint(batch);  // waits for the answer to the first
     });
     shard.send(initialize);
     if (!shard.answer_until_status_or_end()) return 1;

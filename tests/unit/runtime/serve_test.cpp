@@ -153,11 +153,11 @@ std::atomic<bool> has_threads = true;
 }
 
 /// In place of the system's, for std::thread.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* with, void* (*start)(void*),
-                              void* argument) noexcept {
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*start)(void*), void* argument) noexcept {
   static const auto real =
       reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
-  return has_threads ? real(thread, with, start, argument) : EAGAIN;
+  return has_threads ? real(thread, attributes, start, argument) : EAGAIN;
 }
 
 TEST_CASE("what gets no thread of its own runs on that of the callbacks", "[serve]") {
@@ -168,10 +168,10 @@ TEST_CASE("what gets no thread of its own runs on that of the callbacks", "[serv
         : handled_(handled), thread_(thread), on_stop_(shard.stop_token(), [&stopped] {
             stopped.set_value(std::this_thread::get_id());
           }) {}
-    void process_records(record_batch batch, const checkpointer& with) override {
+    void process_records(record_batch batch, const checkpointer& checkpointer) override {
       thread_ = std::this_thread::get_id();
-      with.async_checkpoint(batch, [this, with, batch](std::error_code) {
-        with.async_checkpoint(batch);  // nobody holds the shard's lock
+      checkpointer.async_checkpoint(batch, [this, checkpointer, batch](std::error_code) {
+        checkpointer.async_checkpoint(batch);  // nobody holds the shard's lock
         handled_.set_value(std::this_thread::get_id());
       });
       has_threads = false;
@@ -302,7 +302,7 @@ class record_processor_of_nothing : public record_processor {
 /// Gives its checkpointer away.
 class lender : public record_processor {
  public:
-  explicit lender(std::promise<checkpointer>& to) : to_(to) {}
+  explicit lender(std::promise<checkpointer>& lent) : to_(lent) {}
   void initialize(const shard_context& context) override {
     to_.set_value(context.get_checkpointer());
   }
@@ -321,10 +321,10 @@ struct calls {
   std::atomic<int> inside{0};
 };
 
-void request(const checkpointer& from, const checkpoint_target& target,
+void request(const checkpointer& checkpointer, const checkpoint_target& target,
              checkpoint_handler handler) {
   is_in_call = true;
-  from.async_checkpoint(target, std::move(handler));
+  checkpointer.async_checkpoint(target, std::move(handler));
   is_in_call = false;
 }
 
@@ -338,7 +338,7 @@ TEST_CASE(
   std::promise<checkpointer> lent;
   served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
   shard.initialize("shard-0");
-  const checkpointer from = lent.get_future().get();
+  const checkpointer checkpointer = lent.get_future().get();
 
   std::atomic<std::uint64_t> delivered{1};
   std::vector<calls> of_thread(threads);
@@ -354,15 +354,17 @@ TEST_CASE(
         const std::uint64_t number = 1 + random() % so_far;
         checkpoint_target target;
         if (random() % 4 != 0) target = sequence_position(std::to_string(number));
-        request(from, target, [&mine, &handled, &handled_in_all, from, target](std::error_code) {
-          mine.inside += is_in_call ? 1 : 0;
-          // Under a lock this would never return.
-          request(from, target, [&mine, &handled, &handled_in_all](std::error_code) {
-            mine.inside += is_in_call ? 1 : 0;
-            ++handled;
-            ++handled_in_all;
-          });
-        });
+        request(checkpointer, target,
+                [&mine, &handled, &handled_in_all, checkpointer, target](std::error_code) {
+                  mine.inside += is_in_call ? 1 : 0;
+                  // Under a lock this would never return.
+                  request(checkpointer, target,
+                          [&mine, &handled, &handled_in_all](std::error_code) {
+                            mine.inside += is_in_call ? 1 : 0;
+                            ++handled;
+                            ++handled_in_all;
+                          });
+                });
         if (random() % 8 == 0) delivered.wait(so_far);  // until the next batch
       }
       --running;
@@ -396,12 +398,12 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
   std::promise<checkpointer> lent;
   served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
   shard.initialize("shard-0");
-  const checkpointer from = lent.get_future().get();
+  const checkpointer checkpointer = lent.get_future().get();
   shard.records({"a"}, 1);
   shard.answer_until_status();
   std::atomic<int> called = 0;
   for (int i = 0; i < 10; ++i) {
-    from.async_checkpoint(sequence_position("1"), [&](std::error_code) {
+    checkpointer.async_checkpoint(sequence_position("1"), [&](std::error_code) {
       ++called;
       throw std::runtime_error("as told");
     });
@@ -472,10 +474,11 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
         if (by_timer) throw fenced_error("epoch 7, not 6");
       });
     }
-    void process_records(record_batch batch, const checkpointer& with) override {
+    void process_records(record_batch batch, const checkpointer& checkpointer) override {
       ++seen_.batches;
       // On the thread of the handlers, while this or another callback may run.
-      with.async_checkpoint(batch, [](std::error_code) { throw fenced_error("epoch 7, not 6"); });
+      checkpointer.async_checkpoint(batch,
+                                    [](std::error_code) { throw fenced_error("epoch 7, not 6"); });
     }
     void lease_lost() override { ++seen_.lease_lost; }
 
@@ -525,10 +528,10 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
   };
   awaited_count persisted;
   served_shard shard(
-      [&](const record_batch& batch, const checkpointer& with) {
-        const shard_context context({.service = with.service()});
+      [&](const record_batch& batch, const checkpointer& checkpointer) {
+        const shard_context context({.service = checkpointer.service()});
         for (int i = 0; i < 3; ++i) context.log(log_level::warning, "slow");
-        with.async_checkpoint(batch, [&](std::error_code error) {
+        checkpointer.async_checkpoint(batch, [&](std::error_code error) {
           if (!error) ++persisted;
         });
       },
@@ -672,17 +675,17 @@ TEST_CASE("a slow observer does not keep the text file from being removed", "[se
 
 TEST_CASE("a handler that is given in after the session's end gets daemon_gone", "[serve]") {
   std::promise<checkpointer> lent;
-  std::optional<checkpointer> from;
+  std::optional<checkpointer> checkpointer;
   {
     served_shard shard([&] { return std::make_unique<lender>(lent); });
     shard.initialize("shard-0");
-    from = lent.get_future().get();
+    checkpointer = lent.get_future().get();
     shard.close();
     CHECK(shard.status() == exit_status::ok);
   }
   std::promise<std::error_code> result;
-  from->async_checkpoint({}, [&](std::error_code error) { result.set_value(error); });
-  from.reset();  // the last that holds the session
+  checkpointer->async_checkpoint({}, [&](std::error_code error) { result.set_value(error); });
+  checkpointer.reset();  // the last that holds the session
   auto future = result.get_future();
   REQUIRE(future.wait_for(20s) == std::future_status::ready);
   CHECK(future.get() == errc::daemon_gone);

@@ -31,17 +31,17 @@ struct store {
 /// Writes each batch in one transaction, and asks for a checkpoint after it.
 class writer final : public record_processor {
  public:
-  writer(store& to, bool skips_what_is_stored, std::function<void()> between)
-      : to_(to), skips_(skips_what_is_stored), between_(std::move(between)) {}
+  writer(store& store, bool skips_what_is_stored, std::function<void()> between)
+      : to_(store), skips_(skips_what_is_stored), between_(std::move(between)) {}
 
-  void process_records(record_batch batch, const checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
     for (const record& one : batch) {
       if (skips_ && to_.last && one.position() <= *to_.last) continue;
       to_.rows.emplace_back(one.data());
       to_.last = one.position();
     }
     between_();
-    with.checkpoint();
+    checkpointer.checkpoint();
   }
 
  private:
@@ -106,14 +106,14 @@ TEST_CASE("a callback ends where its process crashes, and nothing is destroyed o
 TEST_CASE("what catches the end of the process is ended by its next call", "[testing][crash]") {
   int steps = 0;
   std::optional<testing::daemon> daemon;
-  daemon.emplace([&](record_batch, const checkpointer& with) {
+  daemon.emplace([&](record_batch, const checkpointer& checkpointer) {
     try {
       daemon->crash();
     } catch (...) {
       ++steps;
     }
     std::error_code ignored;
-    with.checkpoint({}, ignored);
+    checkpointer.checkpoint({}, ignored);
     ++steps;
   });
   daemon->initialize().deliver({"a"});
@@ -164,9 +164,9 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
         if (where == "factory") crash_once();
         if (where == "timer") shard.after(1s, crash_once);
         return std::make_unique<recording_processor>(
-            [&](const std::string& callback, const checkpointer* with) {
+            [&](const std::string& callback, const checkpointer* checkpointer) {
               if (where != "handler" || callback != "process_records") return;
-              with->async_checkpoint({}, [&](std::error_code) { crash_once(); });
+              checkpointer->async_checkpoint({}, [&](std::error_code) { crash_once(); });
             });
       },
       options);

@@ -244,9 +244,9 @@ TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "
 
 TEST_CASE("a fault that no checkpoint has met is the last line of the printed dialogue",
           "[testing]") {
-  const auto printed = [](const kclxx::testing::daemon& from) {
+  const auto printed = [](const kclxx::testing::daemon& daemon) {
     std::ostringstream text;
-    text << from;
+    text << daemon;
     return text.str();
   };
   auto daemon = recording();

@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -125,12 +124,12 @@ TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[test
   options.mode = kclxx::checkpoint_mode::manual;
   options.checkpoint_interval = 0s;
   auto daemon = scripted(
-      [&](const std::string& callback, const checkpointer* with) {
+      [&](const std::string& callback, const checkpointer* checkpointer) {
         if (callback != "process_records") return;
-        with->async_checkpoint();
+        checkpointer->async_checkpoint();
         asked->advance(5ms);  // so that it goes out before the callback returns
         is_stopped = asked->stop_requested();
-        with->checkpoint({}, ec);
+        checkpointer->checkpoint({}, ec);
       },
       options);
   asked = &daemon;
@@ -152,10 +151,10 @@ TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoin
   std::error_code ec;
   bool is_stopped = false;
   recording_processor* processor = nullptr;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* checkpointer) {
     if (callback != "process_records") return;
     is_stopped = processor->context->stop_token().stop_requested();
-    with->checkpoint({}, ec);
+    checkpointer->checkpoint({}, ec);
   });
   processor = &daemon.initialize().processor<recording_processor>();
   daemon.end_input_in_next_callback().deliver({"a"});
@@ -193,14 +192,14 @@ TEST_CASE("a stop_callback may want what a callback holds while it checkpoints",
   std::optional<std::stop_callback<std::function<void()>>> at_stop;
   std::error_code ec;
   recording_processor* processor = nullptr;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* with) {
+  auto daemon = scripted([&](const std::string& callback, const checkpointer* checkpointer) {
     if (callback != "process_records") return;
     at_stop.emplace(processor->context->stop_token(), [&] {
       const std::lock_guard lock(mutex);
       is_heard = true;
     });
     const std::lock_guard lock(mutex);
-    with->checkpoint({}, ec);
+    checkpointer->checkpoint({}, ec);
   });
   processor = &daemon.initialize().processor<recording_processor>();
   daemon.lose_lease_silently().deliver({"a"});

@@ -22,7 +22,7 @@ struct database {
 /// Nothing else runs meanwhile, so the lock is there without a further line.
 class transaction {
  public:
-  explicit transaction(database& on) : on_(on), changed_(on) {}
+  explicit transaction(database& database) : on_(database), changed_(database) {}
   const sequence_position& locked_position(const std::string& shard) {
     return changed_.positions.try_emplace(shard, "TRIM_HORIZON").first->second;
   }

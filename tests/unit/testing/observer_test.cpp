@@ -2,7 +2,6 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>

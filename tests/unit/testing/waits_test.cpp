@@ -40,8 +40,8 @@ kclxx::testing::daemon scripted(recording_processor::step script,
 
 /// In process_records only.
 recording_processor::step with_batch(std::function<void(const checkpointer&)> what) {
-  return [what = std::move(what)](const std::string& callback, const checkpointer* with) {
-    if (callback == "process_records") what(*with);
+  return [what = std::move(what)](const std::string& callback, const checkpointer* checkpointer) {
+    if (callback == "process_records") what(*checkpointer);
   };
 }
 
@@ -58,13 +58,15 @@ std::string refusal(const std::function<void()>& call) {
 }  // namespace
 
 TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
-  auto daemon = scripted(with_batch([](const checkpointer& with) { with.checkpoint(); }));
+  auto daemon =
+      scripted(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   daemon.initialize().deliver({"a", "b"}).deliver({"c"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2"), sequence_position("3")});
 }
 
 TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
-  auto daemon = scripted(with_batch([](const checkpointer& with) { with.checkpoint(); }));
+  auto daemon =
+      scripted(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   const auto before = daemon.initialize().now();
   daemon.fail_next_checkpoint("ThrottlingException", 2)
       .fail_next_checkpoint("KinesisClientLibDependencyException")
@@ -87,9 +89,9 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
   std::error_code ec;
   std::chrono::steady_clock::duration waited{};
   const kclxx::shard_context* context = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
                            const auto begin = context->now();
-                           with.checkpoint_until({}, begin + 1h, ec);
+                           checkpointer.checkpoint_until({}, begin + 1h, ec);
                            waited = context->now() - begin;
                          }),
                          options);
@@ -101,8 +103,8 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
 
 TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
   std::vector<std::error_code> results;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
-    with.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+    checkpointer.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
   }));
   daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"});
   CHECK(results.empty());
@@ -218,10 +220,10 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
 TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb that ran it",
           "[testing]") {
   bool is_told = false;
-  auto daemon = scripted(with_batch([&](const checkpointer& with) {
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
     std::thread([&] {
       try {
-        with.async_checkpoint();
+        checkpointer.async_checkpoint();
       } catch (const std::logic_error&) {
         is_told = true;
       }

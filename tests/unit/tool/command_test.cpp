@@ -50,9 +50,9 @@ result run_tool(const std::vector<const char*>& arguments) {
   start.callback([&] { run.status = 42; });
   CLI::App& count = add_command(app, {"count", "Counts.", "kclxx count"}, child_use::none, run);
   count.callback([] { throw command_error(exit_status::bad_transcript, "file:3: is bad"); });
-  std::string into;
+  std::string target;
   add_command(app, {"fill", "Fills.", "kclxx fill --into x"}, child_use::none, run)
-      .add_option("--into", into, "A file")
+      .add_option("--into", target, "A file")
       ->required();
   std::vector<const char*> all{"kclxx"};
   all.insert(all.end(), arguments.begin(), arguments.end());

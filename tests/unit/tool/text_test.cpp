@@ -2,7 +2,6 @@
 #include "tool/text.hpp"
 
 #include <chrono>
-#include <string>
 
 #include "support/catch.hpp"
 

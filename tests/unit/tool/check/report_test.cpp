@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/check/report.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 

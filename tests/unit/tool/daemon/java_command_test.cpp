@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/java_command.hpp"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,10 +45,10 @@ TEST_CASE("the daemon of 1.x has its own class, options and logging", "[launch]"
 }
 
 TEST_CASE("the user's Java options come after ours, and ours give way", "[launch]") {
-  launch_settings with = settings(kcl_version::kcl3);
-  with.java_options = {"-XX:+UseG1GC", "-cp", "/mine/*"};
-  with.java_variables = {"-Xint"};
-  const auto command = compose(with, complete).command;
+  launch_settings launch = settings(kcl_version::kcl3);
+  launch.java_options = {"-XX:+UseG1GC", "-cp", "/mine/*"};
+  launch.java_variables = {"-Xint"};
+  const auto command = compose(launch, complete).command;
   CHECK(words(command.begin() + 1, command.begin() + 8) ==
         words{"-Dfile.encoding=UTF-8", "-XX:MetaspaceSize=96m", "-cp", "/jars/*", "-XX:+UseG1GC",
               "-cp", "/mine/*"});

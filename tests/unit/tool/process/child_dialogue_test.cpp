@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void write_text(const descriptor& to, std::string_view text) {
-  REQUIRE(::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+void write_text(const descriptor& target, std::string_view text) {
+  REQUIRE(::write(target.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 
 child_process::clock::time_point in(std::chrono::milliseconds time) {

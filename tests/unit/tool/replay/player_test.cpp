@@ -98,9 +98,9 @@ class scripted_child : public dialogue {
     }
     if (has_line && output_.front().at <= now_) {
       taken_ = std::move(output_.front().line);
-      const time_point at = output_.front().at;
+      const time_point time = output_.front().at;
       output_.pop_front();
-      return {event_kind::line, taken_, taken_.size(), at};
+      return {event_kind::line, taken_, taken_.size(), time};
     }
     if (is_closed_ && output_.empty() && child_lines == output::is_read) {
       return {event_kind::end_of_output, {}, 0, now_};
@@ -135,8 +135,8 @@ class scripted_child : public dialogue {
   };
 
   void say(const std::vector<said>& all) {
-    time_point at = now_;
-    for (const said& one : all) output_.push_back({one.line, at += one.after});
+    time_point time = now_;
+    for (const said& one : all) output_.push_back({one.line, time += one.after});
   }
 
   time_point now_{1h};
@@ -154,12 +154,12 @@ class scripted_child : public dialogue {
 class slow_source : public kclxx::transcript::byte_source {
  public:
   explicit slow_source(scripted_child& child) : child_(child) {}
-  std::size_t read(char* to, std::size_t) override {
+  std::size_t read(char* target, std::size_t) override {
     if (lines.empty()) return 0;
     child_.pass(each_takes);
     const std::string line = std::move(lines.front()) + "\n";
     lines.pop_front();
-    line.copy(to, line.size());
+    line.copy(target, line.size());
     return line.size();
   }
 
