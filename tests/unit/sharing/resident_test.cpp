@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -141,6 +142,10 @@ class launcher {
     const auto one = reply();
     return one && one->header.kind == message_kind::accepted;
   }
+  bool is_refused(std::string_view reason) {
+    const auto one = reply();
+    return one && one->header.kind == message_kind::refused && one->reason == reason;
+  }
   bool has_ended_with(exit_status status) {
     const auto one = reply();
     return one && one->header.kind == message_kind::ended &&
@@ -259,6 +264,14 @@ class moment {
   std::atomic<bool> has_come_ = false;
 };
 
+/// What a session does that waits.
+std::function<exit_status()> waits_for(moment& one, exit_status status = exit_status::ok) {
+  return [&one, status] {
+    one.wait();
+    return status;
+  };
+}
+
 bool holds_in_copy(const std::function<bool()>& condition) {
   const pid_t copy = ::fork();
   if (copy == 0) ::_exit(condition() ? 0 : 1);
@@ -285,225 +298,204 @@ int first_false(std::initializer_list<bool> conditions) {
   return found == conditions.end() ? 0 : static_cast<int>(found - conditions.begin()) + 1;
 }
 
-int in_copy(const std::function<int()>& body) { return test::in_forked_copy(body).status; }
+/// With the launcher that has started the resident. `body` returns first_false().
+void check_in_copy(const std::function<int(played_host&, launcher&)>& body, int expected = 0) {
+  const auto copy = test::in_forked_copy([&] {
+    played_host host;
+    launcher starter = host.starter();
+    return body(host, starter);
+  });
+  CHECK(copy.status == expected);
+}
 
 }  // namespace
 
 TEST_CASE("a resident without a shard ends with its daemon, and leaves nothing", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          const auto numbers = host.descriptors();
-          host.daemon.end();
-          const exit_status status =
-              serve_shards(host.start(), each({}), std::chrono::milliseconds(500));
-          const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
-          // Files that are opened later get the numbers of what it had.
-          std::vector<int> later;
-          while (later.empty() || later.back() < *std::max_element(numbers.begin(), numbers.end()))
-            later.push_back(::dup(STDIN_FILENO));
-          const bool are_kept =
-              holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-          return first_false({status == exit_status::ok, !starter.reply(), !host.has_socket(),
-                              is_closed, are_kept});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    const auto numbers = host.descriptors();
+    host.daemon.end();
+    const exit_status status = serve_shards(host.start(), each({}), std::chrono::milliseconds(500));
+    const bool is_closed = std::none_of(numbers.begin(), numbers.end(), is_open);
+    // Files that are opened later get the numbers of what it had.
+    std::vector<int> later;
+    while (later.empty() || later.back() < *std::max_element(numbers.begin(), numbers.end()))
+      later.push_back(::dup(STDIN_FILENO));
+    const bool are_kept =
+        holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
+    return first_false(
+        {status == exit_status::ok, !starter.reply(), !host.has_socket(), is_closed, are_kept});
+  });
 }
 
 TEST_CASE("a resident whose daemon has ended before leaves no socket", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          inheritance start = host.start();
-          ++start.daemon.start;
-          bool is_refused = false;
-          try {
-            serve_shards(std::move(start), each({}), std::chrono::milliseconds(500));
-          } catch (const std::system_error&) {
-            is_refused = true;
-          }
-          return first_false({is_refused, !host.has_socket()});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher&) {
+    inheritance start = host.start();
+    ++start.daemon.start;
+    bool is_refused = false;
+    try {
+      serve_shards(std::move(start), each({}), std::chrono::milliseconds(500));
+    } catch (const std::system_error&) {
+      is_refused = true;
+    }
+    return first_false({is_refused, !host.has_socket()});
+  });
 }
 
 TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a shard's",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          auto numbers = host.descriptors();
-          bool is_closed = false;
-          const auto make = [&](const handed_shard& shard, io::event_loop&,
-                                const std::function<void()>&) {
-            for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
-              numbers.push_back(fd->get());
-            }
-            return std::make_unique<session_of>(played_session{.serve = [&] {
-              is_closed = holds_in_copy(
-                  [&] { return std::none_of(numbers.begin(), numbers.end(), is_open); });
-              return exit_status::ok;
-            }});
-          };
-          bool has_ended = false;
-          serve(host.start(), make, [&] {
-            starter.offer(host.daemon.identity());
-            has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok);
-            host.daemon.end();
-          });
-          return first_false({is_closed, has_ended});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    auto numbers = host.descriptors();
+    bool is_closed = false;
+    const auto make = [&](const handed_shard& shard, io::event_loop&,
+                          const std::function<void()>&) {
+      for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
+        numbers.push_back(fd->get());
+      }
+      return std::make_unique<session_of>(played_session{.serve = [&] {
+        is_closed =
+            holds_in_copy([&] { return std::none_of(numbers.begin(), numbers.end(), is_open); });
+        return exit_status::ok;
+      }});
+    };
+    bool has_ended = false;
+    serve(host.start(), make, [&] {
+      starter.offer(host.daemon.identity());
+      has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok);
+      host.daemon.end();
+    });
+    return first_false({is_closed, has_ended});
+  });
 }
 
 TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has ended",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          bool are_kept = false;
-          serve(host.start(), each({}), [&] {
-            for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
-              launcher one = i == 0 ? std::move(starter) : host.connect();
-              one.offer(host.daemon.identity());
-              one.is_accepted();
-              one.has_ended_with(exit_status::ok);
-              one.reply();
-            }
-            const std::vector<int> later{::dup(0), ::dup(0), ::dup(0), ::dup(0), ::dup(0)};
-            are_kept =
-                holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-            host.daemon.end();
-          });
-          return first_false({are_kept});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    bool are_kept = false;
+    serve(host.start(), each({}), [&] {
+      for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
+        launcher one = i == 0 ? std::move(starter) : host.connect();
+        one.offer(host.daemon.identity());
+        one.is_accepted();
+        one.has_ended_with(exit_status::ok);
+        one.reply();
+      }
+      const std::vector<int> later{::dup(0), ::dup(0), ::dup(0), ::dup(0), ::dup(0)};
+      are_kept = holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
+      host.daemon.end();
+    });
+    return first_false({are_kept});
+  });
 }
 
 TEST_CASE("the daemon's end ends the input of each session, and the resident leaves after the last",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher first = host.starter();
-          launcher second = host.connect();
-          launcher idle = host.connect();
-          std::atomic<int> ended = 0;
-          moment both;
-          std::atomic<int> left = 0;
-          const played_session until_both{.serve =
-                                              [&] {
-                                                both.wait();
-                                                return exit_status::daemon_gone;
-                                              },
-                                          .end_input =
-                                              [&] {
-                                                if (++ended == 2) both.come();
-                                              },
-                                          .leave_loop = [&] { ++left; }};
-          bool are_told = false;
-          const exit_status status = serve(host.start(), each(until_both), [&] {
-            first.offer(host.daemon.identity());
-            second.offer(host.daemon.identity());
-            const bool are_accepted = first.is_accepted() && second.is_accepted();
-            host.daemon.end();
-            are_told = are_accepted && !idle.reply() &&
-                       first.has_ended_with(exit_status::daemon_gone) &&
-                       second.has_ended_with(exit_status::daemon_gone);
-          });
-          return first_false({status == exit_status::ok, are_told, ended == 2, left == 2});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& first) {
+    launcher second = host.connect();
+    launcher idle = host.connect();
+    std::atomic<int> ended = 0;
+    moment both;
+    std::atomic<int> left = 0;
+    const played_session until_both{.serve = waits_for(both, exit_status::daemon_gone),
+                                    .end_input =
+                                        [&] {
+                                          if (++ended == 2) both.come();
+                                        },
+                                    .leave_loop = [&] { ++left; }};
+    bool are_told = false;
+    const exit_status status = serve(host.start(), each(until_both), [&] {
+      first.offer(host.daemon.identity());
+      second.offer(host.daemon.identity());
+      const bool are_accepted = first.is_accepted() && second.is_accepted();
+      host.daemon.end();
+      are_told = are_accepted && !idle.reply() && first.has_ended_with(exit_status::daemon_gone) &&
+                 second.has_ended_with(exit_status::daemon_gone);
+    });
+    return first_false({status == exit_status::ok, are_told, ended == 2, left == 2});
+  });
 }
 
 TEST_CASE("once the daemon is gone no launcher is accepted, and the last session is waited for",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher first = host.starter();
-          launcher second = host.connect();
-          std::optional<launcher> late;
-          int made = 0;
-          int ended = 0;
-          int left = 0;
-          moment last;
-          moment alone;
-          const auto make = [&](const handed_shard&, io::event_loop&,
-                                const std::function<void()>&) {
-            return std::make_unique<session_of>(
-                played_session{.serve =
-                                   [&, is_first = made++ == 0] {
-                                     last.wait();
-                                     if (is_first) alone.wait();
-                                     return exit_status::daemon_gone;
-                                   },
-                               .end_input =
-                                   [&] {
-                                     ++ended;
-                                     if (ended == 2) {
-                                       late.emplace(host.connect());
-                                       first.go();  // is noticed after that
-                                     }
-                                     if (ended == 3) last.come();
-                                   },
-                               .leave_loop = [&] { ++left; }});
-          };
-          bool have_left = false;
-          serve(host.start(), make, [&] {
-            first.offer(host.daemon.identity());
-            first.is_accepted();
-            second.offer(host.daemon.identity());
-            second.is_accepted();
-            host.daemon.end();
-            have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
-            alone.come();
-          });
-          return first_false({have_left, ended == 3, left == 2, !late->reply()});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& first) {
+    launcher second = host.connect();
+    std::optional<launcher> late;
+    int made = 0;
+    int ended = 0;
+    int left = 0;
+    moment last;
+    moment alone;
+    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
+      return std::make_unique<session_of>(
+          played_session{.serve =
+                             [&, is_first = made++ == 0] {
+                               last.wait();
+                               if (is_first) alone.wait();
+                               return exit_status::daemon_gone;
+                             },
+                         .end_input =
+                             [&] {
+                               ++ended;
+                               if (ended == 2) {
+                                 late.emplace(host.connect());
+                                 first.go();  // is noticed after that
+                               }
+                               if (ended == 3) last.come();
+                             },
+                         .leave_loop = [&] { ++left; }});
+    };
+    bool have_left = false;
+    serve(host.start(), make, [&] {
+      first.offer(host.daemon.identity());
+      first.is_accepted();
+      second.offer(host.daemon.identity());
+      second.is_accepted();
+      host.daemon.end();
+      have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
+      alone.come();
+    });
+    return first_false({have_left, ended == 3, left == 2, !late->reply()});
+  });
 }
 
 TEST_CASE("a launcher that is gone ends its session's input, and has no prints any more",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          launcher other = host.connect();
-          moment gone;
-          const played_session prints{.serve =
-                                          [&] {
-                                            gone.wait();
-                                            return exit_status::ok;
-                                          },
-                                      .end_input =
-                                          [&] {
-                                            static_cast<void>(::write(STDERR_FILENO, "x", 1) == 1);
-                                            gone.come();
-                                          }};
-          bool holds = false;
-          serve(host.start(), each(prints), [&] {
-            starter.offer(host.daemon.identity());
-            holds = starter.is_accepted();
-            other.offer(host.daemon.identity());
-            holds = holds && other.is_accepted();
-            starter.go();
-            holds = holds && other.has_ended_with(exit_status::ok);
-            host.daemon.end();
-          });
-          return first_false({holds, !starter.printed(), other.printed() == "x"});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    launcher other = host.connect();
+    moment gone;
+    const played_session prints{.serve = waits_for(gone), .end_input = [&] {
+                                  static_cast<void>(::write(STDERR_FILENO, "x", 1) == 1);
+                                  gone.come();
+                                }};
+    bool holds = false;
+    serve(host.start(), each(prints), [&] {
+      starter.offer(host.daemon.identity());
+      holds = starter.is_accepted();
+      other.offer(host.daemon.identity());
+      holds = holds && other.is_accepted();
+      starter.go();
+      holds = holds && other.has_ended_with(exit_status::ok);
+      host.daemon.end();
+    });
+    return first_false({holds, !starter.printed(), other.printed() == "x"});
+  });
 }
 
 TEST_CASE("a session that has left the loop is not told of an end any more", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          moment left;
-          std::atomic<bool> is_told = false;
-          const played_session one{.end_input = [&] { is_told = true; },
-                                   .leave_loop = [&] { left.come(); }};
-          bool has_ended = false;
-          serve(host.start(), each(one), [&] {
-            starter.offer(host.daemon.identity());
-            has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok) &&
-                        !starter.printed() && !starter.reply();
-            starter.go();
-            host.daemon.end();
-          });
-          return first_false({has_ended, left.has_come(), !is_told});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    moment left;
+    std::atomic<bool> is_told = false;
+    const played_session one{.end_input = [&] { is_told = true; },
+                             .leave_loop = [&] { left.come(); }};
+    bool has_ended = false;
+    serve(host.start(), each(one), [&] {
+      starter.offer(host.daemon.identity());
+      has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok) &&
+                  !starter.printed() && !starter.reply();
+      starter.go();
+      host.daemon.end();
+    });
+    return first_false({has_ended, left.has_come(), !is_told});
+  });
 }
 
 namespace {
@@ -519,183 +511,154 @@ thread_local comes_at_thread_end at_end;
 }  // namespace
 
 TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher leaving = host.starter();
-          launcher coming = played_host::unconnected();
-          launcher held = host.connect();
-          moment over;
-          moment returned;
-          int made = 0;
-          const auto make = [&](const handed_shard&, io::event_loop&,
-                                const std::function<void()>&) {
-            // The loop is held in the second, until all of this waits for it.
-            if (++made == 2) {
-              over.come();
-              returned.wait();
-              host.connect(coming);
-              leaving.go();
-            }
-            return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
-              if (is_first) over.wait();
-              if (is_first) at_end.what = &returned;  // by then the loop has been told
-              return exit_status::ok;
-            }});
-          };
-          bool is_served = false;
-          serve(host.start(), make, [&] {
-            leaving.offer(host.daemon.identity());
-            is_served = leaving.is_accepted();
-            held.offer(host.daemon.identity());
-            is_served = is_served && held.is_accepted() && held.has_ended_with(exit_status::ok);
-            coming.try_to_offer(host.daemon.identity());
-            is_served = is_served && coming.is_accepted();
-            host.daemon.end();
-          });
-          return first_false({is_served});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& leaving) {
+    launcher coming = played_host::unconnected();
+    launcher held = host.connect();
+    moment over;
+    moment returned;
+    int made = 0;
+    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
+      // The loop is held in the second, until all of this waits for it.
+      if (++made == 2) {
+        over.come();
+        returned.wait();
+        host.connect(coming);
+        leaving.go();
+      }
+      return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
+        if (is_first) over.wait();
+        if (is_first) at_end.what = &returned;  // by then the loop has been told
+        return exit_status::ok;
+      }});
+    };
+    bool is_served = false;
+    serve(host.start(), make, [&] {
+      leaving.offer(host.daemon.identity());
+      is_served = leaving.is_accepted();
+      held.offer(host.daemon.identity());
+      is_served = is_served && held.is_accepted() && held.has_ended_with(exit_status::ok);
+      coming.try_to_offer(host.daemon.identity());
+      is_served = is_served && coming.is_accepted();
+      host.daemon.end();
+    });
+    return first_false({is_served});
+  });
 }
 
 TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck or not",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          moment never;
-          const auto make = [&](const handed_shard&, io::event_loop&,
-                                std::function<void()> on_stuck) {
-            return std::make_unique<session_of>(played_session{.serve =
-                                                                   [&] {
-                                                                     never.wait();
-                                                                     return exit_status::ok;
-                                                                   },
-                                                               .end_input = std::move(on_stuck)});
-          };
-          launcher other = host.connect();
-          bool holds = false;
-          const exit_status status = serve(host.start(), make, [&] {
-            starter.offer(host.daemon.identity());
-            other.offer(host.daemon.identity());
-            holds = starter.is_accepted() && other.is_accepted();
-            host.daemon.end();
-            for (launcher* one : {&starter, &other}) {
-              holds = holds && one->has_ended_with(exit_status::callback_stuck) &&
-                      !one->printed() && !one->reply();
-            }
-          });
-          return first_false({holds, status == exit_status::callback_stuck});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    moment never;
+    const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
+      return std::make_unique<session_of>(
+          played_session{.serve = waits_for(never), .end_input = std::move(on_stuck)});
+    };
+    launcher other = host.connect();
+    bool holds = false;
+    const exit_status status = serve(host.start(), make, [&] {
+      starter.offer(host.daemon.identity());
+      other.offer(host.daemon.identity());
+      holds = starter.is_accepted() && other.is_accepted();
+      host.daemon.end();
+      for (launcher* one : {&starter, &other}) {
+        holds = holds && one->has_ended_with(exit_status::callback_stuck) && !one->printed() &&
+                !one->reply();
+      }
+    });
+    return first_false({holds, status == exit_status::callback_stuck});
+  });
 }
 
 TEST_CASE("once the starter is gone without its shard, prints are lost", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          std::filesystem::path before;
-          std::filesystem::path after;
-          serve(host.start(), each({}), [&] {
-            const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
-              one.send("something else");
-              one.reply();
-              launcher next = host.connect();  // after it the resident has done with the one
-              next.send("something else");
-              next.reply();
-              seen = std::filesystem::read_symlink("/proc/self/fd/2");
-            };
-            launcher other = host.connect();
-            see_after(other, before);
-            see_after(starter, after);
-            host.daemon.end();
-          });
-          return first_false({before != "/dev/null", after == "/dev/null"});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    std::filesystem::path before;
+    std::filesystem::path after;
+    serve(host.start(), each({}), [&] {
+      const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
+        one.send("something else");
+        one.reply();
+        launcher next = host.connect();  // after it the resident has done with the one
+        next.send("something else");
+        next.reply();
+        seen = std::filesystem::read_symlink("/proc/self/fd/2");
+      };
+      launcher other = host.connect();
+      see_after(other, before);
+      see_after(starter, after);
+      host.daemon.end();
+    });
+    return first_false({before != "/dev/null", after == "/dev/null"});
+  });
 }
 
 TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          std::array<launcher, 2> late{host.unconnected(), host.unconnected()};
-          bool are_refused = true;
-          serve(host.start(), each({}), [&] {
-            starter.offer(host.daemon.identity());
-            starter.is_accepted();
-            starter.has_ended_with(exit_status::ok);
-            starter.reply();
-            rlimit before{};
-            ::getrlimit(RLIMIT_NOFILE, &before);
-            std::vector<descriptor> all;  // so that no lower number is free
-            for (int i = 0; i < 32; ++i) all.emplace_back(::dup(STDIN_FILENO));
-            const rlimit none{static_cast<rlim_t>(all.back().get()) + 1, before.rlim_max};
-            ::setrlimit(RLIMIT_NOFILE, &none);
-            for (launcher& one : late) {
-              host.connect(one);
-              const auto reply = one.reply();
-              are_refused = are_refused && reply && reply->header.kind == message_kind::refused &&
-                            reply->reason == std::string("it has no more descriptors (ulimit -n)");
-            }
-            ::setrlimit(RLIMIT_NOFILE, &before);
-            host.daemon.end();
-          });
-          return first_false({are_refused});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    std::array<launcher, 2> late{host.unconnected(), host.unconnected()};
+    bool are_refused = true;
+    serve(host.start(), each({}), [&] {
+      starter.offer(host.daemon.identity());
+      starter.is_accepted();
+      starter.has_ended_with(exit_status::ok);
+      starter.reply();
+      rlimit before{};
+      ::getrlimit(RLIMIT_NOFILE, &before);
+      std::vector<descriptor> all;  // so that no lower number is free
+      for (int i = 0; i < 32; ++i) all.emplace_back(::dup(STDIN_FILENO));
+      const rlimit none{static_cast<rlim_t>(all.back().get()) + 1, before.rlim_max};
+      ::setrlimit(RLIMIT_NOFILE, &none);
+      for (launcher& one : late) {
+        host.connect(one);
+        are_refused = are_refused && one.is_refused("it has no more descriptors (ulimit -n)");
+      }
+      ::setrlimit(RLIMIT_NOFILE, &before);
+      host.daemon.end();
+    });
+    return first_false({are_refused});
+  });
 }
 
 TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          moment told;
-          const auto threads = [] {
-            return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                                 std::filesystem::directory_iterator());
-          };
-          const auto make = [&](const handed_shard&, io::event_loop&,
-                                std::function<void()> on_stuck) {
-            return std::make_unique<session_of>(
-                played_session{.serve =
-                                   [&] {
-                                     told.wait();
-                                     return exit_status::daemon_gone;
-                                   },
-                               .end_input =
-                                   [&, before = threads(), on_stuck = std::move(on_stuck)] {
-                                     told.come();
-                                     test::eventually([&] { return threads() <= before; });
-                                     on_stuck();
-                                   }});
-          };
-          bool holds = false;
-          const exit_status status = serve(host.start(), make, [&] {
-            starter.offer(host.daemon.identity());
-            holds = starter.is_accepted();
-            host.daemon.end();
-            holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
-          });
-          return first_false({holds, status == exit_status::ok});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    moment told;
+    const auto threads = [] {
+      return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                           std::filesystem::directory_iterator());
+    };
+    const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
+      return std::make_unique<session_of>(
+          played_session{.serve = waits_for(told, exit_status::daemon_gone),
+                         .end_input = [&, before = threads(), on_stuck = std::move(on_stuck)] {
+                           told.come();
+                           test::eventually([&] { return threads() <= before; });
+                           on_stuck();
+                         }});
+    };
+    bool holds = false;
+    const exit_status status = serve(host.start(), make, [&] {
+      starter.offer(host.daemon.identity());
+      holds = starter.is_accepted();
+      host.daemon.end();
+      holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
+    });
+    return first_false({holds, status == exit_status::ok});
+  });
 }
 
 TEST_CASE("a shard without a session is refused with the reason, and nothing of it is open",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          const auto make = [](const handed_shard&, io::event_loop&,
-                               const std::function<void()>&) -> std::unique_ptr<shard_session> {
-            throw std::runtime_error("no memory");
-          };
-          bool holds = false;
-          serve(host.start(), make, [&] {
-            starter.offer(host.daemon.identity());
-            const auto reply = starter.reply();
-            holds = reply && reply->header.kind == message_kind::refused &&
-                    reply->reason == std::string("no memory") && !starter.printed() &&
-                    !starter.reply();
-            host.daemon.end();
-          });
-          return first_false({holds});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    const auto make = [](const handed_shard&, io::event_loop&,
+                         const std::function<void()>&) -> std::unique_ptr<shard_session> {
+      throw std::runtime_error("no memory");
+    };
+    bool holds = false;
+    serve(host.start(), make, [&] {
+      starter.offer(host.daemon.identity());
+      holds = starter.is_refused("no memory") && !starter.printed() && !starter.reply();
+      host.daemon.end();
+    });
+    return first_false({holds});
+  });
 }
 
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer needs memory of its own
@@ -713,46 +676,41 @@ void set_stack_size(std::size_t size) {
 }  // namespace
 
 TEST_CASE("a session that gets no thread leaves the loop, and its shard is refused", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          bool has_left = false;
-          const auto make = [&](const handed_shard&, io::event_loop&,
-                                const std::function<void()>&) {
-            auto session = std::make_unique<session_of>(played_session{.leave_loop = [&] {
-              set_stack_size(8 << 20);
-              has_left = true;
-            }});
-            set_stack_size(SIZE_MAX / 2);  // more than can be had
-            return session;
-          };
-          bool holds = false;
-          serve(host.start(), make, [&] {
-            starter.offer(host.daemon.identity());
-            const auto reply = starter.reply();
-            holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
-            host.daemon.end();
-          });
-          return first_false({holds, has_left});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    bool has_left = false;
+    const auto make = [&](const handed_shard&, io::event_loop&, const std::function<void()>&) {
+      auto session = std::make_unique<session_of>(played_session{.leave_loop = [&] {
+        set_stack_size(8 << 20);
+        has_left = true;
+      }});
+      set_stack_size(SIZE_MAX / 2);  // more than can be had
+      return session;
+    };
+    bool holds = false;
+    serve(host.start(), make, [&] {
+      starter.offer(host.daemon.identity());
+      const auto reply = starter.reply();
+      holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
+      host.daemon.end();
+    });
+    return first_false({holds, has_left});
+  });
 }
 #endif
 
 TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          bool have_ended = true;
-          serve(host.start(), each({}), [&] {
-            for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
-              launcher one = host.connect();
-              one.send("something else");
-              have_ended = have_ended && !one.reply();
-            }
-            host.daemon.end();
-          });
-          return first_false({have_ended});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher&) {
+    bool have_ended = true;
+    serve(host.start(), each({}), [&] {
+      for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
+        launcher one = host.connect();
+        one.send("something else");
+        have_ended = have_ended && !one.reply();
+      }
+      host.daemon.end();
+    });
+    return first_false({have_ended});
+  });
 }
 
 namespace {
@@ -770,30 +728,27 @@ thread_local waits_at_end at_thread_end;
 
 TEST_CASE("a thread_local object that takes long to destroy holds up no shard", "[sharing]") {
   const bool comes_back = GENERATE(true, false);
-  CHECK(in_copy([&] {
-          played_host host;
-          launcher first = host.starter();
-          moment destroyed;
-          const played_session slow{.serve = [&] {
-            at_thread_end.until = &destroyed;
-            return exit_status::ok;
-          }};
-          bool has_ended = false;
-          bool is_next_served = false;
-          const exit_status status = serve(host.start(), each(slow), [&] {
-            first.offer(host.daemon.identity());
-            has_ended = first.is_accepted() && first.has_ended_with(exit_status::ok) &&
-                        !first.printed() && !first.reply();
-            launcher next = host.connect();
-            next.offer(host.daemon.identity());
-            is_next_served = next.is_accepted() && next.has_ended_with(exit_status::ok);
-            if (comes_back) destroyed.come();
-            host.daemon.end();
-          });
-          return first_false(
-              {has_ended, is_next_served,
-               status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
-        }) == 0);
+  check_in_copy([&](played_host& host, launcher& first) {
+    moment destroyed;
+    const played_session slow{.serve = [&] {
+      at_thread_end.until = &destroyed;
+      return exit_status::ok;
+    }};
+    bool has_ended = false;
+    bool is_next_served = false;
+    const exit_status status = serve(host.start(), each(slow), [&] {
+      first.offer(host.daemon.identity());
+      has_ended = first.is_accepted() && first.has_ended_with(exit_status::ok) &&
+                  !first.printed() && !first.reply();
+      launcher next = host.connect();
+      next.offer(host.daemon.identity());
+      is_next_served = next.is_accepted() && next.has_ended_with(exit_status::ok);
+      if (comes_back) destroyed.come();
+      host.daemon.end();
+    });
+    return first_false({has_ended, is_next_served,
+                        status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
+  });
 }
 
 TEST_CASE("a program that becomes another user serves the launchers of the user that started it",
@@ -803,101 +758,88 @@ TEST_CASE("a program that becomes another user serves the launchers of the user 
     WARN("needs root, to become another user");
     return;
   }
-  CHECK(in_copy([] {
-          played_host host;
-          launcher starter = host.starter();
-          launcher next = host.connect();
-          const bool is_other = ::seteuid(other) == 0;
-          bool is_served = false;
-          serve(host.start(), each({}), [&] {
-            next.offer(host.daemon.identity());
-            is_served = next.is_accepted();
-            host.daemon.end();
-          });
-          ::seteuid(0);  // or the folder would stay
-          return first_false({is_other, is_served});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher&) {
+    launcher next = host.connect();
+    const bool is_other = ::seteuid(other) == 0;
+    bool is_served = false;
+    serve(host.start(), each({}), [&] {
+      next.offer(host.daemon.identity());
+      is_served = next.is_accepted();
+      host.daemon.end();
+    });
+    ::seteuid(0);  // or the folder would stay
+    return first_false({is_other, is_served});
+  });
 }
 
 TEST_CASE("a resident whose descriptors user code has closed ends, and does not outlive its daemon",
           "[sharing]") {
   const bool only_of_loop = GENERATE(true, false);
-  CHECK(in_copy([&] {
-          played_host host;
-          launcher first = host.starter();
-          const played_session closes{.serve = [&] {
-            for (int fd = 3; fd < 1024; ++fd) {
-              std::error_code error;
-              const auto file =
-                  std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error);
-              if (!only_of_loop || file.string().starts_with("anon_inode:")) ::close(fd);
-            }
-            return exit_status::daemon_gone;
-          }};
-          serve(host.start(), each(closes), [&] {
-            first.offer(host.daemon.identity());
-            first.is_accepted();
-          });
-          return 1;
-        }) == static_cast<int>(exit_status::resident_gone));
+  check_in_copy(
+      [&](played_host& host, launcher& first) {
+        const played_session closes{.serve = [&] {
+          for (int fd = 3; fd < 1024; ++fd) {
+            std::error_code error;
+            const auto file =
+                std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error);
+            if (!only_of_loop || file.string().starts_with("anon_inode:")) ::close(fd);
+          }
+          return exit_status::daemon_gone;
+        }};
+        serve(host.start(), each(closes), [&] {
+          first.offer(host.daemon.identity());
+          first.is_accepted();
+        });
+        return 1;
+      },
+      static_cast<int>(exit_status::resident_gone));
 }
 
 #ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
 TEST_CASE("where descriptors do not come back a launcher is let go, and the shards stay",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          launcher first = host.starter();
-          launcher late = host.unconnected();
-          moment let_go;
-          const played_session until_then{.serve = [&] {
-            let_go.wait();
-            return exit_status::ok;
-          }};
-          bool is_let_go = false;
-          bool finds_nobody = false;
-          bool has_ended = false;
-          serve(host.start(), each(until_then), [&] {
-            first.offer(host.daemon.identity());
-            const bool is_accepted = first.is_accepted();
-            rlimit before{};
-            ::getrlimit(RLIMIT_NOFILE, &before);
-            const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
-            ::setrlimit(RLIMIT_NOFILE, &none);
-            host.connect(late);
-            is_let_go = !late.reply();
-            ::setrlimit(RLIMIT_NOFILE, &before);
-            finds_nobody = !host.can_connect();
-            let_go.come();
-            has_ended = is_accepted && first.has_ended_with(exit_status::ok);
-            host.daemon.end();
-          });
-          return first_false({is_let_go, finds_nobody, has_ended});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& first) {
+    launcher late = host.unconnected();
+    moment let_go;
+    const played_session until_then{.serve = waits_for(let_go)};
+    bool is_let_go = false;
+    bool finds_nobody = false;
+    bool has_ended = false;
+    serve(host.start(), each(until_then), [&] {
+      first.offer(host.daemon.identity());
+      const bool is_accepted = first.is_accepted();
+      rlimit before{};
+      ::getrlimit(RLIMIT_NOFILE, &before);
+      const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
+      ::setrlimit(RLIMIT_NOFILE, &none);
+      host.connect(late);
+      is_let_go = !late.reply();
+      ::setrlimit(RLIMIT_NOFILE, &before);
+      finds_nobody = !host.can_connect();
+      let_go.come();
+      has_ended = is_accepted && first.has_ended_with(exit_status::ok);
+      host.daemon.end();
+    });
+    return first_false({is_let_go, finds_nobody, has_ended});
+  });
 }
 #endif
 
 TEST_CASE("a program that does not share refuses all launchers that wait, and leaves no socket",
           "[sharing]") {
-  CHECK(in_copy([] {
-          played_host host;
-          std::vector<launcher> all;
-          all.push_back(host.starter());
-          for (int i = 0; i < 5; ++i) all.push_back(host.connect());
-          all.front().offer(host.daemon.identity());
-          std::thread resident(
-              [start = host.start()] { refuse_shards(start, "it does not share"); });
-          int refused = 0;
-          for (launcher& one : all) {
-            const auto reply = one.reply();
-            if (reply && reply->header.kind == message_kind::refused &&
-                reply->reason == std::string("it does not share")) {
-              ++refused;
-            }
-          }
-          resident.join();
-          return first_false({refused == 6, !host.has_socket()});
-        }) == 0);
+  check_in_copy([](played_host& host, launcher& starter) {
+    std::vector<launcher> all;
+    all.push_back(std::move(starter));
+    for (int i = 0; i < 5; ++i) all.push_back(host.connect());
+    all.front().offer(host.daemon.identity());
+    std::thread resident([start = host.start()] { refuse_shards(start, "it does not share"); });
+    int refused = 0;
+    for (launcher& one : all) {
+      if (one.is_refused("it does not share")) ++refused;
+    }
+    resident.join();
+    return first_false({refused == 6, !host.has_socket()});
+  });
 }
 
 #ifndef KCLXX_IS_SANITIZED  // a sanitizer allocates, too
@@ -905,61 +847,54 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
           "[sharing]") {
   const int number = GENERATE(range(1, 81));  // more than there are
   CAPTURE(number);
-  CHECK(in_copy([&] {
-          played_host host;
-          launcher first = host.starter();
-          launcher third = host.unconnected();
-          moment all_tried;
-          const auto until_then = [&] {
-            all_tried.wait();
-            return exit_status::ok;
-          };
-          std::atomic<int> with_input = 0;
-          const auto make = [&](const handed_shard&, io::event_loop& loop,
-                                const std::function<void()>&) {
-            // So that Asio has no memory from before for what comes next.
-            for (int i = 0; i < 4; ++i) boost::asio::post(loop.context, [] {});
-            const auto end = [&, is_first = std::make_shared<std::atomic<bool>>(true)] {
-              if (is_first->exchange(false)) --with_input;
-            };
-            auto session = std::make_unique<session_of>(
-                played_session{.serve = until_then, .end_input = end, .leave_loop = end});
-            ++with_input;
-            return session;
-          };
-          bool is_accepted = false;
-          bool have_answers = false;
-          bool is_third_accepted = false;
-          bool have_gone = false;
-          bool has_ended = false;
-          failing_allocation::thread = std::this_thread::get_id();  // the loop's
-          test::does_allocation_fail = failing_allocation::is_next;
-          const exit_status status = serve(host.start(), make, [&] {
-            first.offer(host.daemon.identity());
-            is_accepted = first.is_accepted();
-            failing_allocation::left = number;
-            {
-              std::vector<launcher> others;  // more than Asio has memory for from before
-              for (int i = 0; i < 4; ++i) others.push_back(host.connect());
-              for (launcher& one : others) one.try_to_offer(host.daemon.identity());
-              others.front().reply();  // of any kind, or the end of the connection
-              others.back().reply();
-              have_answers = true;
-            }
-            failing_allocation::left = 0;
-            host.connect(third);
-            third.offer(host.daemon.identity());
-            is_third_accepted = third.is_accepted();
-            // The first's input may have ended, too.
-            have_gone = test::eventually([&] { return with_input <= 2; });
-            all_tried.come();
-            has_ended =
-                first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
-            host.daemon.end();
-          });
-          return first_false({is_accepted, have_answers, is_third_accepted, have_gone, has_ended,
-                              status == exit_status::ok});
-        }) == 0);
+  check_in_copy([&](played_host& host, launcher& first) {
+    launcher third = host.unconnected();
+    moment all_tried;
+    const auto until_then = waits_for(all_tried);
+    std::atomic<int> with_input = 0;
+    const auto make = [&](const handed_shard&, io::event_loop& loop, const std::function<void()>&) {
+      // So that Asio has no memory from before for what comes next.
+      for (int i = 0; i < 4; ++i) boost::asio::post(loop.context, [] {});
+      const auto end = [&, is_first = std::make_shared<std::atomic<bool>>(true)] {
+        if (is_first->exchange(false)) --with_input;
+      };
+      auto session = std::make_unique<session_of>(
+          played_session{.serve = until_then, .end_input = end, .leave_loop = end});
+      ++with_input;
+      return session;
+    };
+    bool is_accepted = false;
+    bool have_answers = false;
+    bool is_third_accepted = false;
+    bool have_gone = false;
+    bool has_ended = false;
+    failing_allocation::thread = std::this_thread::get_id();  // the loop's
+    test::does_allocation_fail = failing_allocation::is_next;
+    const exit_status status = serve(host.start(), make, [&] {
+      first.offer(host.daemon.identity());
+      is_accepted = first.is_accepted();
+      failing_allocation::left = number;
+      {
+        std::vector<launcher> others;  // more than Asio has memory for from before
+        for (int i = 0; i < 4; ++i) others.push_back(host.connect());
+        for (launcher& one : others) one.try_to_offer(host.daemon.identity());
+        others.front().reply();  // of any kind, or the end of the connection
+        others.back().reply();
+        have_answers = true;
+      }
+      failing_allocation::left = 0;
+      host.connect(third);
+      third.offer(host.daemon.identity());
+      is_third_accepted = third.is_accepted();
+      // The first's input may have ended, too.
+      have_gone = test::eventually([&] { return with_input <= 2; });
+      all_tried.come();
+      has_ended = first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
+      host.daemon.end();
+    });
+    return first_false({is_accepted, have_answers, is_third_accepted, have_gone, has_ended,
+                        status == exit_status::ok});
+  });
 }
 #endif
 
