@@ -66,6 +66,14 @@ TEST_CASE("what does not fit costs one warning, and the program serves its shard
   }
 }
 
+TEST_CASE("a program that does not share has no child that it has not started", "[sharing]") {
+  const machine host;
+  const launched one = host.initialized("a", {child, "manual", "never_share"});
+  REQUIRE(host.started().size() == 2);
+  CHECK(::kill(host.started().front(), 0) == -1);  // not even to be waited for
+  must_be_served(*one);
+}
+
 TEST_CASE("a program that cannot be started is named", "[sharing]") {
   const machine host;
   const launched one = host.start("a", {"/nowhere/program"});

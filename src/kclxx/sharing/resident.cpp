@@ -49,6 +49,9 @@ constexpr int most_tries = 20;
 
 constexpr std::chrono::milliseconds least_grace{500};
 
+/// The launcher that started a process that does not share waits for its end, a second at most.
+constexpr std::chrono::milliseconds refusing_time{200};
+
 /// A launcher, and the session of its shard once it has handed it over.
 struct connection : std::enable_shared_from_this<connection> {
   connection(io::descriptor&& fd, asio::io_context& context)
@@ -404,18 +407,27 @@ exit_status serve_shards(inheritance start, const session_maker& make_session,
 }
 
 void refuse_shards(const inheritance& start, std::string_view reason) noexcept {
-  constexpr int second = 1000;
+  using std::chrono::milliseconds;
+  using clock = std::chrono::steady_clock;
   std::array look{pollfd{start.connection.get(), POLLIN, 0},
                   pollfd{start.listening.get(), POLLIN, 0}};
-  while (::poll(look.data(), look.size(), look[0].fd == -1 ? second : -1) > 0) {
+  milliseconds left{-1};
+  clock::time_point end;
+  while (left.count() != 0 &&
+         ::poll(look.data(), look.size(), static_cast<int>(left.count())) > 0) {
     if (look[0].revents != 0) {
       send_refused(look[0].fd, reason);
       look[0].fd = -1;
+      end = clock::now() + refusing_time;
     }
-    if (look[1].revents == 0) continue;
-    const io::descriptor one(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
-    if (!one.is_open()) break;
-    send_refused(one.get(), reason);
+    if (look[1].revents != 0) {
+      const io::descriptor one(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
+      if (!one.is_open()) break;
+      send_refused(one.get(), reason);
+    }
+    if (look[0].fd == -1) {
+      left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - clock::now()));
+    }
   }
   remove_socket(start);
 }

@@ -50,7 +50,8 @@ using session_maker = std::function<std::unique_ptr<shard_session>(
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time);
 
-/// Does not, until no launcher has come for a second: they execute the program themselves.
+/// Does not: launchers that come until shortly after the first was refused execute the program
+/// themselves, and later ones ask again.
 void refuse_shards(const inheritance& start, std::string_view reason) noexcept;
 
 }  // namespace kclxx::sharing

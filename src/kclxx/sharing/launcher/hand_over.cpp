@@ -114,6 +114,9 @@ hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, cha
   } else if (reply.header.kind != message_kind::accepted) {
     reply.reason[sizeof reply.reason - 1] = '\0';
     why.set("the program refused: %s", reply.reason);
+    // Or the program would find it among its children, once it has left.
+    int ignored = 0;
+    if (is_own_child()) has_exited(ignored);
   }
   return why.is_set() ? answer::refused : answer::accepted;
 }
