@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "daemon_model/lines.hpp"
-#include "tool/replay/rest_of_batch.hpp"
+#include "tool/replay/partial_batch.hpp"
 
 namespace kclxx::replay {
 
@@ -116,7 +116,7 @@ bool script::leave_out_persisted(action& next) {
   }
   const sequence_position persisted = *std::exchange(persisted_, std::nullopt);
   if (!is_batch) return true;
-  if (auto rest = rest_of_batch(next.read, persisted)) {
+  if (auto rest = batch_after(next.read, persisted)) {
     faults_.skip(next.content.records - rest->records, false);
     next.content.records = rest->records;
     next.content.data_bytes = rest->data_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/replay/rest_of_batch.hpp"
+#include "tool/replay/partial_batch.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -11,8 +11,8 @@
 
 namespace kclxx::replay {
 
-std::optional<partial_batch> rest_of_batch(std::string_view line,
-                                           const sequence_position& persisted) {
+std::optional<partial_batch> batch_after(std::string_view line,
+                                         const sequence_position& persisted) {
   std::string memory(line);
   memory.append(protocol::decoder::padding, '\0');
   std::vector<record> records;

@@ -19,7 +19,6 @@ struct partial_batch {
 /// A processRecords line, as the daemon writes it, with those records of `line` that are after
 /// `persisted`; std::nullopt when that is all of them. Precondition: `line` is a batch that
 /// decodes.
-std::optional<partial_batch> rest_of_batch(std::string_view line,
-                                           const sequence_position& persisted);
+std::optional<partial_batch> batch_after(std::string_view line, const sequence_position& persisted);
 
 }  // namespace kclxx::replay
