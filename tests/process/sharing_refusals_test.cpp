@@ -109,7 +109,24 @@ TEST_CASE("a launcher waits for a folder's lock with a limit", "[sharing]") {
   fs::permissions(host.folder(), fs::perms(0700));
   const descriptor folder(::open(host.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(folder.get(), LOCK_EX) == 0);
-  must_be_served_alone(*host.start("a"), "the folder cannot be locked: ");
+  const launched one = host.start("a");
+  SECTION("and then serves the shard alone") {
+    must_be_served_alone(*one, "the folder cannot be locked: ");
+  }
+  SECTION("and starts nothing when the daemon has gone meanwhile") {
+    const std::string open = "/proc/" + std::to_string(one->process()) + "/fd";
+    REQUIRE(eventually([&] {
+      std::error_code error;  // of one that is closed by now
+      std::size_t of_folder = 0;
+      for (const auto& entry : fs::directory_iterator(open)) {
+        if (fs::read_symlink(entry, error) == host.folder()) ++of_folder;
+      }
+      return of_folder == 2;  // its own, and the one that it is about to lock
+    }));
+    one->close_input();
+    CHECK(one->wait_exit() == 0);
+    CHECK(host.started().empty());
+  }
 }
 
 TEST_CASE("the system knows the path of a resident's socket, which is in use by that",

@@ -89,6 +89,7 @@ class scripted_daemon {
   void kill();
   [[nodiscard]] std::size_t resident_kib() const;
   [[nodiscard]] std::size_t most_resident_kib() const;
+  [[nodiscard]] pid_t process() const { return pid_; }
   [[nodiscard]] std::size_t wake_ups() const { return wake_ups_of(pid_); }
 
  private:
