@@ -176,7 +176,7 @@ std::optional<std::int64_t> arrival_of(std::string_view sequence_number) {
   std::array<std::uint32_t, 6> limbs{};  // the lowest first
   for (const char digit : sequence_number) {
     if (digit < '0' || digit > '9') return std::nullopt;
-    std::uint64_t carry = static_cast<std::uint64_t>(digit - '0');
+    auto carry = static_cast<std::uint64_t>(digit - '0');
     for (std::uint32_t& limb : limbs) {
       carry += std::uint64_t{limb} * 10;
       limb = static_cast<std::uint32_t>(carry);
