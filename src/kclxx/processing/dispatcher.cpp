@@ -99,7 +99,7 @@ void dispatcher::post_lanes() {
   }
 }
 
-void dispatcher::complete(const ticket& one, follow_up& then) {
+void dispatcher::mark_complete(const ticket& one, follow_up& then) {
   work_.complete(one);
   if (is_async_) post_lanes();  // else the lane that calls this continues
   look(then);
@@ -155,18 +155,18 @@ void dispatcher::run_lane() noexcept {
       if (next->failed) {
         decide(*next, std::move(next->failed));
       } else if (is_async_) {
-        start(*next);
+        start_handler(*next);
       } else {
-        call(*next);
+        call_handler(*next);
       }
     }
     observe_window(false);
   } catch (...) {  // memory is exhausted, or a thread of the service's
-    fail(std::current_exception());
+    break_off(std::current_exception());
   }
 }
 
-void dispatcher::fail(std::exception_ptr why) noexcept {
+void dispatcher::break_off(std::exception_ptr why) noexcept {
   try {
     step failing(*this);
     set_failure(why, failure_kind::at_once, failing.now, failing.then);
@@ -175,7 +175,7 @@ void dispatcher::fail(std::exception_ptr why) noexcept {
   }
 }
 
-void dispatcher::call(const work& one) {
+void dispatcher::call_handler(const work& one) {
   std::exception_ptr thrown;
   try {
     std::get<record_handler::of_shard> (*handler_)(*one.what, shard_);
@@ -191,14 +191,14 @@ void dispatcher::call(const work& one) {
   const bool is_outage_over = failures_.on_success();
   if (one.attempt > 1) failures_.on_retry_success(one.what->position(), one.attempt);
   step completing(*this);
-  complete(one.with, completing.then);
+  mark_complete(one.with, completing.then);
   if (is_outage_over) post_lanes();
   completing.carry_out();
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
 /// throws.
-void dispatcher::start(const work& one) {
+void dispatcher::start_handler(const work& one) {
   std::exception_ptr thrown;
   try {
     std::get<async_record_handler::of_shard> (*handler_)(
@@ -244,7 +244,7 @@ void dispatcher::decide(const work& one, std::exception_ptr thrown) {
   if (is_late) {
     work_.remove(one.with);
   } else if (decision.what == kind::complete) {
-    complete(one.with, deciding.then);
+    mark_complete(one.with, deciding.then);
   } else if (decision.what == kind::retry) {
     const auto due = deciding.now + decision.delay;
     work_.retry(one.with, std::move(attempts), due);
@@ -277,7 +277,7 @@ void dispatcher::complete(const ticket& one) {
   if (service_->is_observed()) {
     observed = attempt_event(what, attempt.number, completing.now - attempt.began, nullptr);
   }
-  complete(one, completing.then);
+  mark_complete(one, completing.then);
   const bool is_emptied = work_.window().is_empty();
   completing.carry_out();
   if (failures_.on_success()) {  // an outage is over

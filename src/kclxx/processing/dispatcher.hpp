@@ -25,7 +25,7 @@
 namespace kclxx::processing {
 
 /// Has the records of one shard processed side by side: who calls handlers when, and what the
-/// callbacks wait for. All of them change the work_list under one mutex, in a step each.
+/// callbacks wait for. All of them change the work_list under one mutex.
 ///
 /// A lane is a function on a thread of the pool that takes records until none is ready. With a
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
@@ -50,7 +50,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
              bool is_async);
   /// Makes the handler, whose context has clamped checkpoints. Call it first.
   template <class Handler>
-  void start(const Handler& with) {
+  void make_handler(const Handler& with) {
     clamped_.checkpoints->ask([self = weak_from_this()] {
       const auto alive = self.lock();
       return alive ? alive->watermark() : std::nullopt;
@@ -107,7 +107,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   [[nodiscard]] bool has_reached(goal what);
   [[nodiscard]] std::optional<time_point> next_wake(time_point now);
   void post_lanes();
-  void complete(const ticket& one, follow_up& then);
+  void mark_complete(const ticket& one, follow_up& then);
   /// Wakes a callback that waits for what is there now.
   void look(follow_up& then);
   void wake_by(const std::optional<time_point>& when, follow_up& then);
@@ -120,9 +120,9 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
   // Lanes.
   void run_lane() noexcept;
-  void fail(std::exception_ptr why) noexcept;
-  void call(const work& one);
-  void start(const work& one);
+  void break_off(std::exception_ptr why) noexcept;
+  void call_handler(const work& one);
+  void start_handler(const work& one);
   void decide(const work& one, std::exception_ptr thrown);
 
   // The callbacks' thread.

@@ -53,7 +53,7 @@ processor_factory make(Handler handler, failure_policy policy, parallel_options 
            options = valid(options)](const shard_context& shard) {
             auto one = std::make_shared<processing::dispatcher>(
                 policy, options, shard, std::is_same_v<Handler, async_record_handler>);
-            one->start(handler);
+            one->make_handler(handler);
             return std::make_unique<parallel_processor>(std::move(one));
           },
           checkpoint_mode::manual};
