@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -54,6 +56,13 @@ ending interrupt(const words& arguments, const std::string& child, int signal) {
   return end_of(arguments, "echo $$ > \"$0\"; " + child, signal);
 }
 
+/// Of a process that became a child of this one.
+int signal_that_ended(pid_t process) {
+  int status = 0;
+  REQUIRE(::waitpid(process, &status, 0) == process);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 }  // namespace
 
 TEST_CASE("a child that ignores the end of its input is killed when the tool is interrupted",
@@ -78,11 +87,28 @@ TEST_CASE("a hanging child is killed with the shell script that started it", "[r
   CHECK(errno == ESRCH);
 }
 
-TEST_CASE("a second signal of another kind ends the tool at once", "[replay]") {
+TEST_CASE("a second signal ends the tool at once, and its children", "[replay][check]") {
+  const auto arguments = GENERATE(words{"replay"}, words{"check", "--only", "initialize"});
+  const auto* const second = GENERATE("TERM", "INT");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const ending ending = interrupt(
-      {"replay"}, "cat >/dev/null; kill -TERM $PPID; exec sleep 1000 2>/dev/null", SIGINT);
-  ::kill(ending.child, SIGKILL);
-  CHECK(ending.how == child_exit{0, SIGTERM});
+      arguments,
+      "trap '' INT TERM; cat >/dev/null; kill -" + std::string(second) + " $PPID; exec sleep 20",
+      SIGINT);
+  CHECK(ending.how == child_exit{0, *second == 'T' ? SIGTERM : SIGINT});
+  CHECK(ending.error.empty());
+  CHECK(signal_that_ended(ending.child) == SIGKILL);
+}
+
+TEST_CASE("what a child has left in a session of its own ends with the check", "[check]") {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // The child ends once the other one has its session.
+  const ending ending = end_of({"check", "--only", "initialize"},
+                               R"(mkfifo "$0.2"
+                                  setsid sh -c 'echo $$ > "$0"; : > "$0.2"; exec sleep 20' "$0" \
+                                    <&- >&- 2>&- & read -r nothing < "$0.2"; exit 0)",
+                               0);
+  CHECK(signal_that_ended(ending.child) == SIGKILL);
 }
 
 TEST_CASE(

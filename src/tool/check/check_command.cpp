@@ -18,6 +18,7 @@
 #include "tool/commands.hpp"
 #include "tool/payloads.hpp"
 #include "tool/process/cancellation.hpp"
+#include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
 
@@ -76,12 +77,21 @@ std::string joined(const names& words) {
   return text;
 }
 
+/// What the children have left in sessions of their own came to this process, the subreaper.
+struct end_of_rest {
+  end_of_rest() = default;
+  ~end_of_rest() { kill_children(); }
+  end_of_rest(const end_of_rest&) = delete;
+  end_of_rest& operator=(const end_of_rest&) = delete;
+};
+
 std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rules,
                                             const check::settings& settings, const names& command) {
   // In the background of a shell SIGINT and SIGQUIT are ignored. The children would inherit that
   // and seem to survive them.
   install_signal_handlers(ignored_signals::are_taken);
   std::signal(SIGQUIT, SIG_DFL);
+  const end_of_rest at_end;
   const check::child_starter start = [&] {
     return std::make_unique<checked_process>(command, settings.limits.step);
   };

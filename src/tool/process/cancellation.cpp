@@ -9,6 +9,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "tool/process/spawn.hpp"
+
 namespace kclxx::tool {
 
 namespace {
@@ -18,6 +20,12 @@ std::atomic<int> the_signal{0};
 std::stop_source& stop() {
   static std::stop_source source;
   return source;
+}
+
+[[noreturn]] void leave_by(int signal) noexcept {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+  std::_Exit(128 + signal);
 }
 
 /// A thread of its own takes the signals: what the command does meanwhile does not matter.
@@ -32,7 +40,11 @@ class signal_thread {
     }
     signals_.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
-      signals_.clear();  // the next one has its default effect
+      signals_.async_wait([](boost::system::error_code closed, int second) {
+        if (closed) return;
+        kill_children();
+        leave_by(second);
+      });
       the_signal = number;
       stop().request_stop();
     });
@@ -63,10 +75,6 @@ void throw_if_cancelled() {
   if (cancellation_signal() != 0) throw cancelled();
 }
 
-void leave_by_cancellation() noexcept {
-  std::signal(cancellation_signal(), SIG_DFL);
-  std::raise(cancellation_signal());
-  std::_Exit(128 + cancellation_signal());
-}
+void leave_by_cancellation() noexcept { leave_by(cancellation_signal()); }
 
 }  // namespace kclxx::tool

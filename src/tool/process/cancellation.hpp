@@ -16,7 +16,8 @@ class cancelled : public std::exception {
 
 enum class ignored_signals { stay_ignored, are_taken };
 
-/// From here on the first of the signals cancels, and a second one ends the process at once.
+/// From here on the first of the signals cancels, and a second one ends the process at once,
+/// with its children.
 /// A signal that is ignored may stay so: then somebody wants it.
 /// Errors: std::system_error.
 void install_signal_handlers(ignored_signals those);

@@ -2,13 +2,29 @@
 #include "tool/process/spawn.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <unistd.h>
 
 #include "tool/process/exec.hpp"
 
 namespace kclxx::tool {
+
+void kill_children() noexcept {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
+       at.increment(error)) {
+    std::ifstream children(at->path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      ::kill(-child, SIGKILL);
+      ::kill(child, SIGKILL);
+    }
+  }
+}
 
 spawner::spawner() {
   ::posix_spawn_file_actions_init(&actions_);

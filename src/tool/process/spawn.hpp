@@ -18,6 +18,10 @@ class start_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// SIGKILL to each child of this process, and to its group. A child of a child that has ended is
+/// one too, once the process is a subreaper.
+void kill_children() noexcept;
+
 /// Starts programs: all that the tool starts and does not become.
 class spawner {
  public:
