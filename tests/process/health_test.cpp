@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kclxx health` over the files of a real child, and over files that are wrong.
 #include <chrono>
-#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
+#include "io/descriptor.hpp"
 #include "process/child_under_test.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
@@ -52,13 +55,18 @@ class metrics_folder {
  public:
   [[nodiscard]] const fs::path& path() const { return folder_.path(); }
   [[nodiscard]] std::string file() const { return (path() / "kclxx.a.shardId-5.prom").string(); }
-  void write(const std::string& text, std::chrono::seconds age = 0s) const {
+  /// As a process that lives.
+  void write(const std::string& text, std::chrono::seconds age = 0s) {
     std::ofstream(file()) << text;
     fs::last_write_time(file(), fs::file_time_type::clock::now() - age);
+    writer_ = kclxx::io::descriptor(::open(file().c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(writer_.get(), LOCK_EX) == 0);
   }
+  void end_writer() { writer_.close(); }
 
  private:
   temporary_folder folder_;
+  kclxx::io::descriptor writer_;
 };
 
 }  // namespace
@@ -91,30 +99,37 @@ TEST_CASE("a child is alive until its callback runs for too long, and its death 
 
 TEST_CASE("a file that is not written any more is stale while its process lives",
           "[process][health]") {
-  const metrics_folder folder;
-  const pid_t younger = ::fork();
-  if (younger == 0) {
-    for (;;) ::pause();
-  }
-  folder.write(figures(0, ::getppid()), 3s);
+  metrics_folder folder;
+  folder.write(figures(0, 77), 3s);
   CHECK(health(folder.path()).status == 0);
   const auto stale = health(folder.path(), {"--stale-after", "1"});
   CHECK(stale.status == 1);
-  CHECK_THAT(stale.out, Contains(folder.file() + ": shardId-5 is stale: process " +
-                                 std::to_string(::getppid()) + " has written nothing for"));
-  // Another process has got the number; the lease has ended, and the process lives.
-  for (const pid_t process : {younger, 0}) {
-    folder.write(figures(0, process), 3600s);
-    const auto ended = health(folder.path());
-    CHECK(ended.status == 0);
-    CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
+  CHECK_THAT(stale.out,
+             Contains(folder.file() + ": shardId-5 is stale: process 77 has written nothing for"));
+  folder.write(figures(0, 0), 3600s);
+  SECTION("its lease has ended") {}
+  SECTION("it has ended, and another process has its number") {
+    folder.write(figures(0, ::getpid()), 3600s);
+    folder.end_writer();
   }
-  ::kill(younger, SIGKILL);
-  ::waitpid(younger, nullptr, 0);
+  const auto ended = health(folder.path());
+  CHECK(ended.status == 0);
+  CHECK_THAT(ended.out, Contains("1 left by processes that have ended"));
+}
+
+TEST_CASE("a process counts whose number is of another pid namespace", "[process][health]") {
+  metrics_folder folder;
+  const pid_t ended = ::fork();
+  if (ended == 0) std::_Exit(0);
+  ::waitpid(ended, nullptr, 0);
+  folder.write(figures(date() - 601, ended));
+  const auto stuck = health(folder.path());
+  CHECK(stuck.status == 1);
+  CHECK_THAT(stuck.out, Contains("shardId-5 is stuck"));
 }
 
 TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[process][health]") {
-  const metrics_folder folder;
+  metrics_folder folder;
   folder.write(figures(date() + 60, ::getpid()));
   const auto found = health(folder.path());
   CHECK(found.status == 0);
@@ -126,7 +141,7 @@ TEST_CASE("how far a shard is behind does not count, nor a wait for a retry", "[
 }
 
 TEST_CASE("what health cannot use is named", "[process][health]") {
-  const metrics_folder folder;
+  metrics_folder folder;
   const auto empty = health(folder.path());
   CHECK(empty.status == 0);
   CHECK_THAT(empty.out, Contains("it has no files of kclxx (KCLXX_METRICS_DIR)"));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -32,7 +33,11 @@ std::error_code metrics_file::write(std::string_view text) {
   if (fd < 0) return last_error();
   struct stat about {};
   std::error_code error;
-  if (::fchmod(fd, 0644) != 0 || ::fstat(fd, &about) != 0) error = last_error();
+  io::descriptor lock(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!lock.is_open() || ::flock(fd, LOCK_EX) != 0 || ::fchmod(fd, 0644) != 0 ||
+      ::fstat(fd, &about) != 0) {
+    error = last_error();
+  }
   if (!error) error = io::write_all(fd, text);
   if (::close(fd) != 0 && !error) error = last_error();
   if (!error && std::rename(temporary.c_str(), path_.c_str()) != 0) error = last_error();
@@ -40,6 +45,7 @@ std::error_code metrics_file::write(std::string_view text) {
     ::unlink(temporary.c_str());
   } else {
     written_ = identity{about.st_dev, about.st_ino};
+    lock_ = std::move(lock);
   }
   return error;
 }

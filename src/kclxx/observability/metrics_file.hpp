@@ -7,9 +7,13 @@
 #include <sys/types.h>
 #include <system_error>
 
+#include "io/descriptor.hpp"
+
 namespace kclxx::observability {
 
-/// A file that is replaced as a whole: whoever reads it sees the old text or the new one.
+/// A file that is replaced as a whole: whoever reads it sees the old text or the new one. While
+/// this object lives, the file has a lock (flock), which tells another process, in whatever pid
+/// namespace, that its writer lives.
 ///
 /// Thread safety: none. Blocking: as long as the file system.
 class metrics_file {
@@ -32,6 +36,7 @@ class metrics_file {
 
   std::string path_;
   std::optional<identity> written_;
+  io::descriptor lock_;
   bool has_swept_ = false;
 };
 

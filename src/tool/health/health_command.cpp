@@ -8,12 +8,13 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 
-#include "io/process_identity.hpp"
+#include "io/descriptor.hpp"
 #include "tool/commands.hpp"
 #include "tool/health/shard_figures.hpp"
 #include "tool/text.hpp"
@@ -31,43 +32,40 @@ struct limits {
   std::chrono::milliseconds stale{120'000};
 };
 
-seconds now(clockid_t clock) {
+seconds now() {
   timespec time{};
-  ::clock_gettime(clock, &time);
+  ::clock_gettime(CLOCK_REALTIME, &time);
   return seconds(static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9);
 }
 
 struct metrics_file {
   std::string text;
   seconds age{0};  ///< since it was written
+  bool has_writer = false;
 };
 
 /// Errors: std::system_error.
 metrics_file read(const std::filesystem::path& path) {
-  const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat about {};
-  if (!file.is_open() || ::fstat(file.get(), &about) == -1) {
-    throw std::system_error(errno, std::generic_category());
-  }
   metrics_file found;
+  io::descriptor file;
+  struct stat about {};
+  // Again without the writer's lock (observability/metrics_file.hpp): the file may have been
+  // replaced after it was opened.
+  for (int tries = 0; tries < 2 && !found.has_writer; ++tries) {
+    file = io::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.is_open()) throw std::system_error(errno, std::generic_category());
+    found.has_writer = ::flock(file.get(), LOCK_SH | LOCK_NB) == -1 && errno == EWOULDBLOCK;
+  }
+  if (::fstat(file.get(), &about) == -1) throw std::system_error(errno, std::generic_category());
   const auto& written = about.st_mtim;
-  found.age = now(CLOCK_REALTIME) - seconds(static_cast<double>(written.tv_sec) +
-                                            static_cast<double>(written.tv_nsec) / 1e9);
+  found.age = now() - seconds(static_cast<double>(written.tv_sec) +
+                              static_cast<double>(written.tv_nsec) / 1e9);
   char bytes[16384];
   for (ssize_t size = 1; size > 0; found.text.append(bytes, static_cast<std::size_t>(size))) {
     size = ::read(file.get(), bytes, sizeof bytes);
     if (size == -1) throw std::system_error(errno, std::generic_category());
   }
   return found;
-}
-
-/// Whether the process that has written the file lives: one that got its number afterwards is
-/// younger than the file.
-bool is_writer_alive(std::uint64_t process, seconds age_of_file) {
-  const std::uint64_t start = io::start_of(process);
-  if (start == 0) return false;
-  const seconds began(static_cast<double>(start) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
-  return now(CLOCK_BOOTTIME) - began > age_of_file - seconds(1);
 }
 
 std::string text_of(seconds time) {
@@ -84,14 +82,14 @@ verdict look_at(const std::filesystem::path& path, const limits& limit) {
   try {
     const metrics_file file = read(path);
     const shard_figures found = health::parse_figures(file.text);
-    if (!is_writer_alive(found.process, file.age)) return verdict::ended;
+    if (!file.has_writer || found.process == 0) return verdict::ended;
     const std::string process = "process " + std::to_string(found.process);
     if (file.age > limit.stale) {
       return failed(found.shard + " is stale: " + process + " has written nothing for " +
                     text_of(file.age));
     }
     // When it was written: what has happened since then is not known.
-    const seconds running = now(CLOCK_REALTIME) - file.age - found.oldest_call;
+    const seconds running = now() - file.age - found.oldest_call;
     if (found.oldest_call.count() == 0 || running <= limit.stuck) return verdict::alive;
     return failed(found.shard + " is stuck: a handler or callback of " + process + " runs for " +
                   text_of(running));

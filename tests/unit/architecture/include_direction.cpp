@@ -77,7 +77,7 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/"}),
        {}},
       {"src/kclxx/observability/metrics_file",
-       {"io/line_writer", "observability/metrics_file"},
+       {"io/descriptor", "io/line_writer", "observability/metrics_file"},
        with_posix({"kclxx/"}),
        {}},
       {"src/kclxx/observability/metrics_outputs",

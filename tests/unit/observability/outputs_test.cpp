@@ -14,10 +14,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
+#include "io/descriptor.hpp"
 #include "observability/metrics_file.hpp"
 #include "observability/metrics_outputs.hpp"
 #include "observability/observation.hpp"
@@ -185,6 +187,23 @@ TEST_CASE("a file is replaced as a whole, and readable for all", "[observability
   CHECK((fs::status(path).permissions() & fs::perms::others_read) != fs::perms::none);
   file.remove();
   CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("a file is locked while its writer lives", "[observability][file]") {
+  const temporary_folder folder;
+  const fs::path path = folder.path() / "kclxx.a.b.prom";
+  const auto is_locked = [&] {
+    const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return ::flock(file.get(), LOCK_SH | LOCK_NB) == -1;
+  };
+  {
+    metrics_file file(path.string());
+    for (int writes = 0; writes < 2; ++writes) {
+      REQUIRE_FALSE(file.write("x\n"));
+      CHECK(is_locked());
+    }
+  }
+  CHECK_FALSE(is_locked());
 }
 
 TEST_CASE("the file of the process that has the shard now is not removed",
