@@ -90,6 +90,8 @@ void check_executable(const properties& all, const executable_look& look,
     problems.push_back(diagnostic_at(*place, severity::error, "executableName " + what, why, fix));
   };
   const std::string no_child = "No child can be started: the worker ends with the first shard.";
+  bool is_shared = false;
+  bool is_captured = false;
   while (look(program) == executable_state::ok) {
     const auto started = started_by(command);
     if (!started) break;
@@ -97,8 +99,15 @@ void check_executable(const properties& all, const executable_look& look,
       return say("names " + program + " and no program", no_child,
                  "Write the program and its arguments after it.");
     }
+    (is_named(program, "kclxx-share") ? is_shared : is_captured) = true;
     command = *started;
     program = first_word(command);
+  }
+  if (is_shared && is_captured) {
+    return say("has kclxx-share and kclxx capture",
+               "capture is the parent of what it starts, and no program that can be shared: each "
+               "shard gets a process of its own.",
+               "Leave out one of the two.");
   }
   const executable_state state = look(program);
   if (state == executable_state::ok) {

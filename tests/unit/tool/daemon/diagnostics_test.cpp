@@ -209,7 +209,7 @@ TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
   CHECK(contains(what("/absent/kclxx-share /bin/child"), "\"/absent/kclxx-share\", which is not"));
 }
 
-TEST_CASE("after kclxx capture the program is looked for, behind kclxx-share, too",
+TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes with it in no order",
           "[diagnostics]") {
   const auto what = [](const std::string& command) {
     const auto with_tool = [](const std::string& program) {
@@ -220,7 +220,11 @@ TEST_CASE("after kclxx capture the program is looked for, behind kclxx-share, to
     return found.empty() ? std::string() : found.front().what;
   };
   CHECK(what("kclxx capture --output captured -- /bin/child 1").empty());
-  CHECK(what("kclxx-share kclxx capture --output captured -- /bin/child 1").empty());
+  CHECK(what("kclxx capture --output captured -- /bin/child kclxx-share").empty());
+  for (const char* const both : {"kclxx-share kclxx capture --output captured -- /bin/child 1",
+                                 "kclxx capture --output captured -- kclxx-share /bin/child 1"}) {
+    CHECK(contains(what(both), "has kclxx-share and kclxx capture"));
+  }
   CHECK(contains(what("kclxx capture --output captured -- ./nope"), "\"./nope\", which is not"));
   CHECK(contains(what("kclxx capture --output captured --"), "names kclxx and no program"));
 }
