@@ -74,6 +74,19 @@ TEST_CASE("a comparison of effects in which no fault happened is no success", "[
   CHECK(report["effects"]["had_fault"] == false);
 }
 
+TEST_CASE("a comparison of effects without a line is no success", "[replay][effects]") {
+  replayed tool;
+  kclxx::tool::child_process compared({KCLXX_TOOL, "replay", "--faults", "kill-at=1", "--effects",
+                                       "{dir}/empty", tool.dialogue(3, shard_ended), "--",
+                                       "/bin/sh", "-c",
+                                       R"(touch "$3/empty"; exec "$0" "$1" "$2" "$3/table")",
+                                       KCLXX_PYTHON, KCLXX_TABLE_CHILD, "exactly-once", "{dir}"});
+  compared.input.close();
+  const std::string out = read_all(compared.output.get());
+  CHECK(compared.wait().status == 1);
+  CHECK_THAT(out, Contains("0 lost, 0 extra\n  no line       was left"));
+}
+
 TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(4, shard_ended);

@@ -39,7 +39,7 @@ bool replay_result::had_fault() const noexcept {
 }
 
 exit_status replay_result::status() const noexcept {
-  const bool is_fine = !effects || (effects->is_same() && had_fault());
+  const bool is_fine = !effects || (effects->is_same() && effects->same > 0 && had_fault());
   exit_status worst = is_fine ? exit_status::ok : exit_status::breach;
   for (const replayed_shard& shard : shards) worst = std::max(worst, status_of(shard));
   return worst;

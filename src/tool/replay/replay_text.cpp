@@ -115,6 +115,9 @@ void print_effects(std::ostream& out, const effect_comparison& effects, bool had
             grouped(effects.same) + " the same, " + grouped(effects.lost_count) + " lost, " +
                 grouped(effects.extra_count) + " extra");
   if (!had_fault) print_row(out, "no fault", "happened: nothing was compared");
+  if (effects.same + effects.lost_count == 0) {
+    print_row(out, "no line", "was left without faults: nothing was compared");
+  }
   print_lines(out, "lost", effects.lost_count, effects.lost);
   print_lines(out, "extra", effects.extra_count, effects.extra);
   if (!effects.kept_in.empty()) print_row(out, "kept in", effects.kept_in);
@@ -126,7 +129,7 @@ std::string_view verdict(exit_status status) {
       return "ok";
     case exit_status::breach:
       return "the child broke the protocol, differs from the recording or in its effects, left "
-             "records incomplete, or met no fault";
+             "records incomplete, met no fault, or left nothing to compare";
     case exit_status::child_failed:
       return "a child failed";
     case exit_status::bad_transcript:
