@@ -9,7 +9,8 @@ const mostBytesOfOneCall = 4 * 1024 * 1024; // Kinesis takes 5 MiB
 
 // Yields the lines that end in each chunk as soon as it is there, so that what is typed or comes from a pipe does not
 // wait for more. A line that is too long is yielded in parts, of which the first is too long for a record.
-async function* linesOf(chunks) {
+async function* linesOf(chunks, separator = '') {
+  const longest = largest + Buffer.byteLength(separator);
   let begun = [];
   let size = 0;
   for await (const chunk of chunks) {
@@ -22,7 +23,7 @@ async function* linesOf(chunks) {
     }
     if (from < chunk.length) begun.push(chunk.subarray(from));
     size += chunk.length - from;
-    if (size > largest) {
+    if (size > longest) {
       lines.push(Buffer.concat(begun.splice(0)));
       size = 0;
     }
@@ -52,6 +53,22 @@ function recordOf(line, number, { key, separator }) {
   return { Data: data, PartitionKey: partitionKey };
 }
 
+// Up to the first line that cannot be a record: the records, the numbers of blank lines, and what is wrong with that line.
+function recordsOf(lines, first, options) {
+  const records = [];
+  const blank = [];
+  try {
+    lines.forEach((line, i) => {
+      const record = recordOf(line, first + i, options);
+      if (record === undefined) blank.push(first + i);
+      else records.push(record);
+    });
+  } catch (failure) {
+    return { records, blank, failure };
+  }
+  return { records, blank };
+}
+
 // The lines again and again, until `wanted` of them were given.
 function* repeated(lines, wanted) {
   for (let given = 0; given < wanted;) {
@@ -78,4 +95,4 @@ function* callsOf(records, most = mostOfOneCall) {
   if (call.length > 0) yield call;
 }
 
-module.exports = { linesOf, recordOf, repeated, callsOf };
+module.exports = { linesOf, recordOf, recordsOf, repeated, callsOf };

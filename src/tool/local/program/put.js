@@ -3,7 +3,7 @@
 const { setTimeout: sleep } = require('node:timers/promises');
 const { kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
-const { callsOf, linesOf, recordOf, repeated } = require('./lines.js');
+const { callsOf, linesOf, recordsOf, repeated } = require('./lines.js');
 const { runningState } = require('./state.js');
 const { listShards, noStream } = require('./streams.js');
 
@@ -58,9 +58,9 @@ class Pace {
 }
 
 // All lines of the file with payloads, repeated.
-async function* payloads(wanted) {
+async function* payloads(wanted, separator) {
   const lines = [];
-  for await (const some of linesOf(process.stdin)) lines.push(...some.filter((line) => line.length > 0));
+  for await (const some of linesOf(process.stdin, separator)) lines.push(...some.filter((line) => line.length > 0));
   if (lines.length === 0) throw new Failure('the file with the payloads has no line');
   yield* repeated(lines, wanted);
 }
@@ -77,7 +77,7 @@ async function put({ stream, data, records: wanted, rate, 'partition-key': key, 
   const kinesis = kinesisClient(runningState(options));
   await listShards(kinesis, stream); // no stream: report it before the first line is typed
   const isLoad = data !== undefined;
-  const source = isLoad ? payloads(Number(wanted ?? Infinity)) : linesOf(process.stdin);
+  const source = isLoad ? payloads(Number(wanted ?? Infinity), separator) : linesOf(process.stdin, separator);
   const end = isLoad ? interruption() : undefined; // the usual end of an endless one
   const pace = new Pace(rate === undefined ? undefined : Number(rate));
   let number = 0;
@@ -85,8 +85,10 @@ async function put({ stream, data, records: wanted, rate, 'partition-key': key, 
   const blank = [];
   try {
     for await (const lines of source) {
-      const records = lines.map((line) => recordOf(line, ++number, { key, separator }) ?? void blank.push(number));
-      for (const call of callsOf(records.filter((record) => record !== undefined), pace.mostOfOneCall)) {
+      const found = recordsOf(lines, number + 1, { key, separator });
+      number += lines.length;
+      blank.push(...found.blank);
+      for (const call of callsOf(found.records, pace.mostOfOneCall)) {
         if (end?.aborted) break;
         await pace.awaitTurn(done);
         await putAll(kinesis, stream, call);
@@ -94,6 +96,7 @@ async function put({ stream, data, records: wanted, rate, 'partition-key': key, 
         progress(done);
       }
       if (end?.aborted) break;
+      if (found.failure) throw found.failure;
     }
   } catch (error) {
     if (process.stderr.isTTY && done > 0) console.error();

@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { callsOf, linesOf, recordOf, repeated } = require('../../../../src/tool/local/program/lines.js');
+const { callsOf, linesOf, recordOf, recordsOf, repeated } = require('../../../../src/tool/local/program/lines.js');
 
 async function linesIn(...chunks) {
   const given = [];
@@ -35,6 +35,14 @@ test('a line without an end is not collected without limit', async () => {
   assert.equal(lines[0][0].length, 1_400_000);
 });
 
+test('the separator is no part of a record\'s size', async () => {
+  const line = Buffer.from(`key::::${'x'.repeat(1024 * 1024 - 'key'.length)}`);
+  const given = [];
+  for await (const lines of linesOf([line, Buffer.from('\n')], '::::')) given.push(...lines);
+  assert.equal(given.length, 1);
+  assert.equal(recordOf(given[0], 1, { separator: '::::' }).PartitionKey, 'key');
+});
+
 test('after a part of a line that is too long the next ones are collected anew', async () => {
   assert.deepEqual(await linesIn('x'.repeat(1_100_000), 'y', 'y\n'), [['x'.repeat(1_100_000)], ['yy']]);
 });
@@ -64,6 +72,15 @@ test('a line that cannot be a record is named', () => {
   assert.equal(messageOf(() => record('x'.repeat(1024 * 1024 - 'line 7'.length))), undefined);
   assert.match(messageOf(() => record(`${'k'.repeat(257)}:x`, { separator: ':' })), /^line 7: its partition key/);
   assert.equal(messageOf(() => record(`${'ä'.repeat(256)}:x`, { separator: ':' })), undefined);
+});
+
+test('the records before a line that cannot be one are not lost', () => {
+  const { records, blank, failure } = recordsOf(['k:a', '', 'k:b', 'c', 'k:d'].map((text) => Buffer.from(text)), 7,
+    { separator: ':' });
+  assert.deepEqual(records.map(({ Data }) => String(Data)), ['a', 'b']);
+  assert.deepEqual(blank, [8]);
+  assert.match(failure.message, /^line 10 has no ":"/);
+  assert.equal(recordsOf([Buffer.from('a')], 1, {}).failure, undefined);
 });
 
 test('a call has at most 500 records and 4 MiB, and the records keep their order', () => {
