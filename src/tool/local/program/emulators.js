@@ -9,7 +9,7 @@ const { addressOf, exportLines, region } = require('./exports.js');
 const { Failure } = require('./failure.js');
 const { choosePorts } = require('./ports.js');
 const { isAlive, isOfThisMachine, kill, listenersOf, startOf, waitUntil } = require('./processes.js');
-const { titles, readState, writeState, removeState, namesAlive, runningState } = require('./state.js');
+const { titles, hasState, readState, writeState, namesAlive, runningState } = require('./state.js');
 
 const most = 60; // seconds, of which they need one or two
 const logOf = (directory, name) => path.join(directory, `${name}.log`);
@@ -99,7 +99,16 @@ async function end(state, directory) {
   if (!(await waitUntil(10, () => !all.some(isAlive)))) {
     throw new Failure(`still running 10 s after SIGKILL: ${all.filter(isAlive).map((one) => one.pid).join(', ')}`);
   }
-  removeState(directory);
+  writeState(directory, {});
+}
+
+// From here on the state and the logs are ours, and nobody else's files of these names.
+function take(directory) {
+  const taken = Object.keys(titles).map((name) => logOf(directory, name)).find((log) => fs.existsSync(log));
+  if (!hasState(directory) && taken !== undefined) {
+    throw new Failure(`${taken} is not of kclxx local: name another directory`);
+  }
+  writeState(directory, {});
 }
 
 // Those that were started are in `state`, even if it fails.
@@ -147,7 +156,7 @@ async function start(options) {
     printExports(state, directory);
     return 1;
   }
-  removeState(directory);
+  take(directory);
   const state = {};
   try {
     await startAll(options, state, interruption());
@@ -164,7 +173,7 @@ async function start(options) {
 async function stop({ directory }) {
   const state = readState(directory);
   const alive = namesAlive(state);
-  await end(state, directory);
+  if (hasState(directory)) await end(state, directory);
   const ended = alive.map((name) => titles[name]).join(' and ');
   console.error(ended === '' ? `nothing runs in ${directory}` : `ended: ${ended}`);
 }

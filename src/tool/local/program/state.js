@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs in a directory: DIR/state.json has a process and a port for each emulator. A process that changes it holds
-// a lock on the directory, which the tool has taken.
+// What runs in a directory: DIR/state.json has a process and a port for each emulator, and says whose it is. It stays
+// when nothing runs, since with it the logs beside it are ours. A process that changes it holds a lock on the directory,
+// which the tool has taken.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
 const { Failure } = require('./failure.js');
 const { isAlive } = require('./processes.js');
 
+const owner = 'kclxx local';
 const titles = { kinesis: 'Kinesis', dynamodb: 'DynamoDB' };
 const fileIn = (directory) => path.join(directory, 'state.json');
+
+function parsed(text) {
+  try {
+    const { owner: found, ...state } = JSON.parse(text);
+    return { isOurs: found === owner, state };
+  } catch {
+    return { isOurs: false };
+  }
+}
+
+const hasState = (directory) => fs.existsSync(fileIn(directory));
 
 function readState(directory) {
   let text;
@@ -18,8 +31,9 @@ function readState(directory) {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return {};
     throw new Failure(`${fileIn(directory)} cannot be read: ${error.message}`);
   }
+  const { isOurs, state } = parsed(text);
+  if (!isOurs) throw new Failure(`${fileIn(directory)} is not of ${owner}: name another directory`);
   try {
-    const state = JSON.parse(text);
     for (const name of Object.keys(state)) {
       const { pid, port, started } = state[name];
       if (!(name in titles && Number.isInteger(pid) && pid > 1 && Number.isInteger(port) && started)) throw new Error();
@@ -33,12 +47,11 @@ function readState(directory) {
 // Whole or not at all.
 function writeState(directory, state) {
   const file = fileIn(directory);
-  fs.rmSync(`${file}.new`, { force: true }); // or a link of this name would be followed
-  fs.writeFileSync(`${file}.new`, `${JSON.stringify(state, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
-  fs.renameSync(`${file}.new`, file);
+  const part = `${file}.${owner.replace(' ', '-')}`;
+  fs.rmSync(part, { force: true }); // or a link of this name would be followed
+  fs.writeFileSync(part, `${JSON.stringify({ owner, ...state }, null, 2)}\n`, { flag: 'wx', mode: 0o600 });
+  fs.renameSync(part, file);
 }
-
-const removeState = (directory) => fs.rmSync(fileIn(directory), { force: true });
 
 // The names of those that run, of all that there can be.
 const namesAlive = (state) => Object.keys(titles).filter((name) => state[name] !== undefined && isAlive(state[name]));
@@ -53,4 +66,4 @@ function runningState({ directory }) {
     : `in ${directory} only ${titles[alive[0]]} still runs; kclxx local stop and start`);
 }
 
-module.exports = { titles, readState, writeState, removeState, namesAlive, runningState };
+module.exports = { titles, hasState, readState, writeState, namesAlive, runningState };

@@ -10,6 +10,7 @@ const path = require('node:path');
 const test = require('node:test');
 const { choosePorts } = require('../../../../src/tool/local/program/ports.js');
 const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/processes.js');
+const { start, status, stop } = require('../../../../src/tool/local/program/emulators.js');
 const { readState, runningState, writeState } = require('../../../../src/tool/local/program/state.js');
 
 const directory = (t) => {
@@ -80,9 +81,24 @@ test('a state is what was written, and its processes are looked at', (t) => {
 test('a damaged state is named, and no process in it is believed', (t) => {
   const folder = directory(t);
   const good = myself(1);
-  for (const text of ['', '{', '[1]', 'null', '{"kinesis":{"pid":1,"started":"x","port":1}}', '{"other":{}}',
-    JSON.stringify({ kinesis: { ...good, port: '1' } }), JSON.stringify({ kinesis: { ...good, started: undefined } })]) {
-    fs.writeFileSync(path.join(folder, 'state.json'), text);
-    assert.throws(() => readState(folder), /state.json is damaged/, text);
+  for (const state of [{ kinesis: { pid: 1, started: 'x', port: 1 } }, { other: {} }, { kinesis: { ...good, port: '1' } },
+    { kinesis: { ...good, started: undefined } }]) {
+    writeState(folder, state);
+    assert.throws(() => readState(folder), /state.json is damaged/, JSON.stringify(state));
   }
+});
+
+test('files of other programs are neither replaced nor removed', async (t) => {
+  const folder = directory(t);
+  const refused = (action) => assert.rejects(action({ directory: folder }), /is not of kclxx local: name another directory/);
+  fs.writeFileSync(path.join(folder, 'kinesis.log'), 'mine');
+  await stop({ directory: folder });
+  await refused(start);
+  assert.deepEqual(fs.readdirSync(folder), ['kinesis.log']);
+  for (const text of ['', '{', '[]', '[1]', 'null', '{}', JSON.stringify({ kinesis: myself(1) })]) {
+    fs.writeFileSync(path.join(folder, 'state.json'), text);
+    for (const action of [start, stop, status]) await refused(action);
+    assert.equal(fs.readFileSync(path.join(folder, 'state.json'), 'utf8'), text);
+  }
+  assert.equal(fs.readFileSync(path.join(folder, 'kinesis.log'), 'utf8'), 'mine');
 });
