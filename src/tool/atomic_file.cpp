@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -30,14 +31,20 @@ bool begins_with(const std::string& name, std::string_view first_bytes) {
 atomic_file::atomic_file(std::string name, std::string_view first_bytes) : name_(std::move(name)) {
   std::error_code ignored;
   const auto status = std::filesystem::status(name_, ignored);
-  if (std::filesystem::is_regular_file(status) && !begins_with(name_, first_bytes)) {
-    cannot_set_up(name_ + " is a file of another kind, and is not replaced");
+  const bool replaces = std::filesystem::is_regular_file(status);
+  if (replaces) {
+    if (!begins_with(name_, first_bytes)) {
+      cannot_set_up(name_ + " is a file of another kind, and is not replaced");
+    }
+    // After the kernel, which does not follow each link (fs.protected_symlinks).
+    name_ = std::filesystem::canonical(name_).string();
   }
   // A pipe or a device has no older result that could be lost.
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+  if (std::filesystem::exists(status) && !replaces) {
     file_ = descriptor(::open(name_.c_str(), O_WRONLY | O_CLOEXEC));
   } else {
     open();
+    if (replaces) ::fchmod(file_.get(), static_cast<mode_t>(status.permissions()));
   }
   if (!file_.is_open()) cannot_set_up(name_ + " cannot be made: " + std::strerror(errno));
 }

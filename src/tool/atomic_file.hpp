@@ -11,7 +11,7 @@ namespace kclxx::tool {
 
 /// A file for a command's results. It is written beside its name, under a name that is no other
 /// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces
-/// an older one.
+/// an older one. The new one has the older one's permissions; a symbolic link stays.
 class atomic_file {
  public:
   /// `first_bytes`: what files of this kind begin with; a file that is there and is another, a

@@ -84,6 +84,21 @@ TEST_CASE("two results of the same name are both written, and the last one stays
   CHECK(read_file(name) == "<!DOCTYPE html>second");
 }
 
+TEST_CASE("a result keeps the permissions of the one before it, and the link to it", "[tool]") {
+  replayed place;
+  namespace fs = std::filesystem;
+  const fs::path report = place.file("report.html", "<!DOCTYPE html>old");
+  const fs::path link = fs::path(report).replace_filename("link.html");
+  fs::permissions(report, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("report.html", link);
+  kclxx::tool::atomic_file result(link, "<!DOCTYPE");
+  result.stream() << "<!DOCTYPE html>new";
+  result.commit();
+  CHECK(fs::is_symlink(link));
+  CHECK(read_file(report) == "<!DOCTYPE html>new");
+  CHECK(fs::status(report).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
 TEST_CASE("a result is not written through a symbolic link that somebody prepared", "[tool]") {
   replayed place;
   const std::string precious = place.file("precious", "keep me");
