@@ -159,9 +159,10 @@ shard_state observation::look_at(const lease& one) const {
   if (one.has_ended()) {
     found.is_moving.reset();
     if (has_children(latest_, one)) return is(lease_state::ended, {});
-    return is(lease_state::stuck,
-              "it has ended, and none of its children has a lease, and no worker makes one: let it be "
-              "read again");
+    return is(
+        lease_state::stuck,
+        "it has ended, and none of its children has a lease, and no worker makes one: let it be "
+        "read again");
   }
   if (!one.checkpoint_owner.empty()) {
     const time lasts = same_for("owners " + one.shard);
