@@ -16,7 +16,7 @@ namespace kclxx::observability {
 using metric = metrics_recorder::metric;
 
 inline constexpr std::size_t family_count = 0
-#define KCLXX_METRIC(...) +1
+#define KCLXX_METRIC(...) +1  // NOLINT(bugprone-macro-parentheses): a sum
 #include <kclxx/detail/metric_families.inc>
 #undef KCLXX_METRIC
     ;
