@@ -42,6 +42,7 @@ class signal_thread {
       if (error) return;
       signals_.async_wait([](boost::system::error_code closed, int second) {
         if (closed) return;
+        the_signal = second;  // the command may notice its children's end, and leave first
         kill_children();
         leave_by(second);
       });
