@@ -10,11 +10,9 @@ prefix=$work/prefix
 # Without optimisation: it compiles in half the time, and code is not what is tested here.
 export CMAKE_BUILD_TYPE=
 
-install_kclxx() {
+configure_kclxx() {
   cmake -S "$source" -B "$work/kclxx" -G Ninja \
-    -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF -DKCLXX_BUILD_CLI=OFF "$@" >"$work/log" 2>&1
-  cmake --build "$work/kclxx" >>"$work/log" 2>&1
-  cmake --install "$work/kclxx" --prefix "$prefix" >>"$work/log" 2>&1
+    -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF -DKCLXX_BUILD_CLI=OFF "$@" >>"$work/log" 2>&1
 }
 
 archive_source() { tar -C "$source" --exclude=./build --exclude=./.git -cz .; }
@@ -60,8 +58,10 @@ case $mode in
     ;;
   shared)
     # With absolute directories, as Nix and Guix have them.
-    install_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
+    configure_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
       -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
+    cmake --build "$work/kclxx" >>"$work/log" 2>&1
+    cmake --install "$work/kclxx" >>"$work/log" 2>&1
     for directory in libdir includedir; do
       found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
       [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
@@ -158,7 +158,7 @@ case $mode in
     done
     ;;
   other_boost)
-    # The library with the machine's Boost, the program with 1.74; and the library with 1.74.
+    # The library with the machine's Boost, the program with 1.74; and with 1.74 what the library has of Boost.
     boost174=${OTHER_BOOST-}
     [[ -d $boost174 ]] || { echo 'OTHER_BOOST is not the folder of an unpacked libboost1.74-dev' && exit 77; }
     cmake --install "$build" --prefix "$prefix" >>"$work/log" 2>&1
@@ -171,8 +171,9 @@ case $mode in
       "$source/tests/package/other_boost/other_boost.cpp" -o "$work/other_boost" \
       "$archive" -lsimdjson -pthread >>"$work/log" 2>&1
     must_answer "$work/other_boost" 'Boost 107400: 2 steps, 1 records'
-    install_kclxx -DBoost_ROOT="$boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
+    configure_kclxx -DBoost_ROOT="$boost174/usr" -DBoost_NO_BOOST_CMAKE=ON \
       -DBoost_INCLUDE_DIR="$boost174/usr/include"
+    cmake --build "$work/kclxx" --target kclxx_io kclxx_sharing >>"$work/log" 2>&1
     ;;
   new)
     # What "kclxx new" makes builds, and its own test passes; as a child it answers.
