@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "io/line_writer.hpp"
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 
 namespace kclxx::tool {
 

@@ -2,15 +2,14 @@
 #include "tool/command.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <sstream>
 #include <string_view>
 
+#include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 
 namespace kclxx::tool {
@@ -71,14 +70,6 @@ CLI::Validator seconds_between(double least, double most) {
 }
 
 }  // namespace
-
-void cannot_set_up(const std::string& what) {
-  throw command_error(exit_status::setup_failed, what);
-}
-
-void cannot_set_up(const std::filesystem::path& path, const std::string& done) {
-  cannot_set_up(path.string() + " cannot be " + done + ": " + std::strerror(errno));
-}
 
 void add_seconds(CLI::App& command, const std::string& name, std::chrono::milliseconds& result,
                  const std::string& description, double most) {

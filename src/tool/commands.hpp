@@ -2,7 +2,8 @@
 // Each command adds itself to the tool; command.hpp has what they are made with.
 #pragma once
 
-#include "tool/command.hpp"
+#include "tool/command.hpp"        // IWYU pragma: export
+#include "tool/command_error.hpp"  // IWYU pragma: export
 
 namespace kclxx::tool {
 

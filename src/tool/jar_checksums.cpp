@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/process/shell.hpp"
 
 namespace kclxx::tool {

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <system_error>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/process/descriptor.hpp"
 
 namespace kclxx::tool {

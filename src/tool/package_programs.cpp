@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/jar_checksums.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/run_program.hpp"

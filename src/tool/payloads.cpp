@@ -5,7 +5,7 @@
 #include <sstream>
 #include <utility>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {

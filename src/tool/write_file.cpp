@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 
 namespace kclxx::tool {
 

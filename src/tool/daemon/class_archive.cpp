@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/run_program.hpp"
 #include "tool/write_file.hpp"

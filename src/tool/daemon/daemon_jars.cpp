@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/jar_checksums.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/package_programs.hpp"

@@ -21,7 +21,7 @@
 
 #include "io/daemon_process.hpp"
 #include "io/line_writer.hpp"
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/daemon/cgroup_limits.hpp"
 #include "tool/daemon/class_archive.hpp"
 #include "tool/daemon/daemon_jars.hpp"

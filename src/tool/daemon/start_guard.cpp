@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/daemon/start_failure.hpp"
 #include "tool/process/descriptor.hpp"
 

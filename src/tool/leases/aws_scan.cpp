@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/process/child_process.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/text.hpp"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/local/local_packages.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/descriptor.hpp"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
 #include "tool/line_splitter.hpp"

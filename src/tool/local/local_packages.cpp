@@ -4,7 +4,7 @@
 #include <string>
 #include <system_error>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/embedded.hpp"
 #include "tool/jar_checksums.hpp"
 #include "tool/package_cache.hpp"

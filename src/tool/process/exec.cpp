@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 
 namespace kclxx::tool {
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 
 namespace kclxx::tool {
 

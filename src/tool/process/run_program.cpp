@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/process/spawn.hpp"
 

@@ -10,7 +10,7 @@
 #include <sys/file.h>
 
 #include "io/descriptor.hpp"
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "tool/command.hpp"
+#include "tool/command_error.hpp"
 #include "tool/process/cancellation.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/replay_shard.hpp"

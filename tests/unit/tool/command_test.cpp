@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/command.hpp"
+#include "tool/command_error.hpp"
 
 #include <iostream>
 #include <sstream>
