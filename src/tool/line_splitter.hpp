@@ -14,9 +14,6 @@ namespace kclxx::tool {
 /// Thread safety: none.
 class line_splitter {
  public:
-  /// Bytes after a line that can be read.
-  static constexpr std::size_t padding = io::line_buffer::padding;
-
   /// As Java's readers, which the daemon reads a child with: a carriage return ends a line, too,
   /// and one with a newline after it is one end.
   enum class line_end { newline, as_in_java };

@@ -104,7 +104,7 @@ TEST_CASE("a damaged transcript is played up to the damage, which is named", "[r
       {R"({"action":"processRecords")", ":3: is cut off"},
       {R"({"action":"processRecords","records":[{}],"millisBehindLatest":0})"
        "\n",
-       ":3: the daemon's line: records[0].sequenceNumber is empty"},
+       ":3: the daemon's line: records[0].sequenceNumber is missing"},
       {initialize + "\n", ":3: a daemon sends no initialize here"},
   }));
   const auto all = tool.run({tool.file("damaged.jsonl", good + sample.line)}, {"checkpoint"});

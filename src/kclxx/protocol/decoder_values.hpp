@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON values as the wire has them, with errors that name the field. decoder.cpp and the tool's
-// line_summary.cpp alone include it; besides them utf8.cpp alone knows simdjson.
+// JSON values as the wire has them, with errors that name the field. decoder.cpp alone includes it;
+// besides it utf8.cpp alone knows simdjson.
 #pragma once
 
 #include <chrono>

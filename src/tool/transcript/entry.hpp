@@ -29,7 +29,7 @@ enum class entry_kind {
 };
 
 /// One line of a transcript.
-/// Lifetime: `line` ends with the next call of the reader; 64 bytes after it can be read.
+/// Lifetime: `line` ends with the next call of the reader.
 struct entry {
   /// Since header::started; std::nullopt in a file that has only the daemon's lines.
   std::optional<std::chrono::microseconds> at{};

@@ -9,7 +9,6 @@
 
 #include "protocol/base64.hpp"
 #include "protocol/json_string.hpp"
-#include "tool/transcript/line_source.hpp"
 
 namespace kclxx::transcript {
 
@@ -103,7 +102,6 @@ const char* parse_line(cursor at, entry& out, std::string& text) {
     if (!plain || is_replaced) return "\"text\" is not a string, or something comes after it";
     text = std::move(*plain);
   }
-  text.reserve(text.size() + line_source::padding);
   out.line = text;
   return nullptr;
 }

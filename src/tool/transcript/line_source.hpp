@@ -14,9 +14,6 @@ namespace kclxx::transcript {
 /// Thread safety: none.
 class line_source {
  public:
-  /// Bytes after a line that can be read.
-  static constexpr std::size_t padding = tool::line_splitter::padding;
-
   enum class result { line, end, cut_off, too_long };
 
   line_source(byte_source& source, std::size_t max_line) : source_(source), limit_(max_line) {}

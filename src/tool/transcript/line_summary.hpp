@@ -5,19 +5,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
+#include <kclxx/record.hpp>
 #include <kclxx/sequence_position.hpp>
 
 #include "protocol/decoder.hpp"
 
 namespace kclxx::transcript {
 
-/// First the actions, in the order of protocol::action_kind.
+/// In the order of protocol::message's bodies.
 enum class line_kind {
   initialize,
   process_records,
@@ -44,26 +45,20 @@ struct line_summary {
   std::optional<std::string> error{};
 };
 
-/// Summarizes lines of the daemon without changing or decoding them: for those who pass them on.
+/// Summarizes lines of the daemon without changing them: for those who pass them on.
 ///
 /// Thread safety: none. It keeps its working memory between lines.
 class line_summarizer {
  public:
-  /// Bytes after the end of a line that must be readable; their values are free.
-  static constexpr std::size_t padding = protocol::decoder::padding;
-
-  line_summarizer();
-  ~line_summarizer();
-  line_summarizer(const line_summarizer&) = delete;
-  line_summarizer& operator=(const line_summarizer&) = delete;
-
   using result = std::variant<line_summary, protocol::decode_error>;
   /// `line` is without its newline.
   result summarize(std::string_view line);
 
  private:
-  struct working_memory;
-  std::unique_ptr<working_memory> memory_;
+  protocol::decoder decoder_;
+  std::string text_;
+  std::vector<record> records_;
+  std::deque<std::string> arena_;
 };
 
 }  // namespace kclxx::transcript

@@ -176,14 +176,13 @@ const std::vector<layer>& layers() {
 // simdjson reads the wire and nlohmann_json is for what people read, each in its one place.
 bool is_json_in_its_place(std::string_view path, std::string_view header) {
   if (header == "simdjson.h") {
-    return path.starts_with("src/kclxx/protocol/decoder") ||
-           path == "src/kclxx/protocol/utf8.cpp" || path == "src/tool/transcript/line_summary.cpp";
+    return path.starts_with("src/kclxx/protocol/decoder") || path == "src/kclxx/protocol/utf8.cpp";
   }
-  return header.starts_with("nlohmann/") && (path.starts_with("src/daemon_model/child_message") ||
-                                             path.starts_with("src/tool/lease_table/") ||
-                                             path.starts_with("src/tool/transcript/header") ||
-                                             path.starts_with("src/tool/replay/parked_records") ||
-                                             path.starts_with("src/tool/replay/replay_json"));
+  return header.starts_with("nlohmann/") &&
+         (path.starts_with("src/daemon_model/child_message") ||
+          path.starts_with("src/tool/lease_table/") || path.starts_with("src/tool/transcript/") ||
+          path.starts_with("src/tool/replay/parked_records") ||
+          path.starts_with("src/tool/replay/replay_json"));
 }
 
 // What only one kind of processor has is in a file of its own, beside a version for all.

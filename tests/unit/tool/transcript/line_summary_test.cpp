@@ -16,12 +16,10 @@ using kclxx::sequence_position;
 namespace {
 
 template <class Wanted>
-Wanted summarize(std::string line) {
-  const std::size_t size = line.size();
-  line.append(line_summarizer::padding, '?');
+Wanted summarize(const std::string& line) {
   const std::string before = line;
   line_summarizer summarizer;
-  auto result = summarizer.summarize({line.data(), size});
+  auto result = summarizer.summarize(line);
   CHECK(line == before);
   REQUIRE(std::holds_alternative<Wanted>(result));
   return std::get<Wanted>(std::move(result));
@@ -104,7 +102,7 @@ TEST_CASE("a line that is damaged is refused with the field", "[transcript][summ
   CHECK(wrong(R"({"action":"initialize","shardId":"s","sequenceNumber":"x"})") ==
         "sequenceNumber is neither a decimal number nor a sentinel");
   CHECK(wrong(R"({"action":"processRecords","records":[{"data":"eA=="}]})") ==
-        "records[0].sequenceNumber is empty");
+        "records[0].sequenceNumber is missing");
   CHECK(wrong(R"({"action":"shutdown","reason":"?"})").starts_with("reason is none of"));
   CHECK(wrong(R"({"action":"leaseLost"} {})") == "has something after the JSON object");
   CHECK(wrong(R"({"action":"leaseLost")").starts_with("is not valid JSON"));
