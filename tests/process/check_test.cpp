@@ -319,7 +319,6 @@ TEST_CASE(
   CHECK(check({"--only", "initialise", "--", broken_child}).status == 2);
   CHECK(contains(check({"--only", "initialise", "--", broken_child}).error,
                  "there is no rule 'initialise'"));
-  CHECK(check({"--only", "initialize", "--skip", "initialize", "--", broken_child}).status == 2);
   CHECK(check({"--timeout", "0", "--", broken_child}).status == 2);
   CHECK(check({}).status == 2);
   const outcome nowhere = check({"--", "/nowhere/child"});

@@ -28,7 +28,6 @@ using names = std::vector<std::string>;
 
 struct check_options {
   names only;
-  names skip;
   check::time_limits limits;
   std::string data;
   std::string poison;
@@ -51,12 +50,8 @@ std::string unknown_rule(const std::string& name) {
 std::vector<check::rule> chosen(const check_options& options) {
   std::vector<check::rule> rules;
   for (const check::rule& candidate : check::all_rules()) {
-    if ((options.only.empty() || has(options.only, candidate.name)) &&
-        !has(options.skip, candidate.name)) {
-      rules.push_back(candidate);
-    }
+    if (options.only.empty() || has(options.only, candidate.name)) rules.push_back(candidate);
   }
-  if (rules.empty()) throw command_error(exit_status::usage, "--only and --skip leave no rule");
   return rules;
 }
 
@@ -172,7 +167,6 @@ void add_check_command(CLI::App& app, invocation& run) {
     throw CLI::Success();
   });
   add_option(command, "RULE", "--only", options->only, "Check these rules alone")->check(is_rule);
-  add_option(command, "RULE", "--skip", options->skip, "Leave these rules out")->check(is_rule);
   add_seconds(command, "--timeout", options->limits.step,
               "How long the child may take for one step");
   add_seconds(command, "--retry-limit", options->limits.retries,

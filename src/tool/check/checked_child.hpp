@@ -26,8 +26,6 @@ struct child_end {
   [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
 };
 
-enum class signal_name { hangup, interrupt, quit, terminate };
-
 /// The child under check, as the rules see it. The tool starts a process; the tests of the rules
 /// put a fake in its place.
 class checked_child {
@@ -50,7 +48,7 @@ class checked_child {
   virtual void close_input() = 0;
   /// The daemon dies: all three pipes are closed at once.
   virtual void abandon() = 0;
-  virtual void signal(signal_name name) = 0;
+  virtual void signal(int number) = 0;
   /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
   /// daemon waits for too. std::nullopt: not within `limit`.
   virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;

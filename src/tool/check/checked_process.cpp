@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/check/checked_process.hpp"
 
-#include <csignal>
-
 namespace kclxx::tool {
 
 namespace {
@@ -11,20 +9,6 @@ using event_kind = child_dialogue::event_kind;
 
 constexpr std::size_t kept_of_stderr = 2000;
 constexpr std::size_t most_ahead = 100'000;
-
-int signal_number(check::signal_name name) {
-  switch (name) {
-    case check::signal_name::hangup:
-      return SIGHUP;
-    case check::signal_name::interrupt:
-      return SIGINT;
-    case check::signal_name::quit:
-      return SIGQUIT;
-    case check::signal_name::terminate:
-      return SIGTERM;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -110,8 +94,6 @@ void checked_process::abandon() {
   dialogue_.close_error();
   output_ended_ = true;
 }
-
-void checked_process::signal(check::signal_name name) { dialogue_.kill(signal_number(name)); }
 
 std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;

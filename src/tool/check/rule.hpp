@@ -104,7 +104,7 @@ class rule_context {
 
 /// One rule of docs/protocol.md.
 struct rule {
-  std::string_view name;      ///< what --only and --skip take
+  std::string_view name;      ///< what --only takes
   std::string_view expected;  ///< one sentence
   std::string_view cites;     ///< rules of docs/protocol.md: "P31" or "P41, P45"
   std::string_view why;       ///< what comes of a violation under the real daemon

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints before the shard's end. A child that never asks for one cannot break these.
+#include <utility>
 
 #include "tool/check/rule.hpp"
 
@@ -198,69 +199,48 @@ void all_at_shutdown(rule_context& context) {
   }
 }
 
-/// The batches with the first `in_batches` writes throttled, then shutdownRequested with one.
-/// False: nothing was written in shutdownRequested.
-bool is_throttled_at_shutdown(rule_context& context, int in_batches) {
-  lockstep_daemon& daemon = context.start_initialized();
-  fail_writes(daemon, "ThrottlingException", in_batches);
-  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
-  fail_writes(daemon, "ThrottlingException", 1);
-  daemon.checkpoints.clear();
-  call_all(daemon, {shutdown_requested()});
-  const bool was_throttled = daemon.failed_with("ThrottlingException") != nullptr;
-  if (was_throttled && daemon.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
-                    to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
+struct shutdown {
+  lockstep_daemon& daemon;
+  check::reaction reaction;
+};
+
+/// Two batches, then shutdownRequested with `count` writes that fail, or all.
+shutdown shut_down_with_failures(rule_context& context, const std::string& error,
+                                 std::optional<int> count = std::nullopt) {
+  // A child that has persisted all has nothing to ask for, unless that failed.
+  for (const int failures_in_batches : {0, 2}) {
+    lockstep_daemon& daemon = context.start_initialized();
+    fail_writes(daemon, "ThrottlingException", failures_in_batches);
+    if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) continue;
+    fail_writes(daemon, error, count);
+    daemon.checkpoints.clear();
+    auto reaction = daemon.attempt(shutdown_requested());
+    if (daemon.failed_with(error) != nullptr) return {daemon, std::move(reaction)};
   }
-  return was_throttled;
+  throw not_applicable("it left nothing to be persisted in shutdownRequested");
 }
 
 void throttled_at_shutdown(rule_context& context) {
-  // A child that has persisted all has nothing to ask for, unless that failed.
-  if (is_throttled_at_shutdown(context, 0) || is_throttled_at_shutdown(context, 2)) return;
-  throw not_applicable("it left nothing to be persisted in shutdownRequested");
-}
-
-/// With the first `in_batches` writes throttled, and then all of them. False: nothing was written
-/// in shutdownRequested.
-bool gives_up_at_shutdown(rule_context& context, int in_batches) {
-  lockstep_daemon& daemon = context.start_initialized();
-  fail_writes(daemon, "ThrottlingException", in_batches);
-  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
-  fail_writes(daemon, "ThrottlingException");
-  daemon.checkpoints.clear();
-  const auto reaction = daemon.attempt(shutdown_requested());
-  if (daemon.failed_with("ThrottlingException") == nullptr) return false;
-  if (!reaction.is_answered) {
-    throw violation(reaction.seen + "; checkpoints that were throttled in it: " +
-                    std::to_string(daemon.checkpoints.size()));
+  const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException", 1);
+  if (!reaction.is_answered) throw violation(reaction.seen);
+  if (daemon.row.checkpoint() != sequence_position("106")) {
+    throw violation("106/0 was delivered; its checkpoint in shutdownRequested was throttled, and " +
+                    to_string(daemon.row.checkpoint()) + " is persisted when that is answered");
   }
-  return true;
 }
 
 void gives_up_at_shutdown(rule_context& context) {
-  if (gives_up_at_shutdown(context, 0) || gives_up_at_shutdown(context, 2)) return;
-  throw not_applicable("it left nothing to be persisted in shutdownRequested");
-}
-
-/// With the first `in_batches` writes throttled, and then all of them failing for good. False:
-/// nothing was written in shutdownRequested.
-bool fails_at_shutdown(rule_context& context, const std::string& error, int in_batches) {
-  lockstep_daemon& daemon = context.start_initialized();
-  fail_writes(daemon, "ThrottlingException", in_batches);
-  if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) return false;
-  fail_writes(daemon, error);
-  const auto reaction = daemon.attempt(shutdown_requested());
-  if (daemon.failed_with(error) == nullptr) return false;
-  if (!reaction.is_answered) throw violation(reaction.seen + "; a checkpoint failed with " + error);
-  return true;
+  const auto [daemon, reaction] = shut_down_with_failures(context, "ThrottlingException");
+  if (reaction.is_answered) return;
+  throw violation(reaction.seen + "; checkpoints that were throttled in it: " +
+                  std::to_string(daemon.checkpoints.size()));
 }
 
 void fails_at_shutdown(rule_context& context) {
   for (const char* error : {"ShutdownException", "InvalidStateException"}) {
-    if (!fails_at_shutdown(context, error, 0) && !fails_at_shutdown(context, error, 2)) {
-      throw not_applicable("it left nothing to be persisted in shutdownRequested");
-    }
+    const auto [daemon, reaction] = shut_down_with_failures(context, error);
+    if (reaction.is_answered) continue;
+    throw violation(reaction.seen + "; a checkpoint failed with " + error);
   }
 }
 

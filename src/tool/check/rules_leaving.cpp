@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the child leaves, and when it must not.
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "tool/check/rule.hpp"
@@ -113,7 +114,7 @@ void malformed(rule_context& context) {
 }
 
 struct sent_signal {
-  signal_name name;
+  int number;
   const char* text;
 };
 
@@ -130,15 +131,15 @@ void survives(rule_context& context, const sent_signal& signal) {
   const std::size_t half = first.line.size() / 2;
   daemon.peer().send(first.line.substr(0, half));
   daemon.peer().wait_until_read();
-  daemon.peer().signal(signal.name);
+  daemon.peer().signal(signal.number);
   first.line = first.line.substr(half);
   expect_answered(daemon.attempt(first), signal, "before initialize");
   const action batch = context.records(101, 3);
   daemon.send(batch);
   daemon.peer().wait_until_read();
-  daemon.peer().signal(signal.name);
+  daemon.peer().signal(signal.number);
   expect_answered(daemon.await(batch), signal, "in processRecords");
-  daemon.peer().signal(signal.name);
+  daemon.peer().signal(signal.number);
   expect_answered(daemon.attempt(context.records(104, 3)), signal, "between two actions");
   expect_answered(daemon.attempt(context.records(107, 3)), signal, "between two actions");
   must_end(daemon, std::string("after ") + signal.text);
@@ -146,9 +147,8 @@ void survives(rule_context& context, const sent_signal& signal) {
 
 void signals(rule_context& context) {
   for (const sent_signal& signal :
-       {sent_signal{signal_name::terminate, "SIGTERM"},
-        sent_signal{signal_name::interrupt, "SIGINT"}, sent_signal{signal_name::hangup, "SIGHUP"},
-        sent_signal{signal_name::quit, "SIGQUIT"}}) {
+       {sent_signal{SIGTERM, "SIGTERM"}, sent_signal{SIGINT, "SIGINT"},
+        sent_signal{SIGHUP, "SIGHUP"}, sent_signal{SIGQUIT, "SIGQUIT"}}) {
     survives(context, signal);
   }
 }
@@ -157,7 +157,7 @@ void terminate_then_shutdown(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.prepare(context.records(101, 3));
   daemon.prepare(context.records(104, 3));
-  daemon.peer().signal(signal_name::terminate);
+  daemon.peer().signal(SIGTERM);
   const auto reaction = daemon.attempt(shutdown_requested());
   if (!reaction.is_answered) {
     const auto end = daemon.leave();
