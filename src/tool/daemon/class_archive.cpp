@@ -11,9 +11,11 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tool/command_error.hpp"
+#include "tool/daemon/java_command.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/run_program.hpp"
 #include "tool/write_file.hpp"
@@ -100,26 +102,18 @@ void train(const std::string& java, const fs::path& folder, const fs::path& jars
   const fs::path logging = folder / "logging";
   write_file(settings, training_properties(which));
   write_file(logging, logging_of(which));
-  std::vector<std::string> command{"timeout",
-                                   "-s",
-                                   "KILL",
-                                   "600",
-                                   java,
-                                   "-Xmx256m",
-                                   "-XX:+UseSerialGC",
-                                   "-XX:TieredStopAtLevel=1",
-                                   "-XX:ArchiveClassesAtExit=" + archive_in(folder).string(),
-                                   "-cp",
-                                   jars.string() + "/*"};
-  if (which == kcl_version::kcl1) {
-    command.push_back("-Djava.util.logging.config.file=" + logging.string());
-  }
-  command.emplace_back(main_class(which));
-  if (which == kcl_version::kcl1) {
-    command.push_back(settings.string());
-  } else {
-    command.insert(command.end(), {"-p", settings.string(), "-l", logging.string()});
-  }
+  const launch_settings training{
+      .which = which,
+      .java = java,
+      .jars = jars.string(),
+      .choice = {},
+      .properties_file = settings.string(),
+      .logging_file = logging.string(),
+      .java_options = {"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                       "-XX:ArchiveClassesAtExit=" + archive_in(folder).string()},
+      .java_variables = {}};
+  std::vector<std::string> command{"timeout", "-s", "KILL", "600"};
+  for (std::string& word : compose(training, {}).command) command.push_back(std::move(word));
   std::string seen;
   bool is_told_to_end = false;
   std::error_code error;
