@@ -99,8 +99,7 @@ void write_series(std::ostream& out, const plot& what, const plot_series& series
   for (const plot_point& at : series.points) {
     const double x = x_of(what.x, at.x);
     const double y = y_of(what.y, at.y);
-    if (series.style == plot_style::steps && !is_first)
-      out << number(x) << "," << number(last_y) << " ";
+    if (!is_first) out << number(x) << "," << number(last_y) << " ";
     out << number(x) << "," << number(y) << " ";
     last_y = y;
     is_first = false;

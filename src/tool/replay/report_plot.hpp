@@ -23,12 +23,12 @@ struct plot_axis {
   std::string (*label)(double);
 };
 
-enum class plot_style { line, steps, dots };
+enum class plot_style { steps, dots };
 
 struct plot_series {
   std::string name;   ///< for the legend
   std::string color;  ///< a class of the page's style sheet
-  plot_style style = plot_style::line;
+  plot_style style;
   std::vector<plot_point> points;
 };
 
