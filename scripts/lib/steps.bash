@@ -76,15 +76,6 @@ lock() { # lock FILE
 }
 unlock() { exec 9>&-; }
 
-# When a process was started. An id alone is reused one day; with the start and the boot it is not, as in
-# src/tool/local/program/processes.js. Empty: there is no such process.
-start_of() { # start_of PID
-    local line fields
-    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
-    read -r -a fields <<<"${line##*) }" # after the name: state, parent, group, …
-    [[ ${fields[0]} == [ZX] ]] || echo "$(</proc/sys/kernel/random/boot_id) ${fields[19]}"
-}
-
 alive() { kill -0 "$1" 2>/dev/null; }
 
 # Whether a process group has a living member: a child may outlive the program that started it.

@@ -99,10 +99,6 @@ class Comparison(unittest.TestCase):
         now = {"each": {"A": {"instructions": 1}}}
         self.assertEqual(cost.worse(self.before, now), [("each", "A", "instructions", None, 1)])
 
-    def test_runs_that_differ_are_told_with_both_ends(self):
-        runs = [{"kclxx": {"A": {"instructions": n, "allocations": 4}}} for n in (7, 9, 8)]
-        self.assertEqual(cost.spread(runs), [("kclxx", "A", "instructions", 7, 9)])
-
 
 class CommittedBaseline(unittest.TestCase):
     def test_it_has_a_number_above_0_for_each_count(self):
