@@ -167,13 +167,6 @@ def better(before, measured):
             if (then := before.get(client, {}).get(what, {}).get(figure)) is not None and now < then * (1 - TOLERANCE)]
 
 
-def spread(runs):
-    """Where runs differ: (client, workload, figure, least, most)."""
-    return [(*key, min(values), max(values)) for *key, values in
-            ((client, what, figure, [run[client][what][figure] for run in runs])
-             for client, what, figure, _ in rows(runs[0])) if len(set(values)) > 1]
-
-
 def machine():
     """What the counts depend on."""
     def first_line(*command):
@@ -221,23 +214,13 @@ def compare(measured):
 def main():
     parser = argparse.ArgumentParser(prog="cost", add_help=False, allow_abbrev=False)
     parser.add_argument("--update-baseline", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--only-arguments", action="store_true")
     chosen = parser.parse_args()
-    if chosen.repeat < 1:
-        parser.error("--repeat must be 1 or more")
     if chosen.only_arguments:
         return 0
-    runs = [measure_all() for _ in range(chosen.repeat)]
-    measured = runs[0]
+    measured = measure_all()
     print(table(measured))
     (ROOT / "build/bench/cost.json").write_text(json.dumps(measured, indent=2) + "\n")
-    if chosen.repeat > 1:
-        for client, what, figure, least, most in spread(runs):
-            print(f"cost: differs in {chosen.repeat} runs: {client}, {what}: {figure}: {least:,} to {most:,} "
-                  f"({100 * (most / least - 1):.4f} %)")
-        same = len(rows(measured)) - len(spread(runs))
-        print(f"cost: {same} of {len(rows(measured))} counts are the same in {chosen.repeat} runs")
     if chosen.update_baseline:
         BASELINE.write_text(json.dumps({"machine": machine(), "counts": measured}, indent=2) + "\n")
         print("cost: written: benchmarks/cost/baseline.json")

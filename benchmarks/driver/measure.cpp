@@ -57,7 +57,6 @@ json percentiles(std::vector<double> times) {
 duty parse_duty(const std::string& name) {
   if (name == "decode") return duty::decode;
   if (name == "checkpoint") return duty::checkpoint;
-  if (name == "answer") return duty::answer;
   throw std::invalid_argument("unknown duty '" + name + "' in the job");
 }
 
@@ -80,7 +79,7 @@ void check_decoded(const job& what, const std::string& errors, std::uint64_t sen
 class batches {
  public:
   batches(measured_child& to, const job& what)
-      : daemon_(to, what.write_size), line_(what.records, what.bytes), has_to_(what.has_to) {}
+      : daemon_(to, what.write_size), line_(what.records, what.bytes) {}
 
   /// Round trips for `time` seconds of them, and at least five.
   std::vector<double> run(double time) {
@@ -98,7 +97,7 @@ class batches {
     const auto begin = clock::now();
     daemon_.exchange("processRecords", line_.text(), line_.last_sequence_number());
     const double took = seconds(clock::now() - begin);
-    if (has_to_ != duty::answer && daemon_.checkpoints() == checkpoints) {
+    if (daemon_.checkpoints() == checkpoints) {
       throw std::runtime_error("the child did not checkpoint a batch");
     }
     return took;
@@ -111,7 +110,6 @@ class batches {
  private:
   lockstep daemon_;
   batch_line line_;
-  duty has_to_;
   std::uint64_t sent_ = 0;
 };
 

@@ -14,7 +14,6 @@ namespace bench {
 enum class duty {
   decode,      ///< checkpoint it, and report all of its bytes at the end: every client
   checkpoint,  ///< checkpoint it: a floor
-  answer,      ///< write its status: a floor
 };
 
 /// What to do with one client, as the JSON object on the driver's command line.

@@ -19,14 +19,12 @@ def arguments():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--workload", default="")
     parser.add_argument("--client", default="")
-    for flag in ("--quick", "--check", "--update-baseline"):
+    for flag in ("--check", "--update-baseline"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--only-arguments", action="store_true")
     chosen = parser.parse_args()
     if chosen.repetitions < 1:
         parser.error("--repetitions must be 1 or more")
-    if chosen.quick and (chosen.check or chosen.update_baseline):
-        parser.error("--quick measures too little for --check and --update-baseline")
     return chosen
 
 
@@ -40,22 +38,22 @@ def pick(text, known, what):
     return names or list(known)
 
 
-def measure(workloads, clients, repetitions, seconds):
+def measure(workloads, clients, repetitions):
     """The summary of each workload, and the failures."""
     jobs = [(w.name, w.job, w.among([c.name for c in clients])) for w in workloads]
-    runs, failures = run.interleaved(jobs, clients, repetitions, seconds)
+    runs, failures = run.interleaved(jobs, clients, repetitions)
     summaries = {w.name: run.summary(w, runs[w.name]) for w in workloads if w.name in runs}
     return summaries, failures
 
 
-def check(results, clients, repetitions, seconds):
+def check(results, clients, repetitions):
     """Exit status. What looks worse is measured again, with nothing else running, before it counts."""
     suspects = baseline.worse(results)
     if suspects:
         names = {name for name, *_ in suspects}
         print(f"bench: measured again, since it looks worse than the baseline: {', '.join(sorted(names))}")
         few = [c for c in clients if c.name in run.FLOORS or c.name in {client for _, client, *_ in suspects}]
-        again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions, seconds)
+        again, failures = measure([w for w in WORKLOADS if w.name in names], few, 2 * repetitions)
         if failures:
             sys.exit(f"bench: failed when measured again: {failures}")
         still = {(name, client, figure.key) for name, client, figure, *_ in baseline.worse({"workloads": again})}
@@ -109,19 +107,18 @@ def main():
         return 0
     workloads, clients, skipped = selection(chosen)
     load = os.getloadavg()[0]
-    repetitions, seconds = (min(chosen.repetitions, 2), 0.2) if chosen.quick else (chosen.repetitions, 1.0)
     if load > QUIET:
         print(f"bench: the machine is busy, load {load:.1f}: trust CPU times, not rates", file=sys.stderr)
 
-    results = {"machine": report.machine(), "repetitions": repetitions, "skipped": skipped,
+    results = {"machine": report.machine(), "repetitions": chosen.repetitions, "skipped": skipped,
                "clients": {c.name: c.version for c in clients}}
-    results["workloads"], failures = measure(workloads, clients, repetitions, seconds)
+    results["workloads"], failures = measure(workloads, clients, chosen.repetitions)
     (OUT / "results.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
     show(results, failures)
 
     status = 1 if failures else 0
     if chosen.check:
-        status = check(results, clients, repetitions, seconds) or status
+        status = check(results, clients, chosen.repetitions) or status
     if chosen.update_baseline and not failures:
         baseline.save(results)
         print("bench: written: benchmarks/baseline.json")

@@ -14,9 +14,9 @@ DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
 FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"
-UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", "kclxx-static", "print_records", FLOOR_UNWAITED)
+UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", "print_records", FLOOR_UNWAITED)
 # What the driver does not ask of them (benchmarks/driver/measure.hpp).
-HAS_TO = {FLOOR: "checkpoint", FLOOR_UNWAITED: "checkpoint", "answer-only": "answer"}
+HAS_TO = {FLOOR: "checkpoint", FLOOR_UNWAITED: "checkpoint"}
 FLOORS = tuple(HAS_TO)
 
 
@@ -44,7 +44,7 @@ def clients():
 
 def drive(job, client):
     """One run of a driver; its figures."""
-    limit = 60 + 10 * job.get("seconds", 1) + job.get("settle_seconds", 0)
+    limit = 70 + job.get("settle_seconds", 0)
     words = {**job, "has_to": HAS_TO.get(client.name, "decode")}
     # Where a client panics at its end, the time of its backtrace does not matter.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
@@ -78,7 +78,7 @@ class Progress:
             print(f"      {self.done} of {self.total} runs", file=sys.stderr, flush=True)
 
 
-def interleaved(jobs, chosen, repetitions, seconds):
+def interleaved(jobs, chosen, repetitions):
     """{workload: {client: [run, ...]}} and the failures. `jobs`: name, job, and the names of the clients it is for.
 
     One run of each client, then the next one of each: what slows the machine down for a while hits all of them.
@@ -97,7 +97,7 @@ def interleaved(jobs, chosen, repetitions, seconds):
                 # To settle is slow, and the same each time.
                 job = {key: value for key, value in job.items() if repetition == 0 or key != "settle_seconds"}
                 try:
-                    run = drive(dict(job, seconds=seconds), client)
+                    run = drive(job, client)
                     runs.setdefault(name, {}).setdefault(client.name, []).append(run)
                 except ClientFailed as error:
                     failures[name, client.name] = str(error)

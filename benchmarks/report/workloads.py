@@ -57,7 +57,7 @@ class Workload:
     guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
     cpus: int = 1
     only: tuple = ()  # clients; empty: all
-    besides: tuple = ("kclxx-static", "kclxx-shared", "kclxx-each", "print_records")  # clients that are left out
+    besides: tuple = ("kclxx-shared", "kclxx-each", "print_records")  # clients that are left out
 
     def among(self, clients):
         """Those of the clients' names that take part."""
@@ -70,7 +70,7 @@ def _pinned(job, driver, child):
     return dict(job, driver_cpu=cpus[min(driver, len(cpus) - 1)], child_cpu=cpus[min(child, len(cpus) - 1)])
 
 
-UNLIKE = ("kclxx-static", "kclxx-each", "print_records")
+UNLIKE = ("kclxx-each", "print_records")
 SHARDS = 1000
 SMALL = {"records": 10, "bytes": 100}
 BATCHES = {"A": {"records": 1000, "bytes": 100}, "B": {"records": 1000, "bytes": 1024},

@@ -2,9 +2,8 @@
 // What no client that does the same can be below: reads the lines without keeping them, takes the
 // last sequence number from a batch's end, sends one checkpoint line, waits for the answer, and
 // answers the action. Decodes nothing. With --unwaited checkpoint and status are one write, and the
-// answer is skipped when it comes. With --answer-only there is no checkpoint: what is left are the
-// pipes and the driver. It uses no part of the C++ library that has to be linked, so that it starts
-// as fast as a process can.
+// answer is skipped when it comes. It uses no part of the C++ library that has to be linked, so that
+// it starts as fast as a process can.
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -95,7 +94,6 @@ bool append_checkpoint(char* to, int& length, std::string_view batch_end) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool answer_only = argc == 2 && std::strcmp(argv[1], "--answer-only") == 0;
   const bool unwaited = argc == 2 && std::strcmp(argv[1], "--unwaited") == 0;
 #ifdef F_SETPIPE_SZ
   fcntl(STDIN_FILENO, F_SETPIPE_SZ, 1 << 20);  // refused by some hosts; then it stays as it is
@@ -106,7 +104,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(action.data(), "checkpoint") == 0) continue;
     std::array<char, longest_answer> text;
     int length = 0;
-    if (!answer_only && std::strcmp(action.data(), "processRecords") == 0 &&
+    if (std::strcmp(action.data(), "processRecords") == 0 &&
         append_checkpoint(text.data(), length, next.end) && !unwaited) {
       write_all(text.data(), length);
       length = 0;
