@@ -17,15 +17,6 @@ function taken(environment, directory = '/state') {
   }));
 }
 
-test('clients are led to what runs here', () => {
-  const environment = taken({ PATH: '/usr/bin:/bin' });
-  assert.equal(environment.AWS_ENDPOINT_URL_KINESIS, 'http://127.0.0.1:4568');
-  assert.equal(environment.AWS_ENDPOINT_URL_DYNAMODB, 'http://127.0.0.1:8000');
-  assert.equal(environment.KCLXX_PROPERTY_kinesisEndpoint, 'http://127.0.0.1:4568');
-  assert.equal(environment.KCLXX_PROPERTY_dynamoDBEndpoint, 'http://127.0.0.1:8000');
-  assert.equal(environment.KCLXX_LOCAL_DIRECTORY, '/state');
-});
-
 test('nothing of an AWS account is left', () => {
   const environment = taken({
     PATH: '/usr/bin:/bin', AWS_PROFILE: 'mine', AWS_SESSION_TOKEN: 'secret', AWS_ACCESS_KEY_ID: 'AKIA', AWS_REGION: 'eu-west-1',

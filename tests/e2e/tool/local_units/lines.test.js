@@ -2,7 +2,7 @@
 'use strict';
 const assert = require('node:assert/strict');
 const test = require('node:test');
-const { callsOf, linesOf, recordOf, recordsOf, repeated } = require('../../../../src/tool/local/program/lines.js');
+const { callsOf, linesOf, recordOf } = require('../../../../src/tool/local/program/lines.js');
 
 async function linesIn(...chunks) {
   const given = [];
@@ -22,12 +22,6 @@ const messageOf = (call) => {
 
 test('lines are given with the chunk that they end in, wherever it is cut', async () => {
   assert.deepEqual(await linesIn('one\ntw', 'o\n', 'th', 'ree\n\n'), [['one'], ['two'], ['three', '']]);
-});
-
-test('the last line needs no end, and there is none after the last end', async () => {
-  assert.deepEqual(await linesIn('one\ntwo'), [['one'], ['two']]);
-  assert.deepEqual(await linesIn('one\n'), [['one']]);
-  assert.deepEqual(await linesIn(), []);
 });
 
 test('a line without an end is not collected without limit', async () => {
@@ -54,10 +48,6 @@ test('every byte of a line is kept', async () => {
   assert.deepEqual(given.map((line) => recordOf(line, 1, {}).Data), [all]);
 });
 
-test('a blank line is no record', () => {
-  assert.equal(record(''), undefined);
-});
-
 test('the partition key is the line\'s number, what was named, or stands before the separator', () => {
   assert.deepEqual(record('data'), { Data: Buffer.from('data'), PartitionKey: 'line 7' });
   assert.deepEqual(record('data', { key: 'all' }), { Data: Buffer.from('data'), PartitionKey: 'all' });
@@ -74,15 +64,6 @@ test('a line that cannot be a record is named', () => {
   assert.equal(messageOf(() => record(`${'ä'.repeat(256)}:x`, { separator: ':' })), undefined);
 });
 
-test('the records before a line that cannot be one are not lost', () => {
-  const { records, blank, failure } = recordsOf(['k:a', '', 'k:b', 'c', 'k:d'].map((text) => Buffer.from(text)), 7,
-    { separator: ':' });
-  assert.deepEqual(records.map(({ Data }) => String(Data)), ['a', 'b']);
-  assert.deepEqual(blank, [8]);
-  assert.match(failure.message, /^line 10 has no ":"/);
-  assert.equal(recordsOf([Buffer.from('a')], 1, {}).failure, undefined);
-});
-
 test('a call has at most 500 records and 4 MiB, and the records keep their order', () => {
   const small = Array.from({ length: 1001 }, (_, i) => ({ Data: Buffer.from(`${i}`), PartitionKey: 'k' }));
   const calls = [...callsOf(small)];
@@ -91,17 +72,4 @@ test('a call has at most 500 records and 4 MiB, and the records keep their order
   const large = Array.from({ length: 9 }, () => ({ Data: Buffer.alloc(1_000_000), PartitionKey: 'k' }));
   assert.deepEqual([...callsOf(large)].map((call) => call.length), [4, 4, 1]);
   assert.deepEqual([...callsOf([])], []);
-});
-
-test('a call has no more records than a rate allows at once', () => {
-  const records = Array.from({ length: 7 }, () => ({ Data: Buffer.from('x'), PartitionKey: 'k' }));
-  assert.deepEqual([...callsOf(records, 3)].map((call) => call.length), [3, 3, 1]);
-  assert.deepEqual([...callsOf(records, 1000)].map((call) => call.length), [7]);
-});
-
-test('lines are repeated until as many were given as are wanted', () => {
-  assert.deepEqual([...repeated(['a', 'b', 'c'], 7)].flat(), ['a', 'b', 'c', 'a', 'b', 'c', 'a']);
-  assert.deepEqual([...repeated(['a', 'b', 'c'], 2)].flat(), ['a', 'b']);
-  const endless = repeated(['a', 'b'], Infinity);
-  for (let i = 0; i < 100; ++i) assert.deepEqual(endless.next().value, ['a', 'b']);
 });

@@ -8,10 +8,9 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const test = require('node:test');
-const { choosePorts } = require('../../../../src/tool/local/program/ports.js');
 const { isAlive, isOfThisMachine, kill, listenersOf, startOf } = require('../../../../src/tool/local/program/processes.js');
 const { start, status, stop } = require('../../../../src/tool/local/program/emulators.js');
-const { readState, runningState, writeState } = require('../../../../src/tool/local/program/state.js');
+const { readState, writeState } = require('../../../../src/tool/local/program/state.js');
 
 const directory = (t) => {
   const made = fs.mkdtempSync(path.join(os.tmpdir(), 'kclxx-local-'));
@@ -34,29 +33,12 @@ test('a process that got the id of an earlier one is neither taken for it nor ki
   assert.equal(isAlive(one), false);
 });
 
-test('a process is killed', async () => {
-  const child = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
-  kill({ pid: child.pid, started: startOf(child.pid) });
-  assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
-});
-
 async function listening(t, ...address) {
   const server = net.createServer().listen(0, ...address);
   t.after(() => server.close());
   await once(server, 'listening');
   return server.address().port;
 }
-
-test('a port is one\'s own only if one listens on it oneself', async (t) => {
-  const port = await listening(t, '127.0.0.1');
-  const portsOf = (pid) => listenersOf(pid).map((one) => one.port);
-  assert.equal(portsOf(process.pid).includes(port), true);
-  assert.equal(portsOf(process.ppid).includes(port), false);
-  await assert.rejects(choosePorts([port, undefined]), { message: `port ${port} is taken` });
-  const ports = await choosePorts([undefined, undefined, undefined]);
-  assert.equal(new Set([...ports, port]).size, 4);
-  assert.equal(portsOf(process.pid).includes(ports[0]), false);
-});
 
 test('only loopback addresses are of this machine alone', async (t) => {
   const isClosed = (wanted) => isOfThisMachine(listenersOf(process.pid).find(({ port }) => port === wanted).address);
@@ -65,17 +47,6 @@ test('only loopback addresses are of this machine alone', async (t) => {
   assert.equal(isClosed(await listening(t, '::ffff:127.0.0.1')), true);
   assert.equal(isClosed(await listening(t, '0.0.0.0')), false);
   assert.equal(isClosed(await listening(t)), false);
-});
-
-test('a state is what was written, and its processes are looked at', (t) => {
-  const folder = directory(t);
-  assert.deepEqual(readState(folder), {});
-  assert.throws(() => runningState({ directory: folder }), /nothing runs in .*; kclxx local start starts it$/);
-  const state = { kinesis: myself(1), dynamodb: myself(2) };
-  writeState(folder, state);
-  assert.deepEqual(runningState({ directory: folder }), state);
-  writeState(folder, { ...state, kinesis: { ...state.kinesis, started: 'before the last boot 1' } });
-  assert.throws(() => runningState({ directory: folder }), /only DynamoDB still runs/);
 });
 
 test('a damaged state is named, and no process in it is believed', (t) => {
