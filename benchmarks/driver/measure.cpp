@@ -54,15 +54,9 @@ json percentiles(std::vector<double> times) {
   return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1)}};
 }
 
-duty parse_duty(const std::string& name) {
-  if (name == "decode") return duty::decode;
-  if (name == "checkpoint") return duty::checkpoint;
-  throw std::invalid_argument("unknown duty '" + name + "' in the job");
-}
-
 /// What a processor reports at its end that it has decoded must be what it was sent.
 void check_decoded(const job& what, const std::string& errors, std::uint64_t sent) {
-  if (what.has_to != duty::decode) return;
+  if (!what.decodes) return;
   static const std::regex report("(^|\n)([0-9]+) bytes(?=\n)");
   std::sregex_iterator match(errors.begin(), errors.end(), report);
   if (match == std::sregex_iterator()) {
@@ -191,7 +185,7 @@ job job::parse(const std::string& text) {
       {"first_starts", [&](const json& value) { to.first_starts = value; }},
       {"shards", [&](const json& value) { to.shards = value; }},
       {"batches", [&](const json& value) { to.batches = value; }},
-      {"has_to", [&](const json& value) { to.has_to = parse_duty(value); }},
+      {"decodes", [&](const json& value) { to.decodes = value; }},
       {"settle_seconds", [&](const json& value) { to.settle_seconds = value; }},
       {"driver_cpu", [&](const json& value) { to.driver_cpu = value.get<int>(); }},
       {"child_cpu", [&](const json& value) { to.child_cpu = value.get<int>(); }}};

@@ -15,9 +15,7 @@ FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"
 UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", "print_records", FLOOR_UNWAITED)
-# What the driver does not ask of them (benchmarks/driver/measure.hpp).
-HAS_TO = {FLOOR: "checkpoint", FLOOR_UNWAITED: "checkpoint"}
-FLOORS = tuple(HAS_TO)
+FLOORS = (FLOOR, FLOOR_UNWAITED)
 
 
 def floor_of(client):
@@ -45,7 +43,7 @@ def clients():
 def drive(job, client):
     """One run of a driver; its figures."""
     limit = 70 + job.get("settle_seconds", 0)
-    words = {**job, "has_to": HAS_TO.get(client.name, "decode")}
+    words = {**job, "decodes": client.name not in FLOORS}
     # Where a client panics at its end, the time of its backtrace does not matter.
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     # A group of its own, so that a client that hangs can be ended with its driver, or after it.
