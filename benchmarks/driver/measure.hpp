@@ -20,7 +20,7 @@ struct job {
   bool first_starts = false;      ///< each start is the first one of its kind to kclxx-share
   std::size_t shards = 0;         ///< if not 0: start so many clients, and drive them at once
   std::size_t batches = 0;        ///< if not 0: send so many in steady writes, and measure nothing
-  bool decodes = true;            ///< the client reports its bytes at the end: all but the floors do
+  bool decodes = true;        ///< the client reports its bytes at the end: all but the floors do
   double settle_seconds = 0;  ///< then small batches for so long, and the memory again
   std::optional<int> driver_cpu{};
   std::optional<int> child_cpu{};
