@@ -48,7 +48,8 @@ class checked_child {
   virtual void close_input() = 0;
   /// The daemon dies: all three pipes are closed at once.
   virtual void abandon() = 0;
-  virtual void signal(int number) = 0;
+  /// `name`: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
+  virtual void signal(std::string_view name) = 0;
   /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
   /// daemon waits for too. std::nullopt: not within `limit`.
   virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;

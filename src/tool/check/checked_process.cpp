@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/check/checked_process.hpp"
 
+#include <csignal>
+
 namespace kclxx::tool {
 
 namespace {
@@ -93,6 +95,13 @@ void checked_process::abandon() {
   dialogue_.close_output();
   dialogue_.close_error();
   output_ended_ = true;
+}
+
+void checked_process::signal(std::string_view name) {
+  dialogue_.kill(name == "SIGHUP"    ? SIGHUP
+                 : name == "SIGINT"  ? SIGINT
+                 : name == "SIGQUIT" ? SIGQUIT
+                                     : SIGTERM);
 }
 
 std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseconds limit) {

@@ -25,7 +25,7 @@ class checked_process final : public check::checked_child {
   void pause(std::chrono::milliseconds time) override;
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
-  void signal(int number) override { dialogue_.kill(number); }
+  void signal(std::string_view name) override;
   std::optional<check::child_end> wait_end(std::chrono::milliseconds limit) override;
   std::string error_text() override;
 

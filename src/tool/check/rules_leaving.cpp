@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the child leaves, and when it must not.
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include "tool/check/rule.hpp"
@@ -113,51 +112,42 @@ void malformed(rule_context& context) {
   if (!end || end->is_success()) throw violation(reaction.seen);
 }
 
-struct sent_signal {
-  int number;
-  const char* text;
-};
-
-void expect_answered(const reaction& reaction, const sent_signal& signal, const char* moment) {
+void expect_answered(const reaction& reaction, const std::string& signal, const char* moment) {
   if (!reaction.is_answered) {
-    throw violation(std::string(signal.text) + " " + moment + ": " + reaction.seen);
+    throw violation(signal + " " + moment + ": " + reaction.seen);
   }
 }
 
-void survives(rule_context& context, const sent_signal& signal) {
+void survives(rule_context& context, const std::string& signal) {
   lockstep_daemon& daemon = context.start();
   // Once it has read half of a line it is up.
   action first = daemon.initialize_at("TRIM_HORIZON");
   const std::size_t half = first.line.size() / 2;
   daemon.peer().send(first.line.substr(0, half));
   daemon.peer().wait_until_read();
-  daemon.peer().signal(signal.number);
+  daemon.peer().signal(signal);
   first.line = first.line.substr(half);
   expect_answered(daemon.attempt(first), signal, "before initialize");
   const action batch = context.records(101, 3);
   daemon.send(batch);
   daemon.peer().wait_until_read();
-  daemon.peer().signal(signal.number);
+  daemon.peer().signal(signal);
   expect_answered(daemon.await(batch), signal, "in processRecords");
-  daemon.peer().signal(signal.number);
+  daemon.peer().signal(signal);
   expect_answered(daemon.attempt(context.records(104, 3)), signal, "between two actions");
   expect_answered(daemon.attempt(context.records(107, 3)), signal, "between two actions");
-  must_end(daemon, std::string("after ") + signal.text);
+  must_end(daemon, "after " + signal);
 }
 
 void signals(rule_context& context) {
-  for (const sent_signal& signal :
-       {sent_signal{SIGTERM, "SIGTERM"}, sent_signal{SIGINT, "SIGINT"},
-        sent_signal{SIGHUP, "SIGHUP"}, sent_signal{SIGQUIT, "SIGQUIT"}}) {
-    survives(context, signal);
-  }
+  for (const char* signal : {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"}) survives(context, signal);
 }
 
 void terminate_then_shutdown(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.prepare(context.records(101, 3));
   daemon.prepare(context.records(104, 3));
-  daemon.peer().signal(SIGTERM);
+  daemon.peer().signal("SIGTERM");
   const auto reaction = daemon.attempt(shutdown_requested());
   if (!reaction.is_answered) {
     const auto end = daemon.leave();

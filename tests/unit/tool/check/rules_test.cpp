@@ -45,7 +45,7 @@ class fake_child : public checked_child {
   void pause(std::chrono::milliseconds) override {}
   void close_input() override { is_closed_ = true; }
   void abandon() override { is_closed_ = true; }
-  void signal(int) override {}
+  void signal(std::string_view) override {}
   std::optional<child_end> wait_end(std::chrono::milliseconds) override { return end_; }
   std::string error_text() override { return "its last words"; }
 
