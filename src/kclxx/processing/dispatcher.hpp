@@ -35,6 +35,10 @@ namespace kclxx::processing {
 /// stuck, and throws what ends the session: while a callback waits, and between callbacks in a
 /// timer.
 ///
+/// record_queue has what is ready, completion_window what is complete; failure_handling decides on
+/// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
+/// between threads for each record.
+///
 /// The mutex is held for no call of user code or of the service.
 ///
 /// Thread safety: report functions from any thread, the others on the callbacks'

@@ -27,6 +27,15 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// and appends what is to be done, in order. It knows no descriptor, thread or clock; time comes
 /// with the events. docs/protocol.md is its specification.
 ///
+///   starting -initialize-> calling -returned-> closing -status-> idle -action-> calling
+///                             |                                  +-> finished
+///                             +- user code threw -> failing - the rest is persisted -> left
+///                             +- the daemon is gone -> leaving - returned, or too late -> left
+///
+/// closing.hpp has a class for each way in which an action closes. Each is asked what follows:
+/// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
+/// or given up, and in failing, leaving and left.
+///
 /// Thread safety: none; the runtime feeds it under one mutex.
 class session {
  public:
