@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -48,11 +49,12 @@ batch_error current_error() {
   }
 }
 
-/// The first record at or after the position; the end when that is not within the batch.
+/// The first record at or after the position; the end when that is not within the batch. The daemon
+/// may have delivered a batch twice, so positions need not ascend.
 std::size_t place_of(const sequence_position& position, const record_batch& batch) {
   if (position < batch.front().position()) return batch.size();
-  const auto found = std::partition_point(
-      batch.begin(), batch.end(), [&](const record& one) { return one.position() < position; });
+  const auto found = std::find_if(batch.begin(), batch.end(),
+                                  [&](const record& one) { return !(one.position() < position); });
   return static_cast<std::size_t>(found - batch.begin());
 }
 
@@ -62,19 +64,20 @@ struct named_record {
   std::exception_ptr cause;
 };
 
-/// In order; none if the error does not name them.
+/// In order, each copy of a record; none if the error does not name them.
 std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
   std::vector<named_record> all;
   if (!error.reported || !error.reported->are_others_complete()) return all;
+  std::map<sequence_position, std::exception_ptr> causes;
   for (const batch_failure::failed& one : error.reported->records()) {
-    const std::size_t place = place_of(one.position, part);
-    if (place == part.size() || part[place].position() != one.position) continue;
-    all.push_back({place, one.cause ? one.cause : std::make_exception_ptr(*error.reported)});
+    causes.emplace(one.position, one.cause);
   }
-  const auto before = [](const auto& one, const auto& other) { return one.place < other.place; };
-  const auto same = [](const auto& one, const auto& other) { return one.place == other.place; };
-  std::stable_sort(all.begin(), all.end(), before);
-  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  for (std::size_t place = 0; place < part.size(); ++place) {
+    const auto found = causes.find(part[place].position());
+    if (found == causes.end()) continue;
+    const auto& cause = found->second;
+    all.push_back({place, cause ? cause : std::make_exception_ptr(*error.reported)});
+  }
   return all;
 }
 

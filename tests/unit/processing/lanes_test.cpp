@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -394,6 +395,41 @@ TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[pr
   is_mended = true;
   shard.send(R"({"action":"shutdownRequested"})");
   answer_until(shard, "shutdownRequested");
+  shard.close();
+  CHECK(shard.status() == kclxx::exit_status::ok);
+}
+
+TEST_CASE("a record that a batch_failure names is tried again, also when its batch has come twice",
+          "[processing][gathering]") {
+  const auto in = GENERATE(kclxx::order::none, kclxx::order::key);
+  CAPTURE(static_cast<int>(in));
+  int failures = 3;
+  std::set<std::uint64_t> incomplete;
+  served_shard shard(kclxx::batches(
+                         [&](const kclxx::record_batch& batch) {
+                           std::vector<kclxx::batch_failure::failed> bad;
+                           for (const record& one : batch) {
+                             const std::uint64_t number = number_of(one);
+                             if (number % 3 == 1 && failures > 0) {
+                               bad.push_back({one.position(), nullptr});
+                               incomplete.insert(number);
+                             } else {
+                               incomplete.erase(number);
+                             }
+                           }
+                           --failures;
+                           if (!bad.empty()) throw kclxx::batch_failure(bad);
+                         },
+                         {.initial_backoff = 0ms, .max_backoff = 0ms},
+                         {.max_records = 24, .linger = 1h, .order = in}),
+                     prompt());
+  shard.initialize("shard-1");
+  for (int i = 0; i < 2; ++i) {
+    shard.send(keyed_records(12, 1, 2));
+    answer_until(shard, "processRecords");
+  }
+  CHECK(failures <= 0);
+  CHECK(incomplete.empty());
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
