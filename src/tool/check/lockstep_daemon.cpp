@@ -87,6 +87,15 @@ bool lockstep_daemon::has_failed() const {
   });
 }
 
+void lockstep_daemon::fail_writes(std::string error, std::optional<int> count,
+                                  std::optional<sequence_position> only) {
+  row.set_fault([error = std::move(error), left = count, only = std::move(only)](
+                    const sequence_position& position) mutable -> std::optional<std::string> {
+    if ((only && position != *only) || (left && (*left)-- <= 0)) return std::nullopt;
+    return error;
+  });
+}
+
 const checkpoint_seen* lockstep_daemon::failed_with(std::string_view error) const {
   const auto failed =
       std::find_if(checkpoints.begin(), checkpoints.end(),

@@ -97,6 +97,10 @@ class lockstep_daemon {
   /// Lifetime: until the next action.
   [[nodiscard]] const checkpoint_seen* failed_with(std::string_view error) const;
 
+  /// Lets the next `count` writes to the row fail, or all; only those of this position, if one is
+  /// given.
+  void fail_writes(std::string error, std::optional<int> count = std::nullopt,
+                   std::optional<sequence_position> only = std::nullopt);
   /// The shard's row in the lease table; its faults are the rule's to set.
   daemon_model::lease row;
   /// Sends the line (without its newline) of an answer to a checkpoint, where a rule wants another

@@ -80,6 +80,12 @@ std::string rule_context::payload_of_size(std::size_t size) const {
 
 std::string rule_context::error_text() { return daemon_ ? daemon_->peer().error_text() : ""; }
 
+void expect_persisted(const lockstep_daemon& daemon, const sequence_position& last) {
+  if (daemon.row.checkpoint() == last) return;
+  throw violation(to_string(last) + " was delivered; " + to_string(daemon.row.checkpoint()) +
+                  " is persisted when shutdownRequested is answered");
+}
+
 const std::vector<rule>& all_rules() {
   static const std::vector<rule> all = [] {
     std::vector<rule> rules;

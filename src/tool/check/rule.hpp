@@ -102,6 +102,9 @@ class rule_context {
   std::unique_ptr<lockstep_daemon> daemon_;
 };
 
+/// Errors: violation, unless this is persisted when shutdownRequested is answered.
+void expect_persisted(const lockstep_daemon& daemon, const sequence_position& last);
+
 /// One rule of docs/protocol.md.
 struct rule {
   std::string_view name;      ///< what --only takes

@@ -102,16 +102,6 @@ void sub_sequence(rule_context& context) {
   if (is_through) expect_last(daemon, sequence_position(last_delivered));
 }
 
-/// Lets the next `count` writes to the lease table fail, or all of them when it is not given.
-void fail_writes(lockstep_daemon& daemon, std::string error,
-                 std::optional<int> count = std::nullopt) {
-  daemon.row.set_fault([error = std::move(error), left = count](
-                           const sequence_position&) mutable -> std::optional<std::string> {
-    if (left && (*left)-- <= 0) return std::nullopt;
-    return error;
-  });
-}
-
 /// Errors: not_applicable, when no checkpoint met the fault.
 const checkpoint_seen& expect_failed(const lockstep_daemon& daemon, std::string_view error) {
   if (const checkpoint_seen* const failed = daemon.failed_with(error)) return *failed;
@@ -132,7 +122,7 @@ void call_all(lockstep_daemon& daemon, const std::vector<action>& actions) {
 
 void comes_again_after(rule_context& context, const std::string& error) {
   lockstep_daemon& daemon = context.start_initialized();
-  fail_writes(daemon, error, 1);
+  daemon.fail_writes(error, 1);
   call_all(daemon, {context.records(101, 3), context.records(104, 3)});
   const checkpoint_seen* const early = daemon.failed_with(error);
   if (early == nullptr || daemon.row.checkpoint() < position_of(*early)) {
@@ -152,7 +142,7 @@ void dependency(rule_context& context) {
 
 void unknown_error(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
-  fail_writes(daemon, "TomorrowsException");
+  daemon.fail_writes("TomorrowsException");
   auto reaction = daemon.attempt(context.records(101, 3));
   if (reaction.is_answered) reaction = daemon.attempt(shutdown_requested());
   if (!reaction.is_answered && !reaction.is_gone) throw violation(reaction.seen);
@@ -193,10 +183,7 @@ void all_at_shutdown(rule_context& context) {
   daemon.prepare(context.records(104, 3));
   daemon.prepare(shutdown_requested());
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (daemon.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; " + to_string(daemon.row.checkpoint()) +
-                    " is persisted when shutdownRequested is answered");
-  }
+  expect_persisted(daemon, sequence_position("106"));
 }
 
 struct shutdown {
@@ -210,9 +197,9 @@ shutdown shut_down_with_failures(rule_context& context, const std::string& error
   // A child that has persisted all has nothing to ask for, unless that failed.
   for (const int failures_in_batches : {0, 2}) {
     lockstep_daemon& daemon = context.start_initialized();
-    fail_writes(daemon, "ThrottlingException", failures_in_batches);
+    daemon.fail_writes("ThrottlingException", failures_in_batches);
     if (!daemon.attempt_all({context.records(101, 3), context.records(104, 3)})) continue;
-    fail_writes(daemon, error, count);
+    daemon.fail_writes(error, count);
     daemon.checkpoints.clear();
     auto reaction = daemon.attempt(shutdown_requested());
     if (daemon.failed_with(error) != nullptr) return {daemon, std::move(reaction)};

@@ -78,7 +78,7 @@ void while_it_waits(rule_context& context) {
 void while_it_retries(rule_context& context) {
   lockstep_daemon& daemon = context.start_initialized();
   daemon.prepare(context.records(101, 3));
-  daemon.row.set_fault([](const sequence_position&) { return "ThrottlingException"; });
+  daemon.fail_writes("ThrottlingException");
   daemon.checkpoints.clear();
   daemon.write_answer = [&daemon, is_first = true](const std::string& line) mutable {
     if (std::exchange(is_first, false)) {
@@ -155,10 +155,7 @@ void terminate_then_shutdown(rule_context& context) {
     throw violation(reaction.seen);
   }
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");
-  if (daemon.row.checkpoint() != sequence_position("106")) {
-    throw violation("106/0 was delivered; " + to_string(daemon.row.checkpoint()) +
-                    " is persisted when shutdownRequested is answered");
-  }
+  expect_persisted(daemon, sequence_position("106"));
   must_end(daemon, "after SIGTERM and shutdownRequested");
 }
 

@@ -68,27 +68,27 @@ void earlier_work(rule_context& context) {
   }
 }
 
+const std::string& printing_record(const rule_context& context) {
+  const auto& prints = context.settings().prints;
+  if (prints) return *prints;
+  throw not_applicable("no record was named at which the processor prints; see --prints");
+}
+
 void stray_print(rule_context& context) {
-  if (!context.settings().prints) {
-    throw not_applicable("no record was named at which the processor prints; see --prints");
-  }
+  const std::string& prints = printing_record(context);
   lockstep_daemon& daemon = context.start_initialized();
-  daemon.call(records_of({context.payload(), *context.settings().prints, context.payload()}, 101));
+  daemon.call(records_of({context.payload(), prints, context.payload()}, 101));
   daemon.call(context.records(104, 3));
 }
 
 void stray_print_in_bulk(rule_context& context) {
-  if (!context.settings().prints) {
-    throw not_applicable("no record was named at which the processor prints; see --prints");
-  }
-  if (!context.start_initialized()
-           .attempt(records_of({*context.settings().prints}, 101))
-           .is_answered) {
+  const std::string& prints = printing_record(context);
+  if (!context.start_initialized().attempt(records_of({prints}, 101)).is_answered) {
     throw not_applicable("it does not bear one print; see stray-print");
   }
   lockstep_daemon& daemon = context.start_initialized();
   constexpr std::size_t count = 10000;
-  daemon.call(records_of(std::vector<std::string>(count, *context.settings().prints), 101));
+  daemon.call(records_of(std::vector<std::string>(count, prints), 101));
   daemon.call(context.records(101 + count, 3));
 }
 

@@ -75,22 +75,11 @@ void old_end(rule_context& context) {
   }
 }
 
-/// The next `count` writes of the end fail, or all of them when it is not given.
-void fail_end(lockstep_daemon& daemon, std::string_view error,
-              std::optional<int> count = std::nullopt) {
-  daemon.row.set_fault(
-      [error = std::string(error),
-       left = count](const sequence_position& position) mutable -> std::optional<std::string> {
-        if (position != shard_end() || (left && (*left)-- <= 0)) return std::nullopt;
-        return error;
-      });
-}
-
 void fails_twice(rule_context& context) {
   for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
     lockstep_daemon& daemon = context.start_initialized();
     daemon.prepare(context.records(101, 3));
-    fail_end(daemon, error, 2);
+    daemon.fail_writes(error, 2, shard_end());
     end_shard(daemon);
     expect_end(daemon);
   }
@@ -101,7 +90,7 @@ void leaves_without_status(rule_context& context, std::initializer_list<const ch
   for (const char* error : errors) {
     lockstep_daemon& daemon = context.start_initialized();
     daemon.prepare(context.records(101, 3));
-    fail_end(daemon, error);
+    daemon.fail_writes(error, std::nullopt, shard_end());
     const auto reaction = daemon.attempt(shard_ended());
     if (reaction.is_answered) expect_end(daemon);
     if (daemon.failed_with(error) == nullptr) throw not_applicable(reaction.seen);
