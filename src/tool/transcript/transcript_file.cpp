@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <functional>
 #include <stdexcept>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -14,11 +13,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 
-#include "tool/process/cancellation.hpp"
+#include "tool/process/cancellable_loop.hpp"
 
 namespace kclxx::tool {
 
@@ -34,25 +31,19 @@ constexpr std::size_t max_pieces = 4;
 
 /// A pipe or a terminal may have nothing for any time.
 struct input_file::readiness {
-  readiness(const descriptor& file, std::stop_token until)
-      : stop(std::move(until)),
-        on_stop(stop, [this] { boost::asio::post(loop, [this] { source.cancel(); }); }) {
+  explicit readiness(const descriptor& file) {
     source.assign(::fcntl(file.get(), F_DUPFD_CLOEXEC, 3));
   }
 
   void wait() {
     // An error, as for /dev/null, which epoll(7) does not take: it is ready.
-    source.async_wait(source.wait_read, [](boost::system::error_code) {});
-    if (stop.stop_requested()) throw cancelled();
-    loop.restart();
-    loop.run();
-    if (stop.stop_requested()) throw cancelled();
+    bool is_ready = false;
+    source.async_wait(source.wait_read, [&](boost::system::error_code) { is_ready = true; });
+    while (!is_ready) loop.run_one(cancellable_loop::clock::time_point::max());
   }
 
-  boost::asio::io_context loop{1};
-  boost::asio::posix::stream_descriptor source{loop};
-  std::stop_token stop;
-  std::stop_callback<std::function<void()>> on_stop;
+  cancellable_loop loop;
+  boost::asio::posix::stream_descriptor source{loop.context()};
 };
 
 bool make_directory(const std::string& name) {
@@ -63,14 +54,14 @@ bool make_directory(const std::string& name) {
   return is_new;
 }
 
-input_file::input_file(std::string name, std::stop_token stop)
+input_file::input_file(std::string name)
     : name_(std::move(name)),
       file_(name_ == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                          : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (!file_.is_open()) fail(name_, "read");
   struct stat status {};
   const bool is_file = ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode);
-  if (!is_file) readiness_ = std::make_unique<readiness>(file_, std::move(stop));
+  if (!is_file) readiness_ = std::make_unique<readiness>(file_);
 }
 
 input_file::~input_file() = default;

@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
-#include "tool/process/cancellation.hpp"
 #include "tool/process/descriptor.hpp"
 #include "tool/transcript/byte_stream.hpp"
 
@@ -23,8 +21,8 @@ bool make_directory(const std::string& name);
 /// Errors: std::system_error, with the file's name.
 class input_file : public transcript::byte_source {
  public:
-  /// "-" is stdin. Errors of reading: cancelled, once the stop is requested.
-  explicit input_file(std::string name, std::stop_token stop = cancellation_token());
+  /// "-" is stdin. Errors of reading: cancelled.
+  explicit input_file(std::string name);
   ~input_file() override;
   std::size_t read(char* target, std::size_t size) override;
 
