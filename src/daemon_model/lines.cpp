@@ -18,6 +18,14 @@ void append_number(std::string& out, std::int64_t value) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
+void append_number_or_null(std::string& out, const std::optional<std::int64_t>& value) {
+  if (value) {
+    append_number(out, *value);
+  } else {
+    out.append(null);
+  }
+}
+
 /// As Jackson quotes: only what must be escaped is, with capital hexadecimal digits.
 void append_text(std::string& out, std::string_view text) {
   constexpr std::string_view hex = "0123456789ABCDEF";
@@ -61,11 +69,8 @@ void append_record(std::string& out, const record& source) {
   append_text_or_null(out, partition_key);
   out.append(",\"sequenceNumber\":\"").append(sequence_number);
   out.append("\",\"approximateArrivalTimestamp\":");
-  if (arrival) {
-    append_number(out, arrival->count());
-  } else {
-    out.append(null);
-  }
+  append_number_or_null(out,
+                        arrival ? std::optional(std::int64_t{arrival->count()}) : std::nullopt);
   out.append(",\"subSequenceNumber\":");
   append_number(out, static_cast<std::int64_t>(sub_sequence_number));
   out.append(",\"action\":\"record\"}");
@@ -118,11 +123,7 @@ void append_process_records(std::string& out, std::span<const record> records,
     append_record(out, each);
   }
   out.append("],\"millisBehindLatest\":");
-  if (millis_behind_latest) {
-    append_number(out, *millis_behind_latest);
-  } else {
-    out.append(null);
-  }
+  append_number_or_null(out, millis_behind_latest);
   out += '}';
 }
 
@@ -139,11 +140,7 @@ std::string checkpoint_line(const std::optional<std::string>& sequence_number,
   std::string out = "{\"action\":\"checkpoint\",\"sequenceNumber\":";
   append_text_or_null(out, sequence_number);
   out.append(",\"subSequenceNumber\":");
-  if (sub_sequence_number) {
-    append_number(out, *sub_sequence_number);
-  } else {
-    out.append(null);
-  }
+  append_number_or_null(out, sub_sequence_number);
   out.append(",\"error\":");
   append_text_or_null(out, error);
   out += '}';

@@ -48,13 +48,6 @@ void shard_consumer::on_end_of_output(daemon_events& out) {
   read(out);
 }
 
-void shard_consumer::on_timeout(daemon_events& out) {
-  if (!open_) return;
-  open_.reset();
-  closed_ = worker_ended_ = true;
-  out.emplace_back(worker_ended{"timeoutInSeconds passed: the JVM halts"});
-}
-
 void shard_consumer::close(daemon_events& out) {
   if (closed_) return;
   open_.reset();

@@ -109,8 +109,6 @@ class shard_consumer {
   void on_line(std::string_view line, daemon_events& out);
   /// The child closed its stdout, or died.
   void on_end_of_output(daemon_events& out);
-  /// timeoutInSeconds passed while a call was open: the JVM halts, without any hook (P30).
-  void on_timeout(daemon_events& out);
   /// The worker stops between two calls, as after a SIGTERM or a failure of another shard: the
   /// child's stdin is closed.
   void close(daemon_events& out);

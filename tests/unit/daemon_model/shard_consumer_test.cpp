@@ -110,19 +110,6 @@ TEST_CASE("a wrong status, or the end of the output, ends the worker", "[daemon_
   CHECK(gone.child("x") == lines{"nobody reads: x"});
 }
 
-TEST_CASE("a timeout ends the worker only while a status is waited for", "[daemon_model]") {
-  dialogue daemon;
-  daemon_events out;
-  daemon.consumer.on_timeout(out);
-  CHECK(out.empty());
-  daemon.call(action_kind::initialize);
-  daemon.consumer.on_timeout(out);
-  REQUIRE(out.size() == 1);
-  CHECK(std::holds_alternative<worker_ended>(out.front()));
-  daemon.consumer.close(out);  // closed already
-  CHECK(out.size() == 1);
-}
-
 TEST_CASE("a failed shutdownRequested is only logged; the lease lost after it ends the worker",
           "[daemon_model][P27]") {
   dialogue daemon;
