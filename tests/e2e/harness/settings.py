@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the programs are, and which daemon is asked for."""
+import argparse
 import os
 import pathlib
 import sys
@@ -16,29 +17,13 @@ SERVICES = os.environ.get("KCLXX_E2E_SERVICES")
 GENERATIONS = ("1", "2", "3")
 
 
-def take_option(name, default):
-    """Takes `name VALUE` off the command line, for unittest gets the rest."""
-    if name not in sys.argv:
-        return default
-    at = sys.argv.index(name)
-    if at + 1 == len(sys.argv):
-        sys.exit(f"{name} needs a value")
-    value = sys.argv[at + 1]
-    del sys.argv[at : at + 2]
-    return value
-
-
-def take_flag(name):
-    """Takes `name` off the command line. Returns whether it was there."""
-    if name not in sys.argv:
-        return False
-    sys.argv.remove(name)
-    return True
-
-
-SHARE = take_flag("--share")  # one process of recorded_child for all shards of a worker
-FAN_OUT = take_flag("--fan-out")  # instead of polling
-FORM = take_option("--form", "each")  # of processing, in accounted_child: each, gathering or parallel
-KCL = int(take_option("--kcl", "3"))
-SEED = int(take_option("--seed", "1"))
-MINUTES = float(take_option("--minutes", "2"))
+_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+_parser.add_argument("--share", action="store_true")  # one process of recorded_child for all shards of a worker
+_parser.add_argument("--fan-out", action="store_true")  # instead of polling
+_parser.add_argument("--form", default="each")  # of processing, in accounted_child: each, gathering or parallel
+_parser.add_argument("--kcl", type=int, default=3)
+_parser.add_argument("--seed", type=int, default=1)
+_parser.add_argument("--minutes", type=float, default=2)
+_options, sys.argv[1:] = _parser.parse_known_args()  # unittest gets the rest
+SHARE, FAN_OUT, FORM = _options.share, _options.fan_out, _options.form
+KCL, SEED, MINUTES = _options.kcl, _options.seed, _options.minutes
