@@ -37,9 +37,22 @@ def commands():
 
 
 class Commands(unittest.TestCase):
-    def test_the_tool_has_each_subcommand_and_option(self):
+    def setUp(self):
         if not PROGRAMS:
             self.skipTest("without the programs")
+        work = tempfile.TemporaryDirectory()
+        self.addCleanup(work.cleanup)
+        self.work = work.name
+        os.makedirs(f"{self.work}/bin")
+        os.symlink(PROGRAMS["kclxx"], f"{self.work}/bin/kclxx")
+        self.environment = {**os.environ, "PATH": f"{self.work}/bin:{os.environ['PATH']}", "AWS_REGION": "eu-central-1"}
+
+    def run_command(self, command, place, of):
+        done = subprocess.run(["bash", "-euc", command], cwd=place, env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
+        self.assertEqual(0, done.returncode, f"{of}: {command}\n{done.stdout}\n{done.stderr}")
+
+    def test_the_tool_has_each_subcommand_and_option(self):
         count = 0
         for page, command in commands():
             for subcommand, rest in re.findall(r"\bkclxx ((?:daemon |local )?[a-z][a-z-]*)((?: (?!-- |[|&>]).)*)", command):
@@ -53,47 +66,29 @@ class Commands(unittest.TestCase):
 
     def test_the_commands_that_can_be_run_here(self):
         """Each page has a directory of its own, with what the commands name; each command a shell of its own."""
-        if not PROGRAMS:
-            self.skipTest("without the programs")
-        places = {}
-        with tempfile.TemporaryDirectory() as work:
-            os.makedirs(f"{work}/bin")
-            os.symlink(PROGRAMS["kclxx"], f"{work}/bin/kclxx")
-            environment = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}", "AWS_REGION": "eu-central-1"}
-            count = 0
-            for page, command in commands():
-                if not RUN.match(command) or NOT_HERE.search(command):
-                    continue
-                if page not in places:
-                    places[page] = f"{work}/{len(places)}"
-                    furnish(places[page])
-                done = subprocess.run(["bash", "-euc", command], cwd=places[page], env=environment, text=True,
-                                      stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
-                self.assertEqual(0, done.returncode, f"{page}: {command}\n{done.stdout}\n{done.stderr}")
-                count += 1
+        places, count = {}, 0
+        for page, command in commands():
+            if not RUN.match(command) or NOT_HERE.search(command):
+                continue
+            if page not in places:
+                places[page] = f"{self.work}/{len(places)}"
+                furnish(places[page])
+            self.run_command(command, places[page], page)
+            count += 1
         self.assertGreater(count, 15)
 
     def test_the_examples_of_help_run(self):
-        if not PROGRAMS:
-            self.skipTest("without the programs")
-        with tempfile.TemporaryDirectory() as work:
-            os.makedirs(f"{work}/bin")
-            os.symlink(PROGRAMS["kclxx"], f"{work}/bin/kclxx")
-            environment = {**os.environ, "PATH": f"{work}/bin:{os.environ['PATH']}"}
-            for subcommand in ("generate", "new", "replay"):
-                place = f"{work}/{subcommand}"
-                furnish(place)
-                os.makedirs(f"{place}/counts")
-                pathlib.Path(f"{place}/views.jsonl").write_text('{"page":"/"}\n')
-                shown = subprocess.run(["kclxx", subcommand, "--help"], env=environment, text=True,
-                                       capture_output=True, check=True).stdout
-                examples = re.findall(r"^  (kclxx .*)", shown.partition("\nExample")[2], re.MULTILINE)
-                self.assertGreater(len(examples), 1)
-                for command in examples:
-                    subprocess.run("rm -rf clicks", cwd=place, shell=True, check=True)
-                    done = subprocess.run(["bash", "-euc", command], cwd=place, env=environment, text=True,
-                                          stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
-                    self.assertEqual(0, done.returncode, f"{command}\n{done.stdout}\n{done.stderr}")
+        for subcommand in ("generate", "new", "replay"):
+            place = f"{self.work}/{subcommand}"
+            furnish(place)
+            os.makedirs(f"{place}/counts")
+            pathlib.Path(f"{place}/views.jsonl").write_text('{"page":"/"}\n')
+            shown = subprocess.run(["kclxx", subcommand, "--help"], env=self.environment, text=True,
+                                   capture_output=True, check=True).stdout
+            examples = re.findall(r"^  (kclxx .*)", shown.partition("\nExample")[2], re.MULTILINE)
+            self.assertGreater(len(examples), 1)
+            for command in examples:
+                self.run_command(f"rm -rf clicks; {command}", place, "--help")
 
 
 def furnish(place):
