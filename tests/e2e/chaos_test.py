@@ -153,25 +153,21 @@ class Chaos(DaemonCase):
         self.replace(worker)
         return True
 
-    def kill_child(self):
-        """The daemon then ends the whole worker; `tend` starts another one."""
-        children = sorted(pid for worker in self.victims() for pid in worker.children())
-        if children:
+    def kill_one_of(self, processes):
+        if processes:
             try:
-                os.kill(self.random.choice(children), signal.SIGKILL)
+                os.kill(self.random.choice(sorted(processes)), signal.SIGKILL)
             except ProcessLookupError:
                 return False  # it has just left
-        return bool(children)
+        return bool(processes)
+
+    def kill_child(self):
+        """The daemon then ends the whole worker; `tend` starts another one."""
+        return self.kill_one_of([pid for worker in self.victims() for pid in worker.children()])
 
     def kill_resident(self):
         """All launchers of the worker then leave, and the daemon ends the worker."""
-        residents = sorted(pid for worker in self.victims() for pid in worker.residents())
-        if residents:
-            try:
-                os.kill(self.random.choice(residents), signal.SIGKILL)
-            except ProcessLookupError:
-                return False  # it has just left
-        return bool(residents)
+        return self.kill_one_of([pid for worker in self.victims() for pid in worker.residents()])
 
     def stop_worker(self):
         worker = self.random.choice(self.victims())
