@@ -2,8 +2,8 @@
 // What no client that does the same can be below: reads the lines without keeping them, takes the
 // last sequence number from a batch's end, sends one checkpoint line, waits for the answer, and
 // answers the action. Decodes nothing. With --unwaited checkpoint and status are one write, and the
-// answer is skipped when it comes. It uses no part of the C++ library that has to be linked, so that
-// it starts as fast as a process can.
+// answer is skipped when it comes. It uses no part of the C++ library that has to be linked, so
+// that it starts as fast as a process can.
 #include <array>
 #include <cstddef>
 #include <cstdio>
