@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/command.hpp"
-#include "tool/command_error.hpp"
 
 #include <iostream>
 #include <sstream>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "tool/command_error.hpp"
 
 using namespace kclxx::tool;
 
