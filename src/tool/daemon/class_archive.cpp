@@ -102,16 +102,14 @@ void train(const std::string& java, const fs::path& folder, const fs::path& jars
   const fs::path logging = folder / "logging";
   write_file(settings, training_properties(which));
   write_file(logging, logging_of(which));
-  const launch_settings training{
-      .which = which,
-      .java = java,
-      .jars = jars.string(),
-      .choice = {},
-      .properties_file = settings.string(),
-      .logging_file = logging.string(),
-      .java_options = {"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                       "-XX:ArchiveClassesAtExit=" + archive_in(folder).string()},
-      .java_variables = {}};
+  launch_settings training;
+  training.which = which;
+  training.java = java;
+  training.jars = jars.string();
+  training.properties_file = settings.string();
+  training.logging_file = logging.string();
+  training.java_options = {"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                           "-XX:ArchiveClassesAtExit=" + archive_in(folder).string()};
   std::vector<std::string> command{"timeout", "-s", "KILL", "600"};
   for (std::string& word : compose(training, {}).command) command.push_back(std::move(word));
   std::string seen;
