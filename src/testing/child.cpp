@@ -57,16 +57,16 @@ std::error_code child::write(std::string_view lines) {
   return {};
 }
 
-void child::arm(session::timer which, std::chrono::milliseconds after) {
-  session_timers_.at(static_cast<std::size_t>(which)) = clock_->now() + after;
+void child::arm(session::timer timer, std::chrono::milliseconds after) {
+  session_timers_.at(static_cast<std::size_t>(timer)) = clock_->now() + after;
 }
 
-void child::call(session::call what) {
-  if (what.what == protocol::action_kind::initialize) {
-    shard_id_ = what.shard_id;
+void child::call(session::call call) {
+  if (call.kind == protocol::action_kind::initialize) {
+    shard_id_ = call.shard_id;
     set_names();
   }
-  call_ = std::move(what);
+  call_ = std::move(call);
 }
 
 void child::wake(session::waiter_id waiter, std::error_code result) {
@@ -204,15 +204,15 @@ bool child::run_tasks() {
 }
 
 void child::run_callback() {
-  session::call what = *std::exchange(call_, std::nullopt);
+  session::call call = *std::exchange(call_, std::nullopt);
   place_ = place::callback;
   idle_->end();
   patience_ = clock_->now() + session::callback_patience;
-  if (driver_.is_due(what)) around_.callback_begins(what.what);
+  if (driver_.is_due(call)) around_.callback_begins(call.kind);
   shard_context::fields fields = context_;
   fields.service = shared_from_this();
   const auto result =
-      driver_.run_callback(std::move(what), checkpointer(shared_from_this()), fields);
+      driver_.run_callback(std::move(call), checkpointer(shared_from_this()), fields);
   end_user_code();
   if (is_killed_) return;
   if (status() == exit_status::callback_stuck)

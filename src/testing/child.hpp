@@ -141,8 +141,8 @@ class child final : public detail::shard_service,
   enum class place { outside, callback, timer, task, nested_task };
 
   std::error_code write(std::string_view lines) override;
-  void arm(session::timer which, std::chrono::milliseconds after) override;
-  void call(session::call what) override;
+  void arm(session::timer timer, std::chrono::milliseconds after) override;
+  void call(session::call call) override;
   void end_timers() override { timers_.end(); }
   void wake(session::waiter_id waiter, std::error_code result) override;
   void left(exit_status status) override;

@@ -274,13 +274,13 @@ void life::next_event() {
 }
 
 void life::run_callback() {
-  session::call what = *std::exchange(call_, std::nullopt);
+  session::call call = *std::exchange(call_, std::nullopt);
   log_.note(
-      [&] { return "  child: " + std::string(detail::callback_name(what.what)) + " begins"; });
+      [&] { return "  child: " + std::string(detail::callback_name(call.kind)) + " begins"; });
   is_in_user_code_ = true;
-  running_ = what.what;
+  running_ = call.kind;
   const auto result =
-      driver_.run_callback(std::move(what), checkpointer(context_.service), context_);
+      driver_.run_callback(std::move(call), checkpointer(context_.service), context_);
   if (result.thrown && !child_gone_) note(fault::callback_throws);
   running_.reset();
   is_in_user_code_ = false;

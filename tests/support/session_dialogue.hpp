@@ -157,7 +157,7 @@ class session_dialogue {
         written_ = wrote->position;
         if (!wrote->position.is_number()) written_.reset();
       } else if (const auto* timer = std::get_if<session::arm_timer>(&action)) {
-        timers_.at(static_cast<std::size_t>(timer->which)) = now + timer->after;
+        timers_.at(static_cast<std::size_t>(timer->timer)) = now + timer->after;
       } else if (std::holds_alternative<session::log_line>(action)) {
         log.push_back(result.back());
       }
@@ -170,7 +170,7 @@ class session_dialogue {
     text << action;
     std::string line = text.str();
     const auto* timer = std::get_if<session::arm_timer>(&action);
-    if (timer != nullptr && timer->which == session::timer::retry &&
+    if (timer != nullptr && timer->timer == session::timer::retry &&
         timer->after >= retry_.initial_backoff / 2 &&
         timer->after <= std::max(retry_.initial_backoff, retry_.max_backoff)) {
       return "arm retry timer";

@@ -23,13 +23,13 @@ observer::batch_delivered described(const record_batch& batch) {
 
 }  // namespace
 
-std::optional<observer::shard_event> dialogue_events::of(const session::call& what) const {
+std::optional<observer::shard_event> dialogue_events::of(const session::call& call) const {
   if (!host_.is_observed()) return std::nullopt;
-  switch (what.what) {
+  switch (call.kind) {
     case observer::callback_kind::initialize:
-      return observer::lease_gained{what.start_position};
+      return observer::lease_gained{call.start_position};
     case observer::callback_kind::process_records:
-      return described(what.batch);
+      return described(call.batch);
     case observer::callback_kind::lease_lost:
       return observer::lease_ended{observer::lease_ended::reason::lost};
     default:
@@ -38,8 +38,8 @@ std::optional<observer::shard_event> dialogue_events::of(const session::call& wh
 }
 
 void dialogue_events::on_call(std::optional<observer::shard_event> event,
-                              observer::callback_kind what) {
-  open_ = what;
+                              observer::callback_kind kind) {
+  open_ = kind;
   if (event) host_.observe(*std::move(event));
 }
 
@@ -48,10 +48,10 @@ void dialogue_events::on_callback_ended(const std::optional<std::chrono::nanosec
                                         bool is_lease_gone) {
   if (!duration) return;
   using outcome = observer::callback_ended::outcome;
-  const outcome how = !error          ? outcome::returned
-                      : is_lease_gone ? outcome::lease_gone
-                                      : outcome::threw;
-  host_.observe(observer::callback_ended{*open_, *duration, how, error.value_or("")});
+  const outcome ending = !error          ? outcome::returned
+                         : is_lease_gone ? outcome::lease_gone
+                                         : outcome::threw;
+  host_.observe(observer::callback_ended{*open_, *duration, ending, error.value_or("")});
 }
 
 void dialogue_events::on_status(const session::session& session) {

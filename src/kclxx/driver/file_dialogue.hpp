@@ -18,7 +18,7 @@ class file_dialogue {
  public:
   explicit file_dialogue(session_driver& driver) : driver_(driver) {}
 
-  void on_line(line_decoder::outcome next);
+  void on_line(line_decoder::outcome line);
   void on_end() { pass_on(end{}); }
   /// The child has written: what waits may be due.
   void resume();
@@ -29,7 +29,7 @@ class file_dialogue {
   struct end {};
   using next_part = std::variant<line_decoder::decoded, end>;
 
-  void pass_on(next_part next);
+  void pass_on(next_part part);
 
   session_driver& driver_;
   std::optional<next_part> held_;

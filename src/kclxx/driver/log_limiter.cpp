@@ -46,15 +46,15 @@ std::optional<std::string> log_limiter::pass(log_level level, std::string text, 
     return text;
   }
   std::rotate(found, found + 1, kinds_.end());
-  kind& one = kinds_.back();
-  if (now - one.began >= period) {
-    one.began = now;
-    one.count = 1;
-    return with_number(std::move(text), std::exchange(one.left_out, 0));
+  kind& current = kinds_.back();
+  if (now - current.began >= period) {
+    current.began = now;
+    current.count = 1;
+    return with_number(std::move(text), std::exchange(current.left_out, 0));
   }
-  if (++one.count <= most_in_a_period) return text;
-  ++one.left_out;
-  one.last = std::move(text);
+  if (++current.count <= most_in_a_period) return text;
+  ++current.left_out;
+  current.last = std::move(text);
   return std::nullopt;
 }
 

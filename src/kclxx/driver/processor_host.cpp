@@ -5,14 +5,14 @@
 
 namespace kclxx::driver {
 
-void processor_host::run(const session::call& what, const checkpointer& checkpointer,
+void processor_host::run(const session::call& call, const checkpointer& checkpointer,
                          const shard_context::fields& fields) {
   using protocol::action_kind;
-  switch (what.what) {
+  switch (call.kind) {
     case action_kind::initialize:
-      return initialize(what, fields);
+      return initialize(call, fields);
     case action_kind::process_records:
-      return processor_->process_records(what.batch, checkpointer);
+      return processor_->process_records(call.batch, checkpointer);
     case action_kind::lease_lost:
       return processor_->lease_lost();
     case action_kind::shard_ended:
@@ -22,9 +22,9 @@ void processor_host::run(const session::call& what, const checkpointer& checkpoi
   }
 }
 
-void processor_host::initialize(const session::call& what, shard_context::fields fields) {
-  fields.shard_id = what.shard_id;
-  fields.start_position = what.start_position;
+void processor_host::initialize(const session::call& call, shard_context::fields fields) {
+  fields.shard_id = call.shard_id;
+  fields.start_position = call.start_position;
   context_ = std::make_unique<shard_context>(std::move(fields));
   processor_ = make_processor_(*context_);
   if (!processor_) throw std::logic_error("the processor factory returned no processor");

@@ -22,7 +22,7 @@ class processor_host {
 
   /// `fields` are those of the context, but for the shard and its start.
   /// Errors: what the user's code throws; std::logic_error when the factory made nothing.
-  void run(const session::call& what, const checkpointer& checkpointer,
+  void run(const session::call& call, const checkpointer& checkpointer,
            const shard_context::fields& fields);
 
   /// Null before initialize and after destroy().
@@ -37,7 +37,7 @@ class processor_host {
   }
 
  private:
-  void initialize(const session::call& what, shard_context::fields fields);
+  void initialize(const session::call& call, shard_context::fields fields);
 
   processor_factory make_processor_;
   std::unique_ptr<shard_context> context_;  // outlives the processor

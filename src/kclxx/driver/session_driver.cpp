@@ -29,8 +29,8 @@ run_options effective(run_options options, const processor_factory& factory) {
 
 /// "process_records (3 records, 101/0 to 103/0)", for messages about a callback.
 std::string describe(const session::call& call) {
-  std::string text(detail::callback_name(call.what));
-  if (call.what != protocol::action_kind::process_records) return text;
+  std::string text(detail::callback_name(call.kind));
+  if (call.kind != protocol::action_kind::process_records) return text;
   if (call.batch.empty()) return text + " (no records)";
   if (call.batch.size() == 1) return text + " (record " + to_string(call.batch[0].position()) + ")";
   return text + " (" + std::to_string(call.batch.size()) + " records, " +
@@ -98,39 +98,40 @@ void session_driver::append_line(Append append) {
 void session_driver::carry_out(session::action& action) {
   std::visit(
       overloaded{
-          [&](session::write_checkpoint& what) {
+          [&](session::write_checkpoint& checkpoint) {
             append_line([&] {
-              protocol::append_checkpoint(
-                  lines_, what.position.is_number() ? std::optional(what.position) : std::nullopt);
+              protocol::append_checkpoint(lines_, checkpoint.position.is_number()
+                                                      ? std::optional(checkpoint.position)
+                                                      : std::nullopt);
             });
-            events_.on_checkpoint(what.position, session_);
+            events_.on_checkpoint(checkpoint.position, session_);
           },
-          [&](session::write_status& what) {
-            append_line([&] { protocol::append_status(lines_, what.action); });
+          [&](session::write_status& status) {
+            append_line([&] { protocol::append_status(lines_, status.action); });
             events_.on_status(session_);
           },
-          [&](session::call& what) {
-            const protocol::action_kind callback = what.what;
-            auto event = events_.of(what);
-            host_.call(std::move(what));
+          [&](session::call& call) {
+            const protocol::action_kind callback = call.kind;
+            auto event = events_.of(call);
+            host_.call(std::move(call));
             events_.on_call(std::move(event), callback);
           },
-          [&](session::complete& what) { complete(what.waiter, what.result); },
-          [&](session::arm_timer& what) { host_.arm(what.which, what.after); },
-          [&](session::log_line& what) { log(what.level, std::move(what.text), what.position); },
+          [&](session::complete& completion) { complete(completion.waiter, completion.result); },
+          [&](session::arm_timer& armed) { host_.arm(armed.timer, armed.after); },
+          [&](session::log_line& line) { log(line.level, std::move(line.text), line.position); },
           [&](session::end_calls&) {
             have_calls_ended_ = true;
             host_.end_timers();
           },
           [&](session::request_stop&) { host_.request_stop(); },
-          [&](session::leave& what) {
+          [&](session::leave& leave) {
             write();
-            status_ = what.status;
-            events_.on_left(what.status, session_);
+            status_ = leave.status;
+            events_.on_left(leave.status, session_);
             for (std::string& text : limiter_.rest()) {
               host_.write_log(log_level::warning, std::move(text), std::nullopt);
             }
-            host_.left(what.status);
+            host_.left(leave.status);
           },
       },
       action);
@@ -160,10 +161,10 @@ void session_driver::complete(session::waiter_id waiter, std::error_code result)
 
 void session_driver::on_line(line_decoder::outcome line) {
   std::visit(overloaded{
-                 [&](line_decoder::decoded& what) {
-                   on_message(std::move(what.message), std::move(what.batch));
+                 [&](line_decoder::decoded& decoded) {
+                   on_message(std::move(decoded.message), std::move(decoded.batch));
                  },
-                 [&](line_decoder::bad_line& what) { on_bad_line(what.text); },
+                 [&](line_decoder::bad_line& bad_line) { on_bad_line(bad_line.text); },
                  [&](line_decoder::blank&) {
                    if (std::exchange(has_warned_of_blank_line_, true)) return;
                    log(log_level::warning, blank_line_warning);
@@ -197,8 +198,8 @@ void session_driver::on_end_of_input(bool unfinished_line, int error) {
   });
 }
 
-void session_driver::on_timer(session::timer which) {
-  feed([&](auto& out) { session_.on_timer(which, host_.now(), out); });
+void session_driver::on_timer(session::timer timer) {
+  feed([&](auto& out) { session_.on_timer(timer, host_.now(), out); });
 }
 
 void session_driver::on_callback_lasts() {
@@ -232,23 +233,23 @@ void session_driver::end_at_once(exit_status status) noexcept {
   }
 }
 
-session_driver::callback_result session_driver::run_callback(session::call what,
+session_driver::callback_result session_driver::run_callback(session::call call,
                                                              const checkpointer& checkpointer,
                                                              const shard_context::fields& fields) {
-  if (!is_due(what)) return {};
+  if (!is_due(call)) return {};
   callback_result result;
   const auto began = host_.is_observed() ? std::optional(host_.now()) : std::nullopt;
   try {
-    processor_.run(what, checkpointer, fields);
+    processor_.run(call, checkpointer, fields);
   } catch (...) {
     result.thrown = std::current_exception();
-    failure why = describe(describe(what), result.thrown);
+    failure why = describe(describe(call), result.thrown);
     result.error = std::move(why.text);
     result.is_lease_gone = why.is_lease_gone;
   }
   if (began) result.duration = host_.now() - *began;
   // The batch's memory serves for the next line, which comes once the status is written.
-  const auto owner = std::exchange(what.batch, {}).owner();
+  const auto owner = std::exchange(call.batch, {}).owner();
   result.keeps_batch = owner.use_count() > 1;
   return result;
 }

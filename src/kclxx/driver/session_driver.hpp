@@ -35,9 +35,9 @@ class host {
   /// Writes whole lines to the daemon. Returns what went wrong.
   virtual std::error_code write(std::string_view lines) = 0;
   /// Calls on_timer after this time; arming again replaces.
-  virtual void arm(session::timer which, std::chrono::milliseconds after) = 0;
+  virtual void arm(session::timer timer, std::chrono::milliseconds after) = 0;
   /// Hands a call over to the callbacks' thread, which runs it with run_callback.
-  virtual void call(session::call what) = 0;
+  virtual void call(session::call call) = 0;
   /// The shard is another worker's: no timer of the user's fires any more.
   virtual void end_timers() = 0;
   /// A waiting call of checkpoint() has its outcome.
@@ -83,7 +83,7 @@ class session_driver {
   /// `unfinished_line`: it broke off in the middle of a line. `error` is errno's, or 0.
   void on_end_of_input(bool unfinished_line, int error = 0);
 
-  void on_timer(session::timer which);
+  void on_timer(session::timer timer);
   /// The open callback has lasted session::callback_patience.
   void on_callback_lasts();
   /// What the host has kept cannot be written.
@@ -107,11 +107,11 @@ class session_driver {
   };
   /// False when calls ended after this one was handed over, by a timer that gave the shard up for
   /// instance (P67).
-  [[nodiscard]] bool is_due(const session::call& what) const noexcept {
-    return !have_calls_ended_ || what.what == protocol::action_kind::lease_lost;
+  [[nodiscard]] bool is_due(const session::call& call) const noexcept {
+    return !have_calls_ended_ || call.kind == protocol::action_kind::lease_lost;
   }
   /// Runs a callback if it is due; what it throws is in the result. The call is destroyed.
-  callback_result run_callback(session::call what, const checkpointer& checkpointer,
+  callback_result run_callback(session::call call, const checkpointer& checkpointer,
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw: `whose` is "a timer", for instance.

@@ -296,8 +296,8 @@ class batches_processor final : public record_processor {
         if (stop_.stop_requested()) return;
         wait = std::max(wait, decision.delay);
         ++next;
-        if (decision.what == kind::complete) continue;
-        if (decision.what != kind::retry) leaving = thrown;
+        if (decision.outcome == kind::complete) continue;
+        if (decision.outcome != kind::retry) leaving = thrown;
       }
       again.push_back(place);
     }

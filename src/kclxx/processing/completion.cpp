@@ -33,7 +33,7 @@ completion::~completion() {
   if (taken_) fail(failure("the completion was destroyed before it was reported"));
 }
 
-const record& completion::record() const noexcept { return taken_->what(); }
+const record& completion::record() const noexcept { return taken_->record(); }
 int completion::attempt() const noexcept { return taken_->attempt(); }
 
 void completion::complete() noexcept {

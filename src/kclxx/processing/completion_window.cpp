@@ -20,12 +20,12 @@ void completion_window::admit(record_batch records, time_point now) {
   end_ = spans_.back().end();
 }
 
-void completion_window::complete(arrival which) {
-  detail::require_invariant(which >= watermark_ && which < end_ && !entry_of(which).is_complete,
+void completion_window::complete(arrival number) {
+  detail::require_invariant(number >= watermark_ && number < end_ && !entry_of(number).is_complete,
                             "a record is completed twice, or before it was delivered");
-  entries_[which - watermark_].is_complete = true;
+  entries_[number - watermark_].is_complete = true;
   --incomplete_;
-  incomplete_bytes_ -= at(which).data().size();
+  incomplete_bytes_ -= at(number).data().size();
   while (!entries_.empty() && entries_.front().is_complete) {
     entries_.pop_front();
     if (++watermark_ == spans_.front().end()) pass_front();
@@ -49,10 +49,10 @@ void completion_window::clear() {
   spans_.clear();
 }
 
-const record_batch& completion_window::batch_of(arrival which) const {
-  const auto after =
-      std::upper_bound(spans_.begin(), spans_.end(), which,
-                       [](arrival number, const span& one) { return number < one.first; });
+const record_batch& completion_window::batch_of(arrival number) const {
+  const auto after = std::upper_bound(
+      spans_.begin(), spans_.end(), number,
+      [](arrival value, const span& delivered) { return value < delivered.first; });
   return (after - 1)->records;
 }
 

@@ -28,7 +28,7 @@ class completion_window {
   /// Adds records at the new end, all of which arrived now.
   void admit(record_batch records, time_point now);
   /// Precondition: it is in the window and not complete.
-  void complete(arrival which);
+  void complete(arrival number);
   /// Drops what is not complete. The watermark's position stays. Nothing may be admitted
   /// afterwards.
   void clear();
@@ -54,8 +54,8 @@ class completion_window {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
   /// Precondition of these two: it is in the window.
-  [[nodiscard]] const record& at(arrival which) const { return *entry_of(which).what; }
-  [[nodiscard]] const record_batch& batch_of(arrival which) const;
+  [[nodiscard]] const record& at(arrival number) const { return *entry_of(number).record; }
+  [[nodiscard]] const record_batch& batch_of(arrival number) const;
   /// When the oldest record arrived that is not complete. Precondition: there is one.
   [[nodiscard]] time_point oldest_arrival() const { return spans_.front().arrived; }
 
@@ -71,11 +71,13 @@ class completion_window {
   };
 
   struct entry {
-    const record* what;
+    const kclxx::record* record;
     bool is_complete = false;
   };
 
-  [[nodiscard]] const entry& entry_of(arrival which) const { return entries_[which - watermark_]; }
+  [[nodiscard]] const entry& entry_of(arrival number) const {
+    return entries_[number - watermark_];
+  }
   void pass_front();
 
   std::deque<span> spans_;

@@ -2,7 +2,9 @@
 #include "processing/dispatcher.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -24,30 +26,37 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       is_async_(is_async),
       work_(options, is_async_) {}
 
-/// A change, for which the mutex is held until carry_out(). That does what follows.
-struct dispatcher::step {
-  explicit step(dispatcher& whose)
-      : of(whose),
-        now(of.service_->now()),
-        lock(of.mutex_),
-        was_stuck(of.work_.handlers().stuck() > 0) {}
+/// A change, for which the mutex is held until carry_out(). That does what follows: each path calls
+/// it, but for an exception.
+struct dispatcher::locked_change {
+  explicit locked_change(dispatcher& changed)
+      : owner(changed),
+        now(owner.service_->now()),
+        lock(owner.mutex_),
+        was_stuck(owner.work_.handlers().stuck() > 0) {}
+  locked_change(const locked_change&) = delete;
+  locked_change& operator=(const locked_change&) = delete;
+  ~locked_change() { assert(is_carried_out || std::uncaught_exceptions() > exceptions); }
 
   void carry_out() {
-    const bool is_unstuck = was_stuck && of.work_.handlers().stuck() == 0;
-    dropped = of.work_.take_dropped();
+    is_carried_out = true;
+    const bool is_unstuck = was_stuck && owner.work_.handlers().stuck() == 0;
+    dropped = owner.work_.take_dropped();
     lock.unlock();
-    if (then.notify) of.service_->notify();
-    if (then.timer) of.start_timer(*then.timer);
-    if (is_unstuck) of.report_unstuck();
-    if (of.clamped_.checkpoints->is_awaited()) of.pass_watermark();
+    if (wake_up.notify) owner.service_->notify();
+    if (wake_up.timer) owner.start_timer(*wake_up.timer);
+    if (is_unstuck) owner.report_unstuck();
+    if (owner.clamped_.checkpoints->is_awaited()) owner.pass_watermark();
   }
 
-  dispatcher& of;
+  dispatcher& owner;
   work_list::dropped dropped{};  // declared before the lock, and so destroyed after it
   const time_point now;
-  follow_up then{};
+  wake_ups::to_do wake_up{};
   std::unique_lock<std::mutex> lock;
   const bool was_stuck;
+  bool is_carried_out = false;
+  const int exceptions = std::uncaught_exceptions();
 };
 
 std::optional<sequence_position> dispatcher::watermark() {
@@ -73,21 +82,21 @@ void dispatcher::start_timer(time_point when) {
   if (superseded) service_->cancel_timer(*superseded);
 }
 
-bool dispatcher::has_reached(goal what) {
-  if (what == goal::room) return work_.queue().wants_more(next_bytes_);
-  if (what == goal::empty_window) return work_.window().is_empty();
+bool dispatcher::has_reached(goal awaited) {
+  if (awaited == goal::room) return work_.queue().wants_more(next_bytes_);
+  if (awaited == goal::empty_window) return work_.window().is_empty();
   return work_.handlers().running() == 0;
 }
 
 std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
-  auto next = work_.handlers().next_due();
+  auto earliest = work_.handlers().next_due();
   const auto or_at = [&](const std::optional<time_point>& when) {
-    if (when && (!next || *when < *next)) next = when;
+    if (when && (!earliest || *when < *earliest)) earliest = when;
   };
-  if (!may_take(now)) return next;
+  if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
   if (work_.lanes_wanted(lanes_) > 0) or_at(failures_.next_probe());
-  return next;
+  return earliest;
 }
 
 void dispatcher::post_lanes() {
@@ -99,65 +108,68 @@ void dispatcher::post_lanes() {
   }
 }
 
-void dispatcher::mark_complete(const ticket& one, follow_up& then) {
-  work_.complete(one);
+void dispatcher::mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up) {
+  work_.complete(ticket);
   if (is_async_) post_lanes();  // else the lane that calls this continues
-  look(then);
+  wake_callback_if_due(wake_up);
 }
 
-void dispatcher::look(follow_up& then) {
+void dispatcher::wake_callback_if_due(wake_ups::to_do& wake_up) {
   if (!wake_ups_.is_waiting()) return;
-  if (has_reached(waits_for_)) return wake_ups_.notify(then);
-  wake_by(reports_.request_due(work_.window()), then);
+  if (has_reached(waits_for_)) return wake_ups_.notify(wake_up);
+  wake_by(reports_.request_due(work_.window()), wake_up);
 }
 
-void dispatcher::wake_by(const std::optional<time_point>& when, follow_up& then) {
-  if (when && !has_ended_) wake_ups_.by(*when, then);
+void dispatcher::wake_by(const std::optional<time_point>& when, wake_ups::to_do& wake_up) {
+  if (when && !has_ended_) wake_ups_.by(*when, wake_up);
 }
 
 void dispatcher::set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
-                             follow_up& then) {
+                             wake_ups::to_do& wake_up) {
   if (failed_ == failure_kind::none) {
     failed_ = kind;
     failure_ = std::move(why);
-    wake_by(now, then);
+    wake_by(now, wake_up);
   }
-  look(then);
+  wake_callback_if_due(wake_up);
 }
 
 void dispatcher::clear_if_unused() {
   if (has_ended_ && lanes_ == 0) work_.clear();
 }
 
+std::optional<work> dispatcher::take_work(time_point now) {
+  if (!may_take(now)) return std::nullopt;
+  if (!work_.is_for_handler()) return work_.take(now);
+  const auto probe = failures_.try_begin(now);  // none: the circuit is open
+  return probe ? work_.take(now, *probe) : std::nullopt;
+}
+
 void dispatcher::run_lane() noexcept {
   try {
     for (;;) {
-      step taking(*this);
-      std::optional<work> next;
-      if (may_take(taking.now)) {
-        const auto probe = work_.is_for_handler() ? failures_.try_begin(taking.now)
-                                                  : std::optional(circuit::no_probe);
-        if (probe) next = work_.take(taking.now, *probe);
-      }
-      if (next) {
-        wake_by(work_.handlers().stuck_at(taking.now), taking.then);
-        if (work_.queue().ready() == 0) look(taking.then);  // a window that is not full wants more
+      locked_change taking(*this);
+      std::optional<work> taken = take_work(taking.now);
+      if (taken) {
+        wake_by(work_.handlers().stuck_at(taking.now), taking.wake_up);
+        // A window that is not full wants more.
+        if (work_.queue().ready() == 0) wake_callback_if_due(taking.wake_up);
       } else {
         --lanes_;
         clear_if_unused();
-        // The callbacks' thread has left the probe to this lane, which read the clock before it.
+        // While this lane ran, next_wake() left the next probe to it. It is not due at `now`.
         if (may_take(taking.now) && work_.is_for_handler()) {
-          wake_by(failures_.next_probe(), taking.then);
+          wake_by(failures_.next_probe(), taking.wake_up);
         }
       }
       taking.carry_out();
-      if (!next) break;
-      if (next->failed) {
-        decide(*next, std::move(next->failed));
+      if (!taken) break;
+      if (taken->failed) {
+        decide(*taken, std::move(taken->failed));
       } else if (is_async_) {
-        start_handler(*next);
+        start_handler(*taken);
       } else {
-        call_handler(*next);
+        call_handler(*taken);
       }
     }
     observe_window(false);
@@ -168,42 +180,43 @@ void dispatcher::run_lane() noexcept {
 
 void dispatcher::break_off(std::exception_ptr why) noexcept {
   try {
-    step failing(*this);
-    set_failure(why, failure_kind::at_once, failing.now, failing.then);
+    locked_change failing(*this);
+    set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
     failing.carry_out();
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
   }
 }
 
-void dispatcher::call_handler(const work& one) {
+void dispatcher::call_handler(const work& work) {
   std::exception_ptr thrown;
   try {
-    std::get<record_handler::of_shard> (*handler_)(*one.what, shard_);
+    std::get<record_handler::of_shard> (*handler_)(*work.record, shard_);
   } catch (...) {
     thrown = std::current_exception();
   }
   forked_.leave_if_copy(shard_.shard_id());
   const bool is_late = stop_.stop_requested();
   if (!is_late && service_->is_observed()) {
-    service_->observe(attempt_event(*one.what, one.attempt, service_->now() - one.began, thrown));
+    service_->observe(
+        attempt_event(*work.record, work.attempt, service_->now() - work.began, thrown));
   }
-  if (thrown || is_late) return decide(one, std::move(thrown));
+  if (thrown || is_late) return decide(work, std::move(thrown));
   const bool is_outage_over = failures_.on_success();
-  if (one.attempt > 1) failures_.on_retry_success(one.what->position(), one.attempt);
-  step completing(*this);
-  mark_complete(one.with, completing.then);
+  if (work.attempt > 1) failures_.on_retry_success(work.record->position(), work.attempt);
+  locked_change completing(*this);
+  mark_complete(work.ticket, completing.wake_up);
   if (is_outage_over) post_lanes();
   completing.carry_out();
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
 /// throws.
-void dispatcher::start_handler(const work& one) {
+void dispatcher::start_handler(const work& work) {
   std::exception_ptr thrown;
   try {
     std::get<async_record_handler::of_shard> (*handler_)(
-        completion(std::make_unique<detail::taken_record>(weak_from_this(), one.with, one.batch,
-                                                          *one.what, one.attempt)),
+        completion(std::make_unique<detail::taken_record>(weak_from_this(), work.ticket, work.batch,
+                                                          *work.record, work.attempt)),
         shard_);
   } catch (...) {
     thrown = std::current_exception();
@@ -213,75 +226,75 @@ void dispatcher::start_handler(const work& one) {
   const auto now = service_->now();
   {
     const std::lock_guard lock(mutex_);
-    if (work_.fail_thrown(one, thrown, now) || is_over()) return;
+    if (work_.fail_thrown(work, thrown, now) || is_over()) return;
   }
   service_->log(log_level::warning,
-                "the handler of record " + to_string(one.what->position()) +
+                "the handler of record " + to_string(work.record->position()) +
                     " reported it as complete, and then threw: " + message_of(thrown));
 }
 
 /// An exception belongs to one thread at a time, so that it is destroyed where it is handled.
-void dispatcher::decide(const work& one, std::exception_ptr thrown) {
+void dispatcher::decide(const work& work, std::exception_ptr thrown) {
   failed_attempts attempts;
   {
     const std::lock_guard lock(mutex_);
-    attempts = work_.begin_decision(one.with);
+    attempts = work_.begin_decision(work.ticket);
   }
   if (is_async_ && service_->is_observed()) {
-    service_->observe(attempt_event(*one.what, one.attempt, one.ended - one.began, thrown));
+    service_->observe(attempt_event(*work.record, work.attempt, work.ended - work.began, thrown));
   }
   using kind = failure_decision::kind;
   failure_decision decision{kind::stop};
   const bool is_late = stop_.stop_requested();  // nothing can be persisted any more
   if (!is_late) {
     try {
-      decision = failures_.on_failure(*one.what, attempts, thrown);
+      decision = failures_.on_failure(*work.record, attempts, thrown);
     } catch (...) {
       thrown = std::current_exception();
     }
   }
-  step deciding(*this);
+  locked_change deciding(*this);
   if (is_late) {
-    work_.remove(one.with);
-  } else if (decision.what == kind::complete) {
-    mark_complete(one.with, deciding.then);
-  } else if (decision.what == kind::retry) {
+    work_.remove(work.ticket);
+  } else if (decision.outcome == kind::complete) {
+    mark_complete(work.ticket, deciding.wake_up);
+  } else if (decision.outcome == kind::retry) {
     const auto due = deciding.now + decision.delay;
-    work_.retry(one.with, std::move(attempts), due);
-    wake_by(due, deciding.then);
-    look(deciding.then);  // it may have been the last handler that ran
+    work_.retry(work.ticket, std::move(attempts), due);
+    wake_by(due, deciding.wake_up);
+    wake_callback_if_due(deciding.wake_up);  // it may have been the last handler that ran
   } else {
-    work_.remove(one.with);
+    work_.remove(work.ticket);
     set_failure(
         thrown,
-        decision.what == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
-        deciding.now, deciding.then);
+        decision.outcome == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
+        deciding.now, deciding.wake_up);
   }
   deciding.carry_out();
 }
 
-const handlers_in_progress::attempt* dispatcher::reporting(const ticket& one) {
-  return has_ended_ || stop_.stop_requested() ? nullptr : work_.running(one);
+const handlers_in_progress::attempt* dispatcher::reporting(const attempt_ticket& ticket) {
+  return has_ended_ || stop_.stop_requested() ? nullptr : work_.running(ticket);
 }
 
-void dispatcher::complete(const ticket& one) {
+void dispatcher::complete(const attempt_ticket& ticket) {
   forked_.leave_if_copy(shard_.shard_id());  // before a lock, which another thread may have had
-  step completing(*this);
-  const auto* const found = reporting(one);
+  locked_change completing(*this);
+  const auto* const found = reporting(ticket);
   if (found == nullptr) return completing.carry_out();
   const auto attempt = *found;
   std::optional<sequence_position> position;  // of a retried record
   std::optional<observer::record_attempted> observed;
-  const record& what = work_.window().at(attempt.which);
-  if (attempt.number > 1) position = what.position();
+  const record& attempted = work_.window().at(attempt.record_number);
+  if (attempt.number > 1) position = attempted.position();
   if (service_->is_observed()) {
-    observed = attempt_event(what, attempt.number, completing.now - attempt.began, nullptr);
+    observed = attempt_event(attempted, attempt.number, completing.now - attempt.began, nullptr);
   }
-  mark_complete(one, completing.then);
+  mark_complete(ticket, completing.wake_up);
   const bool is_emptied = work_.window().is_empty();
   completing.carry_out();
   if (failures_.on_success()) {  // an outage is over
-    step posting(*this);
+    locked_change posting(*this);
     post_lanes();
     posting.carry_out();
   }
@@ -290,20 +303,20 @@ void dispatcher::complete(const ticket& one) {
   if (is_emptied) observe_window(false);
 }
 
-void dispatcher::fail(const ticket& one, std::exception_ptr why) {
+void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr why) {
   forked_.leave_if_copy(shard_.shard_id());
-  step failing(*this);
-  if (reporting(one) != nullptr) {
-    work_.fail(one, std::move(why), failing.now);
+  locked_change failing(*this);
+  if (reporting(ticket) != nullptr) {
+    work_.fail(ticket, std::move(why), failing.now);
     post_lanes();
-    look(failing.then);
+    wake_callback_if_due(failing.wake_up);
   }
   failing.carry_out();
 }
 
-void dispatcher::touch(const ticket& one) {
-  step touching(*this);
-  work_.handlers().touch(one, touching.now);
+void dispatcher::touch(const attempt_ticket& ticket) {
+  locked_change touching(*this);
+  work_.handlers().touch(ticket, touching.now);
   touching.carry_out();
 }
 
@@ -315,14 +328,14 @@ void dispatcher::callback(Body body) {
     wake_ups_.set_open(true);
   }
   body();  // when it throws, the session ends, and nothing is to be done between callbacks
-  step closing(*this);
+  locked_change closing(*this);
   wake_ups_.set_open(false);
-  wake_by(next_wake(closing.now), closing.then);
-  if (failure_) wake_by(closing.now, closing.then);
+  wake_by(next_wake(closing.now), closing.wake_up);
+  if (failure_) wake_by(closing.now, closing.wake_up);
   closing.carry_out();
 }
 
-void dispatcher::process(const record_batch& batch, const checkpointer& with) {
+void dispatcher::process(const record_batch& batch, const checkpointer& checkpointer) {
   callback([&] {
     if (!pool_ && !batch.empty()) {
       auto pool = service_->make_thread_pool(is_async_ ? 1 : options_.lanes);
@@ -344,10 +357,10 @@ void dispatcher::process(const record_batch& batch, const checkpointer& with) {
       }
       if (offset == batch.size()) break;
       observe_window(true);
-      if (!wait(goal::room, time_point::max(), with)) return;
+      if (!wait(goal::room, time_point::max(), checkpointer)) return;
     }
-    throw_failure(with, time_point::max());
-    request_checkpoint(with);
+    throw_failure(checkpointer, time_point::max());
+    request_checkpoint(checkpointer);
     observe_window(false);
   });
 }
@@ -357,20 +370,20 @@ void dispatcher::end_takes(const std::optional<time_point>& when) {
   last_take_ = when;
 }
 
-void dispatcher::finish(const checkpointer& with) {
+void dispatcher::finish(const checkpointer& checkpointer) {
   callback([&] {
     end_takes(std::nullopt);
-    if (wait(goal::empty_window, time_point::max(), with)) with.async_checkpoint();
+    if (wait(goal::empty_window, time_point::max(), checkpointer)) checkpointer.async_checkpoint();
   });
 }
 
-void dispatcher::drain(const checkpointer& with) {
+void dispatcher::drain(const checkpointer& checkpointer) {
   callback([&] {
     const auto deadline = service_->now() + options_.drain_timeout;
     end_takes(deadline);
-    static_cast<void>(wait(goal::empty_window, deadline, with));
+    static_cast<void>(wait(goal::empty_window, deadline, checkpointer));
     if (stop_.stop_requested()) return;  // nothing more is persisted
-    request_checkpoint(with);
+    request_checkpoint(checkpointer);
     std::string rest;
     {
       const std::lock_guard lock(mutex_);
@@ -385,7 +398,7 @@ void dispatcher::drain(const checkpointer& with) {
 }
 
 void dispatcher::end() {
-  step ending(*this);
+  locked_change ending(*this);
   has_ended_ = true;
   clear_if_unused();
   ending.carry_out();
@@ -404,7 +417,7 @@ void dispatcher::join() {
   handler_.reset();  // a completion that is being reported may keep the dispatcher alive
 }
 
-bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) {
+bool dispatcher::wait(goal awaited, time_point deadline, const checkpointer& checkpointer) {
   for (;;) {
     const auto now = service_->now();
     auto until = deadline;
@@ -414,25 +427,25 @@ bool dispatcher::wait(goal what, time_point deadline, const checkpointer& with) 
       const std::lock_guard lock(mutex_);
       work_.queue().make_due_ready(now);
       post_lanes();
-      has_arrived = has_reached(what);
+      has_arrived = has_reached(awaited);
       if (const auto wake = next_wake(now)) until = std::min(until, *wake);
       if (const auto due = reports_.request_due(work_.window())) {
         is_checkpoint_due = *due <= now;
         if (!is_checkpoint_due) until = std::min(until, *due);
       }
-      waits_for_ = what;
+      waits_for_ = awaited;
       if (!has_arrived) wake_ups_.begin_wait(until);
     }
-    if (what != goal::no_handler) throw_failure(with, deadline);
+    if (awaited != goal::no_handler) throw_failure(checkpointer, deadline);
     if (has_arrived) return true;
-    if (is_checkpoint_due) request_checkpoint(with);
+    if (is_checkpoint_due) request_checkpoint(checkpointer);
     report_stuck();
     if (stop_.stop_requested() || now >= deadline) return false;
     service_->wait_until_notified(until);
   }
 }
 
-void dispatcher::throw_failure(const checkpointer& with, time_point deadline) {
+void dispatcher::throw_failure(const checkpointer& checkpointer, time_point deadline) {
   auto kind = failure_kind::none;
   {
     const std::lock_guard lock(mutex_);
@@ -441,9 +454,9 @@ void dispatcher::throw_failure(const checkpointer& with, time_point deadline) {
   if (kind == failure_kind::none) return;
   if (kind == failure_kind::after_handlers) {
     const auto end = service_->now() + options_.drain_timeout;
-    static_cast<void>(wait(goal::no_handler, std::min(end, deadline), with));
+    static_cast<void>(wait(goal::no_handler, std::min(end, deadline), checkpointer));
   }
-  if (kind != failure_kind::lease_gone) request_checkpoint(with);
+  if (kind != failure_kind::lease_gone) request_checkpoint(checkpointer);
   rethrow_failure();
 }
 
@@ -456,22 +469,22 @@ void dispatcher::rethrow_failure() {
   std::rethrow_exception(std::move(why));
 }
 
-void dispatcher::request_checkpoint(const checkpointer& with) {
+void dispatcher::request_checkpoint(const checkpointer& checkpointer) {
   const auto now = service_->now();
   std::optional<sequence_position> position;
   {
     const std::lock_guard lock(mutex_);
     position = reports_.take_request(work_.window(), now);
   }
-  if (position) with.async_checkpoint(*position);
+  if (position) checkpointer.async_checkpoint(*position);
 }
 
-void dispatcher::on_timer(time_point which) {
+void dispatcher::on_timer(time_point due) {
   const auto now = service_->now();
   auto failure = failure_kind::none;
   {
     const std::lock_guard lock(mutex_);
-    if (!wake_ups_.timer_fired(which)) return;
+    if (!wake_ups_.timer_fired(due)) return;
     failure = pending_failure();
     if (failure == failure_kind::none) {
       work_.queue().make_due_ready(now);
@@ -486,27 +499,27 @@ void dispatcher::on_timer(time_point which) {
   }
   report_stuck();
   observe_window(false);
-  step waiting(*this);
-  wake_by(next_wake(waiting.now), waiting.then);
+  locked_change waiting(*this);
+  wake_by(next_wake(waiting.now), waiting.wake_up);
   waiting.carry_out();
 }
 
 /// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
 void dispatcher::report_stuck() {
   const auto now = service_->now();
-  std::vector<ticket> due;
+  std::vector<attempt_ticket> due;
   {
     const std::lock_guard lock(mutex_);
     due = work_.handlers().take_due(now);
   }
   std::exception_ptr why;
-  for (const auto& one : due) {
+  for (const attempt_ticket& ticket : due) {
     std::optional<stuck_report> report;
     {
       const std::lock_guard in_order(observing_);
       {
         const std::lock_guard lock(mutex_);
-        report = work_.report(one, now);
+        report = work_.report(ticket, now);
       }
       if (!report) continue;
       service_->observe(report->event);
@@ -517,8 +530,8 @@ void dispatcher::report_stuck() {
                                                      " is stuck (leave_when_stuck)"));
   }
   if (!why) return;
-  step failing(*this);
-  set_failure(why, failure_kind::at_once, failing.now, failing.then);
+  locked_change failing(*this);
+  set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
   failing.carry_out();
 }
 

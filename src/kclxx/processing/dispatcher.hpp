@@ -47,41 +47,39 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
  public:
   using time_point = work_list::time_point;
   using handler = std::variant<record_handler::of_shard, async_record_handler::of_shard>;
-  using ticket = work_list::ticket;
 
   /// Precondition: the options are valid. Errors: those of failure_handling.
   dispatcher(failure_policy policy, const parallel_options& options, const shard_context& shard,
              bool is_async);
   /// Makes the handler, whose context has clamped checkpoints. Call it first.
   template <class Handler>
-  void make_handler(const Handler& with) {
+  void make_handler(const Handler& user_handler) {
     clamped_.checkpoints->ask([self = weak_from_this()] {
       const auto alive = self.lock();
       return alive ? alive->watermark() : std::nullopt;
     });
-    handler_.emplace(with.make(clamped_.context));
+    handler_.emplace(user_handler.make(clamped_.context));
   }
 
   // Callbacks. Errors: what ends the processing.
   /// Returns when the batch is in the window.
-  void process(const record_batch& batch, const checkpointer& with);
+  void process(const record_batch& batch, const checkpointer& checkpointer);
   /// Returns when all records are complete.
-  void finish(const checkpointer& with);
+  void finish(const checkpointer& checkpointer);
   /// The same, but with a time limit.
-  void drain(const checkpointer& with);
+  void drain(const checkpointer& checkpointer);
   /// Nothing more is taken, and reports have no effect.
   void end();
   /// Waits for the handlers that run. No callback follows.
   void join();
 
   // Reports of an async_record_handler's completions.
-  void complete(const ticket& one);
-  void fail(const ticket& one, std::exception_ptr why);
-  void touch(const ticket& one);
+  void complete(const attempt_ticket& ticket);
+  void fail(const attempt_ticket& ticket, std::exception_ptr why);
+  void touch(const attempt_ticket& ticket);
 
  private:
-  struct step;
-  using follow_up = wake_ups::to_do;
+  struct locked_change;
   /// What a callback waits for.
   enum class goal { room, empty_window, no_handler };
   /// When what ends the processing leaves a callback, or a timer if none is open.
@@ -107,15 +105,18 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
     return failure_ ? failed_ : failure_kind::none;
   }
   /// Null when the attempt has ended, or when it is too late for a report.
-  [[nodiscard]] const handlers_in_progress::attempt* reporting(const ticket& one);
-  [[nodiscard]] bool has_reached(goal what);
+  [[nodiscard]] const handlers_in_progress::attempt* reporting(const attempt_ticket& ticket);
+  [[nodiscard]] bool has_reached(goal awaited);
   [[nodiscard]] std::optional<time_point> next_wake(time_point now);
   void post_lanes();
-  void mark_complete(const ticket& one, follow_up& then);
-  /// Wakes a callback that waits for what is there now.
-  void look(follow_up& then);
-  void wake_by(const std::optional<time_point>& when, follow_up& then);
-  void set_failure(std::exception_ptr& why, failure_kind kind, time_point now, follow_up& then);
+  void mark_complete(const attempt_ticket& ticket, wake_ups::to_do& wake_up);
+  /// Wakes a callback whose goal is reached, or by the time of its next checkpoint.
+  void wake_callback_if_due(wake_ups::to_do& wake_up);
+  void wake_by(const std::optional<time_point>& when, wake_ups::to_do& wake_up);
+  void set_failure(std::exception_ptr& why, failure_kind kind, time_point now,
+                   wake_ups::to_do& wake_up);
+  /// A failure to decide on, or a record, which is a probe if the circuit is open.
+  [[nodiscard]] std::optional<work> take_work(time_point now);
   void clear_if_unused();
 
   /// What is complete.
@@ -125,21 +126,21 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   // Lanes.
   void run_lane() noexcept;
   void break_off(std::exception_ptr why) noexcept;
-  void call_handler(const work& one);
-  void start_handler(const work& one);
-  void decide(const work& one, std::exception_ptr thrown);
+  void call_handler(const work& work);
+  void start_handler(const work& work);
+  void decide(const work& work, std::exception_ptr thrown);
 
   // The callbacks' thread.
   template <class Body>
   void callback(Body body);
   /// False when the deadline has passed, or the stop token has stopped.
-  bool wait(goal what, time_point deadline, const checkpointer& with);
+  bool wait(goal awaited, time_point deadline, const checkpointer& checkpointer);
   /// Handlers that run have drain_timeout to end, and until the deadline of what the callback waits
   /// for.
-  void throw_failure(const checkpointer& with, time_point deadline);
+  void throw_failure(const checkpointer& checkpointer, time_point deadline);
   [[noreturn]] void rethrow_failure();
-  void request_checkpoint(const checkpointer& with);
-  void on_timer(time_point which);
+  void request_checkpoint(const checkpointer& checkpointer);
+  void on_timer(time_point due);
   void report_stuck();
   void report_unstuck();
   void end_takes(const std::optional<time_point>& when);

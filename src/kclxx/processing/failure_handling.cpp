@@ -19,8 +19,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void require(bool is_valid, const char* what) {
-  if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + what);
+void require(bool is_valid, const char* problem) {
+  if (!is_valid) throw std::invalid_argument(std::string("failure_policy: ") + problem);
 }
 
 std::uint64_t hash(std::string_view text, std::uint64_t seed) {
@@ -45,11 +45,11 @@ bool is_lease_gone(const std::exception_ptr& thrown) {
   }
 }
 
-observer::record_attempted attempt_event(const record& what, int attempt,
+observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
                                          const std::exception_ptr& thrown) {
   using outcome = observer::record_attempted::outcome;
-  return {what.position(), attempt, duration, thrown ? outcome::failed : outcome::succeeded,
+  return {attempted.position(), attempt, duration, thrown ? outcome::failed : outcome::succeeded,
           thrown ? message_of(thrown) : std::string()};
 }
 
@@ -128,7 +128,7 @@ failure_decision failure_handling::retry(const record& failed, const failed_atte
 bool failure_handling::is_complete_after(const record& failed, failed_attempts& attempts,
                                          std::exception_ptr thrown) {
   const auto decision = on_failure(failed, attempts, thrown);
-  switch (decision.what) {
+  switch (decision.outcome) {
     case failure_decision::kind::retry:
       shard_.sleep_for(decision.delay);
       return false;

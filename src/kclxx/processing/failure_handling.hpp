@@ -39,7 +39,7 @@ struct failed_attempts {
 };
 
 /// The event of an attempt, which threw or did not.
-observer::record_attempted attempt_event(const record& what, int attempt,
+observer::record_attempted attempt_event(const record& attempted, int attempt,
                                          std::chrono::nanoseconds duration,
                                          const std::exception_ptr& thrown);
 
@@ -51,7 +51,7 @@ struct failure_decision {
     stop,        ///< the exception leaves the callback, once what is complete is checkpointed
     lease_gone,  ///< the same, at once: the record did not fail, and nothing can be persisted
   };
-  kind what;
+  kind outcome;
   std::chrono::milliseconds delay{0};  ///< of retry
 };
 

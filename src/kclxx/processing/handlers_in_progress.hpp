@@ -11,6 +11,12 @@
 
 namespace kclxx::processing {
 
+/// Names one attempt of one record; never used again.
+struct attempt_ticket {
+  std::size_t place = 0;
+  std::uint64_t serial = 0;
+};
+
 /// The records that handlers have, and for how long: which of them are stuck.
 ///
 /// Pure. Thread safety: none.
@@ -18,13 +24,8 @@ class handlers_in_progress {
  public:
   using time_point = completion_window::time_point;
   using duration = time_point::duration;
-  /// Names one attempt of one record; never used again.
-  struct ticket {
-    std::size_t place = 0;
-    std::uint64_t serial = 0;
-  };
   struct attempt {
-    arrival which = 0;
+    arrival record_number = 0;
     int number = 1;
     time_point began{};
     time_point touched{};    // the stuck clock began
@@ -38,12 +39,12 @@ class handlers_in_progress {
   explicit handlers_in_progress(std::chrono::milliseconds stuck_after)
       : stuck_after_(stuck_after) {}
 
-  ticket add(arrival which, int number, time_point now);
+  attempt_ticket add(arrival record_number, int attempt_number, time_point now);
   /// Null when it was removed.
-  [[nodiscard]] attempt* find(const ticket& one) noexcept;
-  void touch(const ticket& one, time_point now) noexcept;
+  [[nodiscard]] attempt* find(const attempt_ticket& ticket) noexcept;
+  void touch(const attempt_ticket& ticket, time_point now) noexcept;
   /// Precondition: it is there. Returns what it was.
-  attempt remove(const ticket& one) noexcept;
+  attempt remove(const attempt_ticket& ticket) noexcept;
   void clear();
 
   [[nodiscard]] std::size_t size() const noexcept { return all_.size() - free_.size(); }
@@ -57,12 +58,12 @@ class handlers_in_progress {
   [[nodiscard]] std::optional<time_point> stuck_at(time_point now) const noexcept;
 
   /// Those of which a report is due; it then counts as made.
-  [[nodiscard]] std::vector<ticket> take_due(time_point now);
+  [[nodiscard]] std::vector<attempt_ticket> take_due(time_point now);
   [[nodiscard]] std::optional<time_point> next_due() const noexcept;
 
  private:
-  [[nodiscard]] std::optional<time_point> due(const attempt& one) const noexcept;
-  void forget_reports(attempt& one) noexcept;
+  [[nodiscard]] std::optional<time_point> due(const attempt& begun) const noexcept;
+  void forget_reports(attempt& reported) noexcept;
 
   std::chrono::milliseconds stuck_after_;
   std::vector<attempt> all_;  // a serial of 0: free

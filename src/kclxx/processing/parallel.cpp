@@ -22,20 +22,22 @@ class parallel_processor final : public record_processor {
       : dispatcher_(std::move(dispatcher)) {}
   ~parallel_processor() override { dispatcher_->join(); }
 
-  void process_records(record_batch batch, const checkpointer& with) override {
-    dispatcher_->process(batch, with);
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
+    dispatcher_->process(batch, checkpointer);
   }
   void lease_lost() override { dispatcher_->end(); }
-  void shard_ended(const checkpointer& with) override { dispatcher_->finish(with); }
-  void shutdown_requested(const checkpointer& with) override { dispatcher_->drain(with); }
+  void shard_ended(const checkpointer& checkpointer) override { dispatcher_->finish(checkpointer); }
+  void shutdown_requested(const checkpointer& checkpointer) override {
+    dispatcher_->drain(checkpointer);
+  }
 
  private:
   std::shared_ptr<processing::dispatcher> dispatcher_;
 };
 
 parallel_options valid(parallel_options options) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("parallel_options: ") + what);
+  const auto require = [](bool holds, const char* problem) {
+    if (!holds) throw std::invalid_argument(std::string("parallel_options: ") + problem);
   };
   require(options.lanes > 0, "lanes is 0");
   require(options.window_records > 0, "window_records is 0");
@@ -51,10 +53,10 @@ template <class Handler>
 processor_factory make(Handler handler, failure_policy policy, parallel_options options) {
   return {[handler = std::move(handler), policy = processing::checked(std::move(policy)),
            options = valid(options)](const shard_context& shard) {
-            auto one = std::make_shared<processing::dispatcher>(
+            auto dispatcher = std::make_shared<processing::dispatcher>(
                 policy, options, shard, std::is_same_v<Handler, async_record_handler>);
-            one->make_handler(handler);
-            return std::make_unique<parallel_processor>(std::move(one));
+            dispatcher->make_handler(handler);
+            return std::make_unique<parallel_processor>(std::move(dispatcher));
           },
           checkpoint_mode::manual};
 }

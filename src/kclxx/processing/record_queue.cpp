@@ -21,9 +21,9 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   std::uint64_t bytes = window_.bytes();
   std::size_t count = 0;
   for (; offset + count < batch.size(); ++count) {
-    const std::uint64_t next = batch[offset + count].data().size();
-    if (!fits(next, window_.size() + count, bytes)) break;
-    bytes += next;
+    const std::uint64_t record_bytes = batch[offset + count].data().size();
+    if (!fits(record_bytes, window_.size() + count, bytes)) break;
+    bytes += record_bytes;
   }
   const arrival first = window_.end();
   window_.admit(batch.slice(offset, count), now);
@@ -36,59 +36,59 @@ std::size_t record_queue::admit(const record_batch& batch, std::size_t offset, t
   return count;
 }
 
-bool record_queue::wants_more(std::uint64_t next) const noexcept {
-  if (!fits(next, window_.size(), window_.bytes())) return false;
+bool record_queue::wants_more(std::uint64_t next_bytes) const noexcept {
+  if (!fits(next_bytes, window_.size(), window_.bytes())) return false;
   if (ready() == 0) return true;
   return most_records_ - window_.size() >= (most_records_ + 7) / 8 &&
          window_.bytes() <= most_bytes_ - most_bytes_ / 8;
 }
 
-bool record_queue::push(arrival which, key_id key) {
-  const auto [of, is_first] = keys_.try_emplace(key, which);
-  links_.push_back({of, 0});
-  if (!is_first) link_of(std::exchange(of->second, which)).next = which;
+bool record_queue::push(arrival number, key_id key) {
+  const auto [newest, is_first] = keys_.try_emplace(key, number);
+  links_.push_back({newest, 0});
+  if (!is_first) link_of(std::exchange(newest->second, number)).next_of_key = number;
   return is_first;
 }
 
-std::optional<arrival> record_queue::pop(arrival which) {
-  const auto [of, next] = link_of(which);
+std::optional<arrival> record_queue::pop(arrival number) {
+  const auto [key, next_of_key] = link_of(number);
   for (; first_link_ != window_.watermark(); ++first_link_) links_.pop_front();
-  if (next == 0) {
-    keys_.erase(of);
+  if (next_of_key == 0) {
+    keys_.erase(key);
     return std::nullopt;
   }
-  return next;
+  return next_of_key;
 }
 
 arrival record_queue::oldest_first::take_newest() {
   const auto newest = std::max_element(c.begin(), c.end());
-  const arrival which = *newest;
+  const arrival number = *newest;
   c.erase(newest);
   std::make_heap(c.begin(), c.end(), comp);
-  return which;
+  return number;
 }
 
 std::optional<arrival> record_queue::take(choice first) {
-  std::optional<arrival> next;
+  std::optional<arrival> taken;
   if (!due_.empty() && (first == choice::failed || new_.empty())) {
-    next = due_.front();
+    taken = due_.front();
     due_.pop_front();
   } else if (!new_.empty() && first == choice::newest) {
-    next = new_.take_newest();
+    taken = new_.take_newest();
   } else if (!new_.empty()) {
-    next = new_.top();
+    taken = new_.top();
     new_.pop();
   }
-  return next;
+  return taken;
 }
 
-void record_queue::complete(arrival which) {
-  window_.complete(which);  // first: it throws when that is a fault
+void record_queue::complete(arrival number) {
+  window_.complete(number);  // first: it throws when that is a fault
   if (order_ == order::none) return;
-  if (const auto next = pop(which)) new_.push(*next);
+  if (const auto follower = pop(number)) new_.push(*follower);
 }
 
-void record_queue::retry_at(arrival which, time_point due) { retries_.emplace(due, which); }
+void record_queue::retry_at(arrival number, time_point due) { retries_.emplace(due, number); }
 
 void record_queue::make_due_ready(time_point now) {
   while (!retries_.empty() && retries_.top().first <= now) {

@@ -47,15 +47,15 @@ class record_queue {
                     const std::vector<key_id>& keys = {});
   /// Whether a record of so many bytes fits, and at least an eighth of the window is free or
   /// nothing is ready: then it is worth while to admit more.
-  [[nodiscard]] bool wants_more(std::uint64_t next) const noexcept;
+  [[nodiscard]] bool wants_more(std::uint64_t next_bytes) const noexcept;
 
   [[nodiscard]] std::size_t ready() const noexcept { return new_.size() + due_.size(); }
   enum class choice { oldest, newest, failed };
   /// A record that is ready: the oldest or newest new one; a failed one that is due when there is
   /// none, or when those come first. It is taken until one of the next two is called for it.
   [[nodiscard]] std::optional<arrival> take(choice first = choice::oldest);
-  void complete(arrival which);
-  void retry_at(arrival which, time_point due);
+  void complete(arrival number);
+  void retry_at(arrival number, time_point due);
 
   /// Makes the failed records ready that are due.
   void make_due_ready(time_point now);
@@ -70,9 +70,9 @@ class record_queue {
 
  private:
   /// Beside so many records and bytes. The first one always does.
-  [[nodiscard]] bool fits(std::uint64_t next, std::size_t records,
+  [[nodiscard]] bool fits(std::uint64_t next_bytes, std::size_t records,
                           std::uint64_t bytes) const noexcept {
-    return records == 0 || (records < most_records_ && bytes + next <= most_bytes_);
+    return records == 0 || (records < most_records_ && bytes + next_bytes <= most_bytes_);
   }
 
   using retry = std::pair<time_point, arrival>;
@@ -84,15 +84,15 @@ class record_queue {
   };
   using last_of_key = std::unordered_map<key_id, arrival>;
   struct link {
-    last_of_key::iterator of;
-    arrival next;  // of the same key; 0 for none
+    last_of_key::iterator key;
+    arrival next_of_key;  // 0 for none
   };
 
-  [[nodiscard]] link& link_of(arrival which) { return links_[which - first_link_]; }
+  [[nodiscard]] link& link_of(arrival number) { return links_[number - first_link_]; }
   /// True when it is the first of its key, which may be processed.
-  bool push(arrival which, key_id key);
+  bool push(arrival number, key_id key);
   /// The next record of its key, if there is one.
-  std::optional<arrival> pop(arrival which);
+  std::optional<arrival> pop(arrival number);
 
   order order_;
   std::size_t most_records_;

@@ -15,15 +15,15 @@ namespace kclxx::detail {
 /// What a completion is a handle of: it keeps the record alive, but not the processing.
 class taken_record {
  public:
-  taken_record(std::weak_ptr<processing::dispatcher> from, processing::dispatcher::ticket ticket,
-               record_batch batch, const record& what, int attempt)
+  taken_record(std::weak_ptr<processing::dispatcher> from, processing::attempt_ticket ticket,
+               record_batch batch, const kclxx::record& record, int attempt)
       : from_(std::move(from)),
         ticket_(ticket),
         batch_(std::move(batch)),
-        record_(what),
+        record_(record),
         attempt_(attempt) {}
 
-  [[nodiscard]] const record& what() const noexcept { return record_; }
+  [[nodiscard]] const kclxx::record& record() const noexcept { return record_; }
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
   void complete() const {
@@ -38,9 +38,9 @@ class taken_record {
 
  private:
   std::weak_ptr<processing::dispatcher> from_;
-  processing::dispatcher::ticket ticket_;
+  processing::attempt_ticket ticket_;
   record_batch batch_;
-  record record_;
+  kclxx::record record_;
   int attempt_;
 };
 

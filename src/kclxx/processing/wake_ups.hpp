@@ -30,18 +30,18 @@ class wake_ups {
   void begin_wait(time_point until) noexcept { waits_until_ = until; }
   [[nodiscard]] bool is_waiting() const noexcept { return waits_until_.has_value(); }
   /// Precondition: a callback waits.
-  void notify(to_do& then) noexcept {
+  void notify(to_do& wake_up) noexcept {
     waits_until_.reset();
-    then.notify = true;
+    wake_up.notify = true;
   }
 
   /// The thread has to look then, at the latest. An open callback that does not wait looks before
   /// it waits or ends.
-  void by(time_point when, to_do& then) noexcept {
+  void by(time_point when, to_do& wake_up) noexcept {
     if (is_open_) {
-      if (waits_until_ && when < *waits_until_) notify(then);
+      if (waits_until_ && when < *waits_until_) notify(wake_up);
     } else if (!timer_ || when < *timer_) {
-      timer_ = then.timer = when;
+      timer_ = wake_up.timer = when;
     }
   }
 

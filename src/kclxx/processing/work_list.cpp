@@ -15,7 +15,9 @@ std::string text_of(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
 }
 
-std::string key_of(const record& one) { return std::string(one.partition_key().value_or("")); }
+std::string key_of(const record& record) {
+  return std::string(record.partition_key().value_or(""));
+}
 
 }  // namespace
 
@@ -37,13 +39,13 @@ std::size_t work_list::lanes_wanted(std::size_t lanes) const {
 }
 
 std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
-  std::optional<work> next;
+  std::optional<work> taken;
   if (!failed_.empty()) {
-    next = std::move(failed_.front());
+    taken = std::move(failed_.front());
     failed_.pop_front();
-    return next;
+    return taken;
   }
-  if (!is_for_handler()) return next;
+  if (!is_for_handler()) return taken;
   // So that failing keys do not hold up the others: while new records are ready, retries have half
   // of the lanes, and do not follow each other.
   using choice = record_queue::choice;
@@ -52,72 +54,77 @@ std::optional<work> work_list::take(time_point now, circuit::probe_id probe) {
   const bool is_retry_next =
       !was_retry_ && (is_probe ? was_new_probe_ : handlers_.retrying() < most);
   // What failed so far are the oldest records: the newest one may well be of a key that does not.
-  const auto which = queue_.take(is_retry_next ? choice::failed
-                                 : is_probe    ? choice::newest
-                                               : choice::oldest);
-  if (is_probe) attempts_[*which].at_circuit.probe = probe;
-  next.emplace();
-  next->what = &window().at(*which);
-  next->began = now;
-  next->attempt = attempt_of(*which);
-  was_retry_ = next->attempt > 1;
+  const auto number = queue_.take(is_retry_next ? choice::failed
+                                  : is_probe    ? choice::newest
+                                                : choice::oldest);
+  if (is_probe) attempts_[*number].at_circuit.probe = probe;
+  taken.emplace();
+  taken->record = &window().at(*number);
+  taken->began = now;
+  taken->attempt = attempt_of(*number);
+  was_retry_ = taken->attempt > 1;
   was_new_probe_ = is_probe && !was_retry_;
-  if (is_async_) next->batch = window().batch_of(*which);
-  next->with = handlers_.add(*which, next->attempt, now);
-  return next;
+  if (is_async_) taken->batch = window().batch_of(*number);
+  taken->ticket = handlers_.add(*number, taken->attempt, now);
+  return taken;
 }
 
-const handlers_in_progress::attempt* work_list::running(const ticket& one) noexcept {
-  const auto* const found = handlers_.find(one);
+const handlers_in_progress::attempt* work_list::running(const attempt_ticket& ticket) noexcept {
+  const auto* const found = handlers_.find(ticket);
   return found != nullptr && !found->has_ended ? found : nullptr;
 }
 
-void work_list::complete(const ticket& one) {
-  const arrival which = handlers_.remove(one).which;
-  if (!attempts_.empty()) attempts_.erase(which);  // seldom: a search for each record costs
-  queue_.complete(which);
+void work_list::complete(const attempt_ticket& ticket) {
+  const arrival number = handlers_.remove(ticket).record_number;
+  if (!attempts_.empty()) attempts_.erase(number);  // seldom: a search for each record costs
+  queue_.complete(number);
 }
 
-void work_list::retry(const ticket& one, failed_attempts attempts, time_point due) {
-  const arrival which = handlers_.remove(one).which;
-  attempts_[which] = std::move(attempts);
-  queue_.retry_at(which, due);
+void work_list::retry(const attempt_ticket& ticket, failed_attempts attempts, time_point due) {
+  const arrival number = handlers_.remove(ticket).record_number;
+  attempts_[number] = std::move(attempts);
+  queue_.retry_at(number, due);
 }
 
-void work_list::fail(const ticket& one, std::exception_ptr why, time_point now) {
-  auto& attempt = *handlers_.find(one);
+void work_list::fail(const attempt_ticket& ticket, std::exception_ptr why, time_point now) {
+  auto& attempt = *handlers_.find(ticket);
   attempt.has_ended = true;
-  failed_.push_back(
-      {one, std::move(why), &window().at(attempt.which), {}, attempt.number, attempt.began, now});
+  failed_.push_back({ticket,
+                     std::move(why),
+                     &window().at(attempt.record_number),
+                     {},
+                     attempt.number,
+                     attempt.began,
+                     now});
 }
 
-bool work_list::fail_thrown(const work& one, std::exception_ptr& thrown, time_point now) {
-  if (running(one.with) != nullptr) {
-    fail(one.with, std::move(thrown), now);
+bool work_list::fail_thrown(const work& thrown_by, std::exception_ptr& thrown, time_point now) {
+  if (running(thrown_by.ticket) != nullptr) {
+    fail(thrown_by.ticket, std::move(thrown), now);
     return true;
   }
-  const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const work& other) {
-    return other.with.serial == one.with.serial;
+  const auto reported = std::find_if(failed_.begin(), failed_.end(), [&](const work& failed) {
+    return failed.ticket.serial == thrown_by.ticket.serial;
   });
   if (reported == failed_.end()) return false;
   std::swap(reported->failed, thrown);  // most likely dropped, since this was thrown
   return true;
 }
 
-failed_attempts work_list::begin_decision(const ticket& one) {
-  auto& attempt = *handlers_.find(one);
+failed_attempts work_list::begin_decision(const attempt_ticket& ticket) {
+  auto& attempt = *handlers_.find(ticket);
   attempt.has_ended = true;
-  const auto found = attempts_.find(attempt.which);
+  const auto found = attempts_.find(attempt.record_number);
   return found == attempts_.end() ? failed_attempts{} : found->second;
 }
 
-std::optional<stuck_report> work_list::report(const ticket& one, time_point now) {
-  const auto* const attempt = handlers_.find(one);
+std::optional<stuck_report> work_list::report(const attempt_ticket& ticket, time_point now) {
+  const auto* const attempt = handlers_.find(ticket);
   if (attempt == nullptr || attempt->reports == 0) return std::nullopt;
-  const record& what = window().at(attempt->which);
-  return stuck_report{{handlers_.stuck(), what.position(), key_of(what), attempt->number,
+  const record& stuck = window().at(attempt->record_number);
+  return stuck_report{{handlers_.stuck(), stuck.position(), key_of(stuck), attempt->number,
                        std::chrono::duration_cast<milliseconds>(now - attempt->began)},
-                      describe(attempt->which),
+                      describe(attempt->record_number),
                       describe(window().watermark()) + ", delivered " +
                           text_of(now - window().oldest_arrival()) + " ago"};
 }
@@ -129,19 +136,19 @@ void work_list::clear() {
   dropped_.swap(failed_);
 }
 
-int work_list::attempt_of(arrival which) const {
-  const auto found = attempts_.find(which);
+int work_list::attempt_of(arrival number) const {
+  const auto found = attempts_.find(number);
   return found == attempts_.end() ? 1 : found->second.count + 1;
 }
 
-std::string work_list::describe(arrival which) const {
-  const record& one = window().at(which);
-  std::string text = to_string(one.position());
-  if (const auto key = one.partition_key())
+std::string work_list::describe(arrival number) const {
+  const record& record = window().at(number);
+  std::string text = to_string(record.position());
+  if (const auto key = record.partition_key())
     text.append(" (partition key '").append(*key).append("'");
   else
     text += " (no partition key";
-  return text + ", attempt " + std::to_string(attempt_of(which)) + ")";
+  return text + ", attempt " + std::to_string(attempt_of(number)) + ")";
 }
 
 }  // namespace kclxx::processing

@@ -23,9 +23,9 @@ namespace kclxx::processing {
 
 /// What a lane does next: it calls the handler, or decides on a failure.
 struct work {
-  handlers_in_progress::ticket with{};
+  attempt_ticket ticket{};
   std::exception_ptr failed{};  // null: call the handler
-  const record* what = nullptr;
+  const kclxx::record* record = nullptr;
   record_batch batch{};  // of an async_record_handler's
   int attempt = 1;
   record_queue::time_point began{};
@@ -48,7 +48,6 @@ struct stuck_report {
 class work_list {
  public:
   using time_point = record_queue::time_point;
-  using ticket = handlers_in_progress::ticket;
 
   work_list(const parallel_options& options, bool is_async);
 
@@ -66,25 +65,25 @@ class work_list {
   [[nodiscard]] std::optional<work> take(time_point now,
                                          circuit::probe_id probe = circuit::no_probe);
   /// Null when the attempt has ended.
-  [[nodiscard]] const handlers_in_progress::attempt* running(const ticket& one) noexcept;
+  [[nodiscard]] const handlers_in_progress::attempt* running(const attempt_ticket& ticket) noexcept;
 
   /// How an attempt ends. Precondition of the first three: it was not removed.
-  void complete(const ticket& one);
-  void retry(const ticket& one, failed_attempts attempts, time_point due);
-  void remove(const ticket& one) { handlers_.remove(one); }
+  void complete(const attempt_ticket& ticket);
+  void retry(const attempt_ticket& ticket, failed_attempts attempts, time_point due);
+  void remove(const attempt_ticket& ticket) { handlers_.remove(ticket); }
   /// A lane decides on this failure. Precondition: running().
-  void fail(const ticket& one, std::exception_ptr why, time_point now);
+  void fail(const attempt_ticket& ticket, std::exception_ptr why, time_point now);
   /// The same, of a handler that threw. Its completion may have been reported: as failed, then
   /// what was thrown takes the place of that; as complete, then this returns false.
   /// `thrown` is then what was reported before.
-  bool fail_thrown(const work& one, std::exception_ptr& thrown, time_point now);
+  bool fail_thrown(const work& thrown_by, std::exception_ptr& thrown, time_point now);
 
   /// The decision on a failure begins; these are the record's attempts before it. Precondition: it
   /// was not removed.
-  [[nodiscard]] failed_attempts begin_decision(const ticket& one);
+  [[nodiscard]] failed_attempts begin_decision(const attempt_ticket& ticket);
 
   /// std::nullopt when it was removed, or is no longer stuck.
-  [[nodiscard]] std::optional<stuck_report> report(const ticket& one, time_point now);
+  [[nodiscard]] std::optional<stuck_report> report(const attempt_ticket& ticket, time_point now);
   void clear();
   /// What is no longer needed, and is destroyed without a lock: its destructors are user code.
   struct dropped {
@@ -96,8 +95,8 @@ class work_list {
   }
 
  private:
-  [[nodiscard]] int attempt_of(arrival which) const;
-  [[nodiscard]] std::string describe(arrival which) const;
+  [[nodiscard]] int attempt_of(arrival number) const;
+  [[nodiscard]] std::string describe(arrival number) const;
 
   const bool is_async_;
   const std::size_t lanes_;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 #include "io/line_writer.hpp"
 #include "observability/log_format.hpp"
@@ -16,6 +17,22 @@ void log_now(int descriptor, const log_entry& entry) noexcept {
     // A closed descriptor must not end the shard.
     static_cast<void>(io::write_now(descriptor, rest));
   } catch (...) {  // NOLINT(bugprone-empty-catch): a log line must not end the shard
+  }
+}
+
+void log(const run_options& options, log_level level, const std::string& text) {
+  const log_entry entry{level, {}, text};
+  try {
+    if (options.log) return options.log(entry);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it goes to stderr, as without a function
+  }
+  log_now(STDERR_FILENO, entry);
+}
+
+void log_failure(const run_options& options, const std::exception& error) noexcept {
+  try {
+    log(options, log_level::error, cannot_serve(error.what()));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
   }
 }
 

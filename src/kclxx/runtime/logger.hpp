@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include <kclxx/run_options.hpp>
@@ -18,5 +19,10 @@ void log_now(int descriptor, const log_entry& entry) noexcept;
 inline std::string cannot_serve(const char* why) {
   return std::string("cannot serve the daemon: ") + why;
 }
+
+/// Before there is a session: to options.log, or to stderr. Errors: std::bad_alloc.
+void log(const run_options& options, log_level level, const std::string& text);
+/// The same, of what prevents a session.
+void log_failure(const run_options& options, const std::exception& error) noexcept;
 
 }  // namespace kclxx::runtime

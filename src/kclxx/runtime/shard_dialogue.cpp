@@ -32,18 +32,18 @@ constexpr milliseconds output_pause{10};
 
 }  // namespace
 
-shard_dialogue::shard_dialogue(configuration with, stuck_function on_stuck,
+shard_dialogue::shard_dialogue(configuration settings, stuck_function on_stuck,
                                processor_factory make_processor, const run_options& options)
-    : with_(std::move(with)),
+    : settings_(std::move(settings)),
       on_stuck_(std::move(on_stuck)),
-      tasks_(options, with_.log),
+      tasks_(options, settings_.log),
       driver_(std::move(make_processor), options, std::random_device{}(), *this),
-      output_(with_.output),
-      reader_(with_.input_is_file ? reader::loop : reader::callbacks),
-      input_(with_.input, options.max_line_length, *this),
-      poll_(with_.input),
-      loop_(with_.input, with_.input_is_file, all_timers, handlers(), with_.loop) {
-  if (!with_.input_is_file) return;
+      output_(settings_.output),
+      reader_(settings_.input_is_file ? reader::loop : reader::callbacks),
+      input_(settings_.input, options.max_line_length, *this),
+      poll_(settings_.input),
+      loop_(settings_.input, settings_.input_is_file, all_timers, handlers(), settings_.loop) {
+  if (!settings_.input_is_file) return;
   file_.emplace(driver_);
   loop_.resume();
 }
@@ -53,16 +53,20 @@ void shard_dialogue::start_observation() {
   const auto write = [self = weak_from_this()](log_level level, const std::string& text) {
     if (const auto keep = self.lock()) keep->log(level, text, std::nullopt);
   };
-  observation_ = observability::observation::make(
-      driver_.options(),
-      {{}, with_.names.stream_name, with_.names.application_name, with_.names.worker_id},
-      {write,
-       [self = weak_from_this()](std::string text) {
-         if (const auto keep = self.lock()) keep->tasks_.lines().write_text(std::move(text));
-       },
-       [write](const std::exception_ptr& thrown) {
-         write(log_level::warning, driver::observer_threw(thrown));
-       }});
+  observation_ =
+      observability::observation::make(driver_.options(),
+                                       {{},
+                                        settings_.names.stream_name,
+                                        settings_.names.application_name,
+                                        settings_.names.worker_id},
+                                       {write,
+                                        [self = weak_from_this()](std::string text) {
+                                          if (const auto keep = self.lock())
+                                            keep->tasks_.lines().write_text(std::move(text));
+                                        },
+                                        [write](const std::exception_ptr& thrown) {
+                                          write(log_level::warning, driver::observer_threw(thrown));
+                                        }});
 }
 
 std::optional<exit_status> shard_dialogue::status() const {
@@ -91,10 +95,10 @@ void shard_dialogue::cannot_continue(const char* why) noexcept {
     if (!driver_.has_lost_actions()) return;
   } catch (...) {
     try {
-      log_now(with_.log, {log_level::error, shard_id_, cannot_serve(why)});
+      log_now(settings_.log, {log_level::error, shard_id_, cannot_serve(why)});
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
     }
-    if (with_.leave_process) with_.leave_process(exit_status::resource_failure);
+    if (settings_.leave_process) settings_.leave_process(exit_status::resource_failure);
   }
   // The session would wait for what does not come.
   driver_.end_at_once(exit_status::resource_failure);
@@ -108,11 +112,11 @@ void shard_dialogue::cannot_continue(const char* why) noexcept {
 // ---- The callbacks' thread.
 
 void shard_dialogue::run() {
-  with_.names.service = shared_from_this();
-  with_.names.stop_token = tasks_.stop_token();
+  settings_.names.service = shared_from_this();
+  settings_.names.stop_token = tasks_.stop_token();
   for (bool is_over = false; !is_over;) {
     try {
-      run_callbacks(with_.names);
+      run_callbacks(settings_.names);
       is_over = true;
     } catch (const std::exception& error) {  // no memory for a line, no descriptor for a poll
       cannot_continue(error.what());
@@ -124,7 +128,7 @@ void shard_dialogue::run() {
   finish_observation(clock::now() + last_logs);
   finish_user_code();
   tasks_.end_log_function();
-  with_.names.service.reset();  // it kept this object alive
+  settings_.names.service.reset();  // it kept this object alive
 }
 
 void shard_dialogue::run_callbacks(const shard_context::fields& fields) {
@@ -154,8 +158,8 @@ void shard_dialogue::run_callbacks(const shard_context::fields& fields) {
 }
 
 template <class Function>
-void shard_dialogue::run_user_code(session_lock& lock, user_code what, Function function) {
-  user_code_ = what;
+void shard_dialogue::run_user_code(session_lock& lock, user_code running, Function function) {
+  user_code_ = running;
   user_code_began_ = clock::now();
   watch();
   {
@@ -167,10 +171,10 @@ void shard_dialogue::run_user_code(session_lock& lock, user_code what, Function 
 }
 
 void shard_dialogue::run_callback(session_lock& lock, const shard_context::fields& fields) {
-  session::call what = *std::exchange(call_, std::nullopt);
+  session::call call = *std::exchange(call_, std::nullopt);
   driver::session_driver::callback_result result;
   run_user_code(lock, user_code::callback, [&] {
-    result = driver_.run_callback(std::move(what), checkpointer(fields.service), fields);
+    result = driver_.run_callback(std::move(call), checkpointer(fields.service), fields);
   });
   driver_.on_callback_done(result);
   drop(lock, result.thrown);
@@ -318,8 +322,8 @@ bool shard_dialogue::read_once(const std::optional<time_point>& deadline) {
 
 io::reactor::handlers shard_dialogue::handlers() {
   return {[this] { on_readable(); }, [this] { on_resumed(); }, [this] { on_hung_up(); },
-          [this](std::size_t which) { on_timer(which); },
-          [this](const char* what) { cannot_continue(what); }};
+          [this](std::size_t timer) { on_timer(timer); },
+          [this](const char* problem) { cannot_continue(problem); }};
 }
 
 void shard_dialogue::on_resumed() {
@@ -358,10 +362,10 @@ void shard_dialogue::on_idle() {
   if (input_.holds_large_memory()) loop_.arm(idle_timer, line_input::idle_time);
 }
 
-void shard_dialogue::on_line(driver::line_decoder::outcome what, bool has_replaced_utf8) {
+void shard_dialogue::on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) {
   const std::lock_guard lock(mutex_);
   if (has_replaced_utf8) driver_.on_utf8_warning();
-  file_ ? file_->on_line(std::move(what)) : driver_.on_line(std::move(what));
+  file_ ? file_->on_line(std::move(line)) : driver_.on_line(std::move(line));
 }
 
 void shard_dialogue::on_end_of_input(bool unfinished_line, int error) {
@@ -377,8 +381,8 @@ bool shard_dialogue::is_full() const {
 
 // ---- The loop's timers.
 
-void shard_dialogue::on_timer(std::size_t which) {
-  switch (which) {
+void shard_dialogue::on_timer(std::size_t timer) {
+  switch (timer) {
     case idle_timer:
       return on_idle();
     case watch_timer:
@@ -387,10 +391,10 @@ void shard_dialogue::on_timer(std::size_t which) {
       return on_output();
     case stuck_timer:
     case teardown_timer:
-      return on_end(which);
+      return on_end(timer);
     default: {
       const std::lock_guard lock(mutex_);
-      driver_.on_timer(static_cast<session::timer>(which));
+      driver_.on_timer(static_cast<session::timer>(timer));
     }
   }
 }
@@ -405,11 +409,11 @@ void shard_dialogue::on_output() {
   }
 }
 
-void shard_dialogue::on_end(std::size_t which) {
+void shard_dialogue::on_end(std::size_t timer) {
   session_lock lock(mutex_);
   const bool is_returned = user_code_ == user_code::none;
   lock.unlock();
-  if (which == teardown_timer) {
+  if (timer == teardown_timer) {
     on_stuck_(
         "the processor's destructor, or other user code at the end of the session, did not return "
         "within the grace time");
@@ -427,17 +431,17 @@ std::error_code shard_dialogue::write(std::string_view lines) {
   return ec;
 }
 
-void shard_dialogue::arm(session::timer which, milliseconds after) {
-  if (which == session::timer::grace) grace_end_ = clock::now() + after;
-  loop_.arm(static_cast<std::size_t>(which), after);
+void shard_dialogue::arm(session::timer timer, milliseconds after) {
+  if (timer == session::timer::grace) grace_end_ = clock::now() + after;
+  loop_.arm(static_cast<std::size_t>(timer), after);
 }
 
-void shard_dialogue::call(session::call what) {
-  if (what.what == protocol::action_kind::initialize) {
-    shard_id_ = what.shard_id;
-    if (observation_) observation_->name_shard(what.shard_id);
+void shard_dialogue::call(session::call call) {
+  if (call.kind == protocol::action_kind::initialize) {
+    shard_id_ = call.shard_id;
+    if (observation_) observation_->name_shard(call.shard_id);
   }
-  call_ = std::move(what);
+  call_ = std::move(call);
   wake_callbacks_thread();
 }
 
@@ -597,9 +601,9 @@ void shard_dialogue::request_worker_stop() {
     const std::lock_guard lock(mutex_);
     if (std::exchange(has_asked_to_stop_, true)) return;
   }
-  if (!with_.daemon) return shard_service::request_worker_stop();
-  const std::error_code error = io::ask_to_end(*with_.daemon);
-  const std::string daemon = "the daemon, process " + std::to_string(with_.daemon->id);
+  if (!settings_.daemon) return shard_service::request_worker_stop();
+  const std::error_code error = io::ask_to_end(*settings_.daemon);
+  const std::string daemon = "the daemon, process " + std::to_string(settings_.daemon->id);
   if (error) {
     log(log_level::error, daemon + ", cannot be asked to stop: " + error.message(), {});
   } else {
@@ -613,8 +617,8 @@ void shard_dialogue::log(log_level level, const std::string& text,
   driver_.on_log(level, text, position);
 }
 
-void shard_dialogue::observe(observer::shard_event what) noexcept {
-  if (observation_) observation_->observe(std::move(what));
+void shard_dialogue::observe(observer::shard_event event) noexcept {
+  if (observation_) observation_->observe(std::move(event));
 }
 
 // ---- After the end.

@@ -71,7 +71,7 @@ class shard_dialogue final : public detail::shard_service,
   using stuck_function = std::function<void(const char* why)>;
 
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_dialogue(configuration with, stuck_function on_stuck, processor_factory make_processor,
+  shard_dialogue(configuration settings, stuck_function on_stuck, processor_factory make_processor,
                  const run_options& options);
 
   /// Before run(), so that a shard without a thread for it is refused.
@@ -123,7 +123,7 @@ class shard_dialogue final : public detail::shard_service,
   void request_worker_stop() override;
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override;
-  void observe(observer::shard_event what) noexcept override;
+  void observe(observer::shard_event event) noexcept override;
   [[nodiscard]] bool is_observed() const noexcept override { return observation_ != nullptr; }
 
  private:
@@ -155,7 +155,7 @@ class shard_dialogue final : public detail::shard_service,
   // The callbacks' thread. Those that are given its lock release it meanwhile.
   void run_callbacks(const shard_context::fields& fields);
   template <class Function>
-  void run_user_code(session_lock& lock, user_code what, Function function);
+  void run_user_code(session_lock& lock, user_code running, Function function);
   void run_callback(session_lock& lock, const shard_context::fields& fields);
   void run_timer(session_lock& lock, driver::shard_timers::function timer);
   void drop(session_lock& lock, std::exception_ptr& thrown);
@@ -171,16 +171,16 @@ class shard_dialogue final : public detail::shard_service,
   void on_readable();
   void on_resumed();
   void on_hung_up() { end_input(); }
-  void on_timer(std::size_t which);
+  void on_timer(std::size_t timer);
   void on_idle();
   void on_watch();
   void on_output();
-  void on_end(std::size_t which);
+  void on_end(std::size_t timer);
   void after_reading();
   bool give_back();
 
   // line_sink: whoever reads, without the lock.
-  void on_line(driver::line_decoder::outcome what, bool has_replaced_utf8) override;
+  void on_line(driver::line_decoder::outcome line, bool has_replaced_utf8) override;
   void on_end_of_input(bool unfinished_line, int error) override;
   [[nodiscard]] bool is_full() const override;
   [[nodiscard]] bool is_over() const override { return status().has_value(); }
@@ -191,8 +191,8 @@ class shard_dialogue final : public detail::shard_service,
 
   // Under the lock. driver::host:
   std::error_code write(std::string_view lines) override;
-  void arm(session::timer which, std::chrono::milliseconds after) override;
-  void call(session::call what) override;
+  void arm(session::timer timer, std::chrono::milliseconds after) override;
+  void call(session::call call) override;
   void end_timers() override;
   void wake(session::waiter_id waiter, std::error_code result) override;
   void left(exit_status status) override;
@@ -217,7 +217,7 @@ class shard_dialogue final : public detail::shard_service,
 
   void user_code_threw(const std::string& whose, const std::exception_ptr& thrown) noexcept;
 
-  configuration with_;
+  configuration settings_;
   const stuck_function on_stuck_;
   user_tasks tasks_;
   detail::notification notification_;

@@ -24,16 +24,16 @@ constexpr milliseconds least_grace{500};
 
 }  // namespace
 
-shard_runtime::shard_runtime(const configuration& with, processor_factory make_processor,
+shard_runtime::shard_runtime(const configuration& settings, processor_factory make_processor,
                              const run_options& options, std::function<void()> on_stuck)
-    : with_(with),
+    : settings_(settings),
       on_stuck_(std::move(on_stuck)),
       dialogue_(std::make_shared<shard_dialogue>(
-          with, [this](const char* why) { leave_stuck(why); }, std::move(make_processor),
+          settings, [this](const char* why) { leave_stuck(why); }, std::move(make_processor),
           options)) {}
 
 exit_status shard_runtime::serve() {
-  if (with_.loop == nullptr) return serve_with_loop();
+  if (settings_.loop == nullptr) return serve_with_loop();
   run_callbacks();
   std::unique_lock lock(mutex_);
   // User code may have returned while the session leaves as stuck.
@@ -53,7 +53,7 @@ exit_status shard_runtime::serve_with_loop() {
   }
   const auto end_the_loop = [this](std::thread* thread) { end_loop(*thread); };
   const std::unique_ptr<std::thread, decltype(end_the_loop)> ended(&loop, end_the_loop);
-  if (with_.leave_process) {
+  if (settings_.leave_process) {
     run_callbacks();
     return *dialogue_->status();
   }
@@ -78,11 +78,11 @@ void shard_runtime::end_loop(std::thread& thread) {
   } else {
     thread.detach();
     const auto status = dialogue_->status().value_or(exit_status::callback_stuck);
-    if (with_.leave_process) with_.leave_process(status);
+    if (settings_.leave_process) settings_.leave_process(status);
   }
   const bool is_drained = dialogue_->drain_lines();
   // Its owner may close the descriptor now.
-  if (!is_drained || !with_.leave_process) dialogue_->abandon_lines();
+  if (!is_drained || !settings_.leave_process) dialogue_->abandon_lines();
 }
 
 void shard_runtime::run_callbacks() {
@@ -120,7 +120,7 @@ void shard_runtime::leave_stuck(const char* why) {
     if (life_ != life::serving) return;
     life_ = life::leaving_stuck;
   }
-  if (with_.loop == nullptr) return finish_stuck(why);
+  if (settings_.loop == nullptr) return finish_stuck(why);
   try {
     const io::signal_block block;
     std::thread([self = shared_from_this(), why] { self->finish_stuck(why); }).detach();
@@ -134,7 +134,7 @@ void shard_runtime::finish_stuck(const char* why) {
     dialogue_->drain_stuck(why);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a line
   }
-  if (with_.leave_process) with_.leave_process(exit_status::callback_stuck);
+  if (settings_.leave_process) settings_.leave_process(exit_status::callback_stuck);
   dialogue_->abandon();
   if (on_stuck_) on_stuck_();
   const std::lock_guard lock(mutex_);

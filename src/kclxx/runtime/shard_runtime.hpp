@@ -27,12 +27,17 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   /// of the session uses its descriptors any more. Called on any thread; if user code returns after
   /// all, serve() returns callback_stuck after this function has returned.
   /// Errors: std::exception when a descriptor or a thread cannot be had.
-  shard_runtime(const configuration& with, processor_factory make_processor,
+  shard_runtime(const configuration& settings, processor_factory make_processor,
                 const run_options& options, std::function<void()> on_stuck = {});
 
   [[nodiscard]] shard_dialogue& dialogue() noexcept { return *dialogue_; }
-  /// Runs the session to its end; callbacks run on this thread when there is a leave_process or a
-  /// loop, else on one of their own. Call it once.
+  /// Runs the session to its end. Call it once. Which thread does what:
+  ///
+  /// with            callbacks     event loop    user code that does not return
+  /// a loop          this thread   the caller's  on_stuck is called; this function does not return
+  /// leave_process   this thread   ours          leave_process is called
+  /// neither         ours          ours          this function returns, and leaves their thread
+  /// alone
   exit_status serve();
 
  private:
@@ -51,7 +56,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   life life_ = life::serving;
   bool has_loop_ended_ = false;
 
-  const configuration with_;
+  const configuration settings_;
   const std::function<void()> on_stuck_;
   std::shared_ptr<shard_dialogue> dialogue_;
 };

@@ -17,7 +17,7 @@ log_line::log_line(log_level severity, std::string_view message,
 
 bool operator==(const call& one, const call& other) {
   const auto values = [](const call& call) {
-    return std::tuple(call.what, std::string_view(call.shard_id), call.start_position,
+    return std::tuple(call.kind, std::string_view(call.shard_id), call.start_position,
                       call.batch.begin(), call.batch.size());
   };
   return values(one) == values(other);
@@ -37,20 +37,20 @@ const char* to_string(timer value) noexcept {
   return "?";
 }
 
-std::ostream& operator<<(std::ostream& out, const action& what) {
+std::ostream& operator<<(std::ostream& out, const action& value) {
   std::visit(overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },
                  [&](const call& a) {
-                   out << "call " << detail::callback_name(a.what);
-                   if (a.what == action_kind::process_records) out << " with " << a.batch.size();
+                   out << "call " << detail::callback_name(a.kind);
+                   if (a.kind == action_kind::process_records) out << " with " << a.batch.size();
                  },
                  [&](const complete& a) {
                    out << "complete " << a.waiter << ": "
                        << (a.result ? a.result.message() : std::string("persisted"));
                  },
                  [&](const arm_timer& a) {
-                   out << "arm " << to_string(a.which) << " timer " << a.after.count() << " ms";
+                   out << "arm " << to_string(a.timer) << " timer " << a.after.count() << " ms";
                  },
                  [&](const log_line& a) {
                    out << "log " << detail::level_name(a.level) << ": " << a.text;
@@ -59,7 +59,7 @@ std::ostream& operator<<(std::ostream& out, const action& what) {
                  [&](const request_stop&) { out << "request stop"; },
                  [&](const leave& a) { out << "leave with " << static_cast<int>(a.status); },
              },
-             what);
+             value);
   return out;
 }
 

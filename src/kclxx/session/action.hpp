@@ -42,7 +42,7 @@ struct write_status {
 
 /// Run this callback, then call on_callback_returned or on_threw.
 struct call {
-  action_kind what;
+  action_kind kind;
   record_batch batch{};                               // process_records
   std::string shard_id{};                             // initialize
   std::optional<sequence_position> start_position{};  // initialize
@@ -67,7 +67,7 @@ inline constexpr std::size_t timer_count = 4;
 
 /// Call on_timer after this time. Arming a timer again replaces it.
 struct arm_timer {
-  timer which;
+  session::timer timer;
   std::chrono::milliseconds after;
   bool operator==(const arm_timer&) const = default;
 };
@@ -104,7 +104,7 @@ using action = std::variant<write_checkpoint, write_status, call, complete, arm_
                             end_calls, request_stop, leave>;
 using actions = std::vector<action>;
 
-std::ostream& operator<<(std::ostream& out, const action& what);
+std::ostream& operator<<(std::ostream& out, const action& value);
 const char* to_string(timer value) noexcept;
 
 }  // namespace kclxx::session

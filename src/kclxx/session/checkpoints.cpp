@@ -191,10 +191,10 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     return outcome::persisted;
   }
   const std::error_code ec = make_checkpoint_error_code(*error);
-  const std::string what = "the checkpoint at " + describe(position) + " failed: " + *error;
+  const std::string message = "the checkpoint at " + describe(position) + " failed: " + *error;
   if (ec == checkpoint_errc::shutdown) {
-    out.push_back(
-        log_line{log_level::warning, what + "; this worker no longer holds the lease", position});
+    out.push_back(log_line{log_level::warning, message + "; this worker no longer holds the lease",
+                           position});
     lose_lease(ec, out);
     return outcome::lease_gone;
   }
@@ -215,7 +215,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     const std::string retry = "; retrying after " + std::to_string(after.count()) + " ms";
     const bool is_wanted = has_lease() && wanted(now, urgency::all).has_value();
     out.push_back(
-        log_line{log_level::warning, is_wanted && !too_late ? what + retry : what, position});
+        log_line{log_level::warning, is_wanted && !too_late ? message + retry : message, position});
     if (is_wanted) {
       out.push_back(arm_timer{timer::retry, after});
     } else {
@@ -224,7 +224,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     }
     return outcome::retry_later;
   }
-  out.push_back(log_line{log_level::error, what, position});
+  out.push_back(log_line{log_level::error, message, position});
   if (pending_ <= position) pending_.reset();
   complete_if(covered, ec, out);
   return outcome::refused;

@@ -24,8 +24,8 @@ class given_up {
 
   /// Its construction, or initialize, threw.
   void lose_processor() noexcept { has_processor_ = false; }
-  [[nodiscard]] bool is_called_for(action_kind what) const noexcept {
-    return what == action_kind::lease_lost && has_processor_;
+  [[nodiscard]] bool is_called_for(action_kind kind) const noexcept {
+    return kind == action_kind::lease_lost && has_processor_;
   }
   /// Records up to there are not processed. False when they have arrived for so long that this
   /// worker has the lease, so that a new processor must take the shard over.

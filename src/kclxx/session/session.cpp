@@ -33,10 +33,10 @@ void session::on_message(protocol::message message, record_batch batch, time_poi
 
 void session::open(protocol::message message, record_batch batch, time_point now, actions& out) {
   checkpoints_.not_answered(errc::not_answered, out);
-  const std::optional<action_kind> what = message.kind();
-  if (!what) return answer_unknown(message.action, out);
+  const std::optional<action_kind> kind = message.kind();
+  if (!kind) return answer_unknown(message.action, out);
   if (phase_ == phase::finished ||
-      (*what == action_kind::initialize) != (phase_ == phase::starting)) {
+      (*kind == action_kind::initialize) != (phase_ == phase::starting)) {
     on_bad_line("the daemon sent " + message.action +
                     (phase_ == phase::finished   ? " after the last action of the shard"
                      : phase_ == phase::starting ? " before initialize"
@@ -44,28 +44,28 @@ void session::open(protocol::message message, record_batch batch, time_point now
                 out);
     return;
   }
-  call next{*what, std::move(batch), {}, {}};
+  call callback{*kind, std::move(batch), {}, {}};
   std::optional<sequence_position> largest;
   if (auto* initialize = std::get_if<protocol::initialize>(&message.body)) {
     checkpoints_.start(initialize->start_position);
-    next.shard_id = std::move(initialize->shard_id);
-    next.start_position = initialize->start_position;
+    callback.shard_id = std::move(initialize->shard_id);
+    callback.start_position = initialize->start_position;
   } else if (auto* records = std::get_if<protocol::process_records>(&message.body)) {
     largest = records->largest;
     if (largest) checkpoints_.deliver(*largest);
-  } else if (*what == action_kind::shard_ended) {
+  } else if (*kind == action_kind::shard_ended) {
     checkpoints_.reach_end();
-  } else if (*what == action_kind::lease_lost) {
+  } else if (*kind == action_kind::lease_lost) {
     checkpoints_.lose_lease(errc::lease_lost, out);
     fire_stop(out);
     if (!given_up_) out.push_back(end_calls{});
   }
-  current_.emplace(open_action{*what, std::move(message.action), rule_of(*what, now)});
-  call_or_answer(std::move(next), largest, now, out);
+  current_.emplace(open_action{*kind, std::move(message.action), rule_of(*kind, now)});
+  call_or_answer(std::move(callback), largest, now, out);
 }
 
-closing_rule session::rule_of(action_kind what, time_point now) const {
-  switch (what) {
+closing_rule session::rule_of(action_kind kind, time_point now) const {
+  switch (kind) {
     case action_kind::process_records:
       return close_records();
     case action_kind::shutdown_requested:
@@ -79,11 +79,11 @@ closing_rule session::rule_of(action_kind what, time_point now) const {
   return close_at_once();
 }
 
-void session::call_or_answer(call next, const std::optional<sequence_position>& largest,
+void session::call_or_answer(call callback, const std::optional<sequence_position>& largest,
                              time_point now, actions& out) {
-  if (!given_up_ || given_up_->is_called_for(next.what)) {
+  if (!given_up_ || given_up_->is_called_for(callback.kind)) {
     phase_ = phase::calling;
-    out.push_back(std::move(next));
+    out.push_back(std::move(callback));
     return send_next(now, out);
   }
   phase_ = phase::closing;
@@ -101,8 +101,8 @@ void session::answer_unknown(const std::string& name, actions& out) {
   out.push_back(write_status{name});
 }
 
-void session::on_bad_line(const std::string& text, actions& out) {
-  on_failure(exit_status::protocol_error, text, out);
+void session::on_bad_line(const std::string& problem, actions& out) {
+  on_failure(exit_status::protocol_error, problem, out);
 }
 
 void session::on_end_of_input(bool unfinished_line, actions& out) {
@@ -134,28 +134,40 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
             ", which is not the one that was sent",
         out);
   }
-  answer_ = answer;
-  // Nothing is tried again in a process that is about to leave.
-  auto* const end = sent.is_number() ? nullptr : shard_end();
-  if (end != nullptr && answer.error) end->count_failure();
-  const bool is_end_given_up = end != nullptr && answer.error && !end->may_try_again();
-  std::optional<time_point> last_retry;
-  if (is_end_given_up || phase_ == phase::failing) {
-    last_retry = no_retry;
-  } else if (current_) {
-    const auto* shutdown = std::get_if<close_shutdown>(&current_->close);
-    if (shutdown != nullptr) last_retry = shutdown->last_retry();
-  }
-  const auto outcome = checkpoints_.answered(answer.error, now, last_retry, out);
-  if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
+  observed_answer_ = answer;
+  if (is_shard_end_unanswered()) return on_shard_end_answer(answer.error, now, out);
+  settle(apply_answer(answer.error, last_retry(), now, out), false, now, out);
+}
+
+void session::on_shard_end_answer(const std::optional<std::string>& error, time_point now,
+                                  actions& out) {
+  if (error) shard_end()->count_failure();
+  const bool was_last_attempt = error && !shard_end()->may_try_again();
+  const auto outcome =
+      apply_answer(error, was_last_attempt ? std::optional(no_retry) : std::nullopt, now, out);
   const bool has_failed = outcome == checkpoints::outcome::refused ||
-                          (is_end_given_up && outcome == checkpoints::outcome::retry_later);
-  settle(outcome, end != nullptr && has_failed, now, out);
+                          (was_last_attempt && outcome == checkpoints::outcome::retry_later);
+  settle(outcome, has_failed, now, out);
+}
+
+checkpoints::outcome session::apply_answer(const std::optional<std::string>& error,
+                                           const std::optional<time_point>& last_retry,
+                                           time_point now, actions& out) {
+  const auto outcome = checkpoints_.answered(error, now, last_retry, out);
+  if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
+  return outcome;
+}
+
+/// Of any checkpoint but the end of the shard. Without a value: there is no limit.
+std::optional<time_point> session::last_retry() const {
+  if (phase_ == phase::failing) return no_retry;  // the process is about to leave
+  const auto* shutdown = current_ ? std::get_if<close_shutdown>(&current_->close) : nullptr;
+  return shutdown != nullptr ? std::optional(shutdown->last_retry()) : std::nullopt;
 }
 
 void session::on_no_answer(time_point now, actions& out) {
   if (!checkpoints_.has_unanswered()) return;
-  const bool was_end = !checkpoints_.unanswered()->is_number() && shard_end() != nullptr;
+  const bool was_end = is_shard_end_unanswered();
   if (was_end) shard_end()->count_failure();
   checkpoints_.not_answered(errc::not_answered, out);
   checkpoints_.drop_pending();
@@ -174,14 +186,21 @@ void session::settle(checkpoints::outcome last, bool has_end_failed, time_point 
 }
 
 /// Of an action that is being closed, and whose callback has returned.
-close_shard_end* session::shard_end() noexcept {
+const close_shard_end* session::shard_end() const noexcept {
   return phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
 }
 
+close_shard_end* session::shard_end() noexcept {
+  return const_cast<close_shard_end*>(std::as_const(*this).shard_end());
+}
+
+/// Precondition: something is unanswered.
+bool session::is_shard_end_unanswered() const noexcept {
+  return shard_end() != nullptr && !checkpoints_.unanswered()->is_number();
+}
+
 bool session::awaits_completion() const noexcept {
-  const auto* end =
-      phase_ == phase::closing ? std::get_if<close_shard_end>(&current_->close) : nullptr;
-  return end != nullptr && end->awaits_completion();
+  return shard_end() != nullptr && shard_end()->awaits_completion();
 }
 
 bool session::allows_checkpoints() const noexcept {
@@ -194,22 +213,22 @@ bool session::takes_requests() const noexcept { return !has_ended() && phase_ !=
 
 checkpoints::urgency session::urgency() const {
   if (phase_ == phase::failing) return checkpoints::urgency::all;
-  const bool is_records = current_->what == action_kind::process_records;
+  const bool is_records = current_->kind == action_kind::process_records;
   if (phase_ == phase::closing) {
     return is_records ? checkpoints::urgency::paced : checkpoints::urgency::all;
   }
   if (!current_->lasts) return checkpoints::urgency::waiters;  // the rest goes out with the status
   // What is pending could finish the shard before the callback has (P49).
-  return current_->what == action_kind::shard_ended ? checkpoints::urgency::handlers
+  return current_->kind == action_kind::shard_ended ? checkpoints::urgency::handlers
                                                     : checkpoints::urgency::paced;
 }
 
 void session::send_next(time_point now, actions& out) {
   if (!allows_checkpoints()) return;
-  const auto how = urgency();
-  if (checkpoints_.send(now, how, out)) return;
+  const auto pace = urgency();
+  if (checkpoints_.send(now, pace, out)) return;
   // A callback that lasts may outlast the interval.
-  if (phase_ == phase::calling && how == checkpoints::urgency::paced) {
+  if (phase_ == phase::calling && pace == checkpoints::urgency::paced) {
     checkpoints_.arm_pace(now, out);
   }
 }
@@ -226,7 +245,7 @@ void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>
     return;
   }
   const bool at_shard_end =
-      from_callback && phase_ == phase::calling && current_->what == action_kind::shard_ended;
+      from_callback && phase_ == phase::calling && current_->kind == action_kind::shard_ended;
   checkpoints_.checkpoint(id, position, from_callback, at_shard_end, out);
   awaits_completion() ? close(now, out) : send_next(now, out);
 }
@@ -253,8 +272,8 @@ void session::on_callback_lasts(time_point now, actions& out) {
   send_next(now, out);
 }
 
-void session::on_timer(timer which, time_point now, actions& out) {
-  switch (which) {
+void session::on_timer(timer timer, time_point now, actions& out) {
+  switch (timer) {
     case timer::pace:
     case timer::retry:
       return proceed(now, out);
@@ -282,7 +301,7 @@ void session::on_callback_returned(time_point now, actions& out) {
   phase_ = phase::closing;
   const bool is_automatic = options_.mode == checkpoint_mode::automatic;
   if (is_automatic) checkpoints_.complete_delivered();
-  if (is_automatic || current_->what == action_kind::shutdown_requested) {
+  if (is_automatic || current_->kind == action_kind::shutdown_requested) {
     checkpoints_.make_complete_pending();
   }
   close(now, out);
@@ -295,15 +314,15 @@ void session::proceed(time_point now, actions& out) {
 void session::close(time_point now, actions& out) {
   detail::require_invariant(phase_ == phase::closing,
                             "a status is written while no action is open");
-  const auto next =
-      std::visit([&](auto& how) { return how.next(checkpoints_, now, out); }, current_->close);
-  if (next == step::wait) return;
-  if (next == step::leave) {
+  const auto step =
+      std::visit([&](auto& rule) { return rule.next(checkpoints_, now, out); }, current_->close);
+  if (step == closing_step::wait) return;
+  if (step == closing_step::leave) {
     given_up_->report_unfinished_end(out);
     return abort(exit_status::shard_end_failed, out);
   }
   const bool is_last =
-      current_->what == action_kind::lease_lost || current_->what == action_kind::shard_ended;
+      current_->kind == action_kind::lease_lost || current_->kind == action_kind::shard_ended;
   out.push_back(write_status{std::move(current_->name)});
   current_.reset();
   phase_ = is_last ? phase::finished : phase::idle;
@@ -311,44 +330,44 @@ void session::close(time_point now, actions& out) {
 
 // ---- User code that threw.
 
-void session::on_threw(const failure& what, time_point now, actions& out) {
+void session::on_threw(const failure& thrown, time_point now, actions& out) {
   if (phase_ == phase::left) return;
   // Once the lease is gone an exception has no further meaning, such as that of a wait which the
   // stop has ended. But lease_lost begins after that.
   const bool is_of_lease_lost =
-      what.is_in_callback && current_ && current_->what == action_kind::lease_lost;
+      thrown.is_in_callback && current_ && current_->kind == action_kind::lease_lost;
   const bool had_lease = checkpoints_.lease() == lease_state::held;
-  if (what.is_lease_gone || (!had_lease && !is_of_lease_lost)) {
-    give_up(what, now, out);
-    if (what.is_in_callback) {
+  if (thrown.is_lease_gone || (!had_lease && !is_of_lease_lost)) {
+    give_up(thrown, now, out);
+    if (thrown.is_in_callback) {
       on_callback_returned(now, out);
     } else if (phase_ == phase::closing) {
       close(now, out);
     }
     return;
   }
-  out.push_back(log_line{log_level::error, what.text});
+  out.push_back(log_line{log_level::error, thrown.text});
   if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
   if (phase_ != phase::failing) fail(now, out);
 }
 
-void session::give_up(const failure& what, time_point now, actions& out) {
-  out.push_back(log_line{log_level::warning, what.text});
+void session::give_up(const failure& thrown, time_point now, actions& out) {
+  out.push_back(log_line{log_level::warning, thrown.text});
   checkpoints_.give_up(out);
   fire_stop(out);
   if (!given_up_) {
-    given_up_.emplace(what.text, now);
+    given_up_.emplace(thrown.text, now);
     out.push_back(end_calls{});
   }
   const bool has_no_processor =
-      what.is_in_callback && current_ && current_->what == action_kind::initialize;
+      thrown.is_in_callback && current_ && current_->kind == action_kind::initialize;
   if (has_no_processor) given_up_->lose_processor();
 }
 
 /// No status, ever. But what was complete before is persisted first, or it would be done again;
 /// not at the end of a shard, which any checkpoint might finish (P49).
 void session::fail(time_point now, actions& out) {
-  const bool can_persist = allows_checkpoints() && current_->what != action_kind::shard_ended;
+  const bool can_persist = allows_checkpoints() && current_->kind != action_kind::shard_ended;
   phase_ = phase::failing;
   fire_stop(out);
   if (!can_persist) {

@@ -44,8 +44,8 @@ class session {
 
   /// A line arrived and was understood. `batch` goes with processRecords.
   void on_message(protocol::message message, record_batch batch, time_point now, actions& out);
-  /// A line arrived that cannot be understood; `text` is the whole message.
-  void on_bad_line(const std::string& text, actions& out);
+  /// A line arrived that cannot be understood; `problem` is what is logged.
+  void on_bad_line(const std::string& problem, actions& out);
   /// No answer will come to the checkpoint that is unanswered.
   void on_no_answer(time_point now, actions& out);
   /// `unfinished_line`: it broke off in the middle of a line.
@@ -55,16 +55,16 @@ class session {
   void on_callback_returned(time_point now, actions& out);
   /// How user code ended by an exception.
   struct failure {
-    std::string text;  // the whole message
+    std::string text;  // what is logged
     bool is_lease_gone;
     bool is_in_callback;  // else between two callbacks, or on another thread
   };
-  void on_threw(const failure& what, time_point now, actions& out);
+  void on_threw(const failure& thrown, time_point now, actions& out);
   /// The process cannot continue, for instance for want of memory.
   void on_failure(exit_status status, const std::string& why, actions& out);
   /// No action follows any more, not even for those who wait.
   void end_at_once() noexcept { phase_ = phase::left; }
-  void on_timer(timer which, time_point now, actions& out);
+  void on_timer(timer timer, time_point now, actions& out);
 
   /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,
   /// where waiting for a later action would never end.
@@ -90,9 +90,9 @@ class session {
     return checkpoints_.unanswered();
   }
   /// The daemon's answer to the last one, which can be taken once.
-  [[nodiscard]] bool has_answer() const noexcept { return answer_.has_value(); }
+  [[nodiscard]] bool has_answer() const noexcept { return observed_answer_.has_value(); }
   [[nodiscard]] std::optional<protocol::checkpoint_answer> take_answer() {
-    return std::exchange(answer_, std::nullopt);
+    return std::exchange(observed_answer_, std::nullopt);
   }
   /// Whether the end of the shard is persisted.
   [[nodiscard]] bool is_shard_finished() const { return checkpoints_.is_shard_finished(); }
@@ -112,7 +112,7 @@ class session {
   };
   /// Of the phases calling and closing, and of failing within them.
   struct open_action {
-    action_kind what;
+    action_kind kind;
     std::string name;
     closing_rule close;
     bool lasts = false;  // the callback: what is pending may be sent
@@ -123,22 +123,29 @@ class session {
   }
   [[nodiscard]] bool allows_checkpoints() const noexcept;
   [[nodiscard]] bool takes_requests() const noexcept;
+  [[nodiscard]] const close_shard_end* shard_end() const noexcept;
   [[nodiscard]] close_shard_end* shard_end() noexcept;
+  [[nodiscard]] bool is_shard_end_unanswered() const noexcept;
 
   void open(protocol::message message, record_batch batch, time_point now, actions& out);
-  void call_or_answer(call next, const std::optional<sequence_position>& largest, time_point now,
-                      actions& out);
-  [[nodiscard]] closing_rule rule_of(action_kind what, time_point now) const;
+  void call_or_answer(call callback, const std::optional<sequence_position>& largest,
+                      time_point now, actions& out);
+  [[nodiscard]] closing_rule rule_of(action_kind kind, time_point now) const;
   void answer_unknown(const std::string& name, actions& out);
 
   void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
+  void on_shard_end_answer(const std::optional<std::string>& error, time_point now, actions& out);
+  checkpoints::outcome apply_answer(const std::optional<std::string>& error,
+                                    const std::optional<time_point>& last_retry, time_point now,
+                                    actions& out);
+  [[nodiscard]] std::optional<time_point> last_retry() const;
   void settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out);
   [[nodiscard]] checkpoints::urgency urgency() const;
   void proceed(time_point now, actions& out);
   void send_next(time_point now, actions& out);
   void close(time_point now, actions& out);
 
-  void give_up(const failure& what, time_point now, actions& out);
+  void give_up(const failure& thrown, time_point now, actions& out);
   void fail(time_point now, actions& out);
   void persist_rest_or_leave(time_point now, actions& out);
   void fire_stop(actions& out);
@@ -151,7 +158,7 @@ class session {
   phase phase_ = phase::starting;
   std::optional<open_action> current_;
   std::optional<given_up> given_up_;
-  std::optional<protocol::checkpoint_answer> answer_;  // for observers
+  std::optional<protocol::checkpoint_answer> observed_answer_;
   exit_status leaving_with_ = exit_status::ok;
   bool has_stopped_ = false;  // request_stop comes once
 };

@@ -27,7 +27,7 @@ TEST_CASE("a handler is reported after the limit, then after twice the time", "[
   CHECK(handlers.take_due(start + 120s).size() == 1);
   CHECK(handlers.next_due() == start + 240s);
   CHECK(handlers.stuck() == 1);
-  CHECK(handlers.find(one)->which == 7);
+  CHECK(handlers.find(one)->record_number == 7);
   handlers.remove(one);
   CHECK(handlers.stuck() == 0);
   CHECK(handlers.next_due() == std::nullopt);

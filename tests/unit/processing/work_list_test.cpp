@@ -52,7 +52,7 @@ TEST_CASE("an async handler has one lane, while it can start one or a failure is
   CHECK(list.lanes_wanted(1) == 0);
   const auto first = list.take(start);
   CHECK(list.lanes_wanted(0) == 0);
-  list.fail(first->with, error("no"), start + 1s);
+  list.fail(first->ticket, error("no"), start + 1s);
   CHECK(list.lanes_wanted(0) == 1);
   const auto failed = list.take(start);
   CHECK(message_of(failed->failed) == "no");
@@ -63,16 +63,16 @@ TEST_CASE("a retried record counts its attempts, until it is complete", "[proces
   filled_work_list list(2, false);
   const auto first = list.take(start);
   CHECK(first->attempt == 1);
-  auto attempts = list.begin_decision(first->with);
-  CHECK(list.running(first->with) == nullptr);
+  auto attempts = list.begin_decision(first->ticket);
+  CHECK(list.running(first->ticket) == nullptr);
   ++attempts.count;
-  list.retry(first->with, attempts, start + 1s);
+  list.retry(first->ticket, attempts, start + 1s);
   list.queue().make_due_ready(start + 1s);
   const auto second = list.take(start);
-  CHECK(second->what == first->what);
+  CHECK(second->record == first->record);
   CHECK(second->attempt == 2);
-  CHECK(list.begin_decision(second->with).count == 1);
-  list.complete(second->with);
+  CHECK(list.begin_decision(second->ticket).count == 1);
+  list.complete(second->ticket);
 }
 
 TEST_CASE("what a handler throws takes the place of its dropped completion, not of a success",
@@ -80,12 +80,12 @@ TEST_CASE("what a handler throws takes the place of its dropped completion, not 
   filled_work_list list(2, true);
   const auto dropped = list.take(start);
   const auto complete = list.take(start);
-  list.fail(dropped->with, error("dropped"), start);
+  list.fail(dropped->ticket, error("dropped"), start);
   auto thrown = error("thrown");
   CHECK(list.fail_thrown(*dropped, thrown, start));
   CHECK(message_of(thrown) == "dropped");  // for the caller to destroy, without a lock
   CHECK(message_of(list.take(start)->failed) == "thrown");
-  list.complete(complete->with);
+  list.complete(complete->ticket);
   CHECK_FALSE(list.fail_thrown(*complete, thrown, start));
 }
 
@@ -93,9 +93,9 @@ TEST_CASE("retries have at most half of the lanes while there are new records", 
   filled_work_list list(2, false);
   const auto fail = [&] {
     const auto one = list.take(start);
-    auto attempts = list.begin_decision(one->with);
+    auto attempts = list.begin_decision(one->ticket);
     ++attempts.count;
-    list.retry(one->with, attempts, start);
+    list.retry(one->ticket, attempts, start);
   };
   fail();
   fail();
@@ -103,25 +103,25 @@ TEST_CASE("retries have at most half of the lanes while there are new records", 
   CHECK(list.take(start)->attempt == 2);
   const auto second = list.take(start);
   CHECK(second->attempt == 1);
-  list.complete(second->with);
+  list.complete(second->ticket);
   CHECK(list.take(start)->attempt == 1);
 }
 
 TEST_CASE("on a single lane, too, every second attempt can be a retry", "[processing]") {
   filled_work_list list(1, false);
   const auto first = list.take(start);
-  list.retry(first->with, list.begin_decision(first->with), start);
+  list.retry(first->ticket, list.begin_decision(first->ticket), start);
   list.queue().make_due_ready(start);
-  CHECK(list.take(start)->what == first->what);
+  CHECK(list.take(start)->record == first->record);
 }
 
 TEST_CASE("every second attempt is a new record's, however many lanes are taken", "[processing]") {
   filled_work_list list(4, false);
   const auto is_retry = [&] {
     const auto one = list.take(start);
-    auto attempts = list.begin_decision(one->with);
+    auto attempts = list.begin_decision(one->ticket);
     ++attempts.count;
-    list.retry(one->with, attempts, start);
+    list.retry(one->ticket, attempts, start);
     return one->attempt > 1;
   };
   CHECK_FALSE(is_retry());
@@ -138,11 +138,11 @@ TEST_CASE("while the circuit is open the newest record and a failed one are trie
   filled_work_list list(4, false);
   const auto failed = [&](kclxx::processing::circuit::probe_id probe) {
     const auto one = list.take(start, probe);
-    auto attempts = list.begin_decision(one->with);
+    auto attempts = list.begin_decision(one->ticket);
     ++attempts.count;
-    list.retry(one->with, attempts, start);
+    list.retry(one->ticket, attempts, start);
     list.queue().make_due_ready(start);
-    return one->what->data();
+    return one->record->data();
   };
   CHECK(failed(0) == "1");
   CHECK(failed(1) == "4");
@@ -156,8 +156,8 @@ TEST_CASE("a batch and a failure that are no longer needed are destroyed by the 
           "[processing]") {
   filled_work_list list(4, true);
   const auto first = list.take(start);
-  list.fail(list.take(start)->with, error("no"), start);
-  list.complete(first->with);
+  list.fail(list.take(start)->ticket, error("no"), start);
+  list.complete(first->ticket);
   CHECK(list.take_dropped().batches.empty());
   list.clear();
   const auto dropped = list.take_dropped();
@@ -167,20 +167,20 @@ TEST_CASE("a batch and a failure that are no longer needed are destroyed by the 
 
 TEST_CASE("a report names the stuck record and the oldest", "[processing]") {
   filled_work_list list(2, false);
-  list.complete(list.take(start)->with);
+  list.complete(list.take(start)->ticket);
   const auto one = list.take(start);
-  CHECK_FALSE(list.report(one->with, start + 5s));
+  CHECK_FALSE(list.report(one->ticket, start + 5s));
   REQUIRE(list.handlers().take_due(start + 60s).size() == 1);
-  const auto report = list.report(one->with, start + 60s);
+  const auto report = list.report(one->ticket, start + 60s);
   CHECK(
       report->text() ==
       "a handler is stuck: it has had record 2/0 (partition key 'b', attempt 1) for 60000 ms; the "
       "oldest record that is not complete is 2/0 (partition key 'b', attempt 1), delivered 60000 "
       "ms ago");
-  list.handlers().touch(one->with, start + 61s);
-  CHECK_FALSE(list.report(one->with, start + 61s));
-  list.remove(one->with);
-  CHECK_FALSE(list.report(one->with, start));
+  list.handlers().touch(one->ticket, start + 61s);
+  CHECK_FALSE(list.report(one->ticket, start + 61s));
+  list.remove(one->ticket);
+  CHECK_FALSE(list.report(one->ticket, start));
 }
 
 TEST_CASE("a waiting callback is notified once when it has to look before its deadline",
@@ -224,7 +224,7 @@ TEST_CASE("observers see the window when it is full, once a second, and when it 
   CHECK(reports.take_event(list.window(), false, start + 1s)->records == 4);
   CHECK_FALSE(reports.take_event(list.window(), false, start + 1500ms));
   CHECK(reports.take_event(list.window(), true, start + 1500ms)->oldest == start);
-  while (const auto one = list.take(start)) list.complete(one->with);
+  while (const auto one = list.take(start)) list.complete(one->ticket);
   CHECK_FALSE(reports.take_event(list.window(), false, start + 1600ms)->oldest);
   CHECK_FALSE(reports.take_event(list.window(), false, start + 1700ms));
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <kclxx/exit_status.hpp>
+#include <kclxx/processor_factory.hpp>
+#include <kclxx/run_options.hpp>
+
+#include "sharing/inheritance.hpp"
+
+namespace kclxx::runtime {
+
+/// Serves all shards that launchers hand over to this process, or refuses them, as
+/// run_options::share_process says. Errors: std::exception before anything was accepted.
+exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
+                         const run_options& options);
+
+}  // namespace kclxx::runtime
