@@ -19,13 +19,13 @@ namespace {
 /// A killed process runs no destructor. Kept reachable, so that no leak is reported; each thread of
 /// a test may have a daemon.
 template <class Kept>
-void keep_undestroyed(Kept what) {
+void keep_undestroyed(Kept value) {
   struct kept {
-    Kept what;
+    Kept value;
     kept* next;
   };
   static std::atomic<kept*> newest = nullptr;
-  auto* const added = new kept{std::move(what), newest};
+  auto* const added = new kept{std::move(value), newest};
   while (!newest.compare_exchange_weak(added->next, added)) {
   }
 }
@@ -286,11 +286,11 @@ void child::fire_timers() {
     patience_.reset();
     driver_.on_callback_lasts();
   }
-  for (std::size_t which = 0; which < session_timers_.size(); ++which) {
-    auto& due = session_timers_.at(which);
+  for (std::size_t timer = 0; timer < session_timers_.size(); ++timer) {
+    auto& due = session_timers_.at(timer);
     if (!due || *due > clock_->now()) continue;
     due.reset();
-    driver_.on_timer(static_cast<session::timer>(which));
+    driver_.on_timer(static_cast<session::timer>(timer));
   }
 }
 
@@ -299,9 +299,9 @@ bool child::wait_until(time_point deadline, const std::function<bool()>& is_over
   while (!is_killed_ && !is_over() && clock_->now() < deadline) {
     const auto timer = next_session_timer();
     if (!timer && deadline == time_point::max()) return false;
-    const time_point next = std::min(timer.value_or(deadline), deadline);
-    idle_->pass(next - clock_->now());
-    clock_->move_to(next);
+    const time_point until = std::min(timer.value_or(deadline), deadline);
+    idle_->pass(until - clock_->now());
+    clock_->move_to(until);
     fire_timers();
     settle();
     if (!is_killed_) run_tasks();
@@ -329,12 +329,22 @@ void child::refuse(const std::string& why) {
   throw std::logic_error(why);
 }
 
+bool child::may_request(const char* function) {
+  if (virtual_threads::is_stop_thread()) return false;
+  usage_->require_owner(function);
+  leave_callback_of_the_dead();
+  return !is_killed_;
+}
+
+bool child::may_report(const char* function) {
+  if (virtual_threads::is_stop_thread() || !usage_->is_owner(function)) return false;
+  leave_callback_of_the_dead();
+  return !is_killed_;
+}
+
 std::error_code child::checkpoint(const std::optional<sequence_position>& position,
                                   const std::optional<time_point>& deadline) {
-  if (virtual_threads::is_stop_thread()) return errc::daemon_gone;
-  usage_->require_owner("checkpoint()");
-  leave_callback_of_the_dead();
-  if (is_killed_) return errc::daemon_gone;
+  if (!may_request("checkpoint()")) return errc::daemon_gone;
   if (place_ == place::timer) return status() ? errc::daemon_gone : errc::not_allowed_here;
   const session::waiter_id id = driver_.next_waiter();
   waiting_.emplace(id, std::nullopt);
@@ -354,10 +364,7 @@ std::error_code child::checkpoint(const std::optional<sequence_position>& positi
 
 void child::async_checkpoint(const std::optional<sequence_position>& position,
                              checkpoint_handler handler) {
-  if (virtual_threads::is_stop_thread()) return;
-  usage_->require_owner("async_checkpoint()");
-  leave_callback_of_the_dead();
-  if (is_killed_) return;
+  if (!may_request("async_checkpoint()")) return;
   if (position && position->is_number() &&
       (!furthest_requested_ || *furthest_requested_ < *position)) {
     furthest_requested_ = position;
@@ -393,17 +400,13 @@ void child::notify() {
 }
 
 void child::fail(std::exception_ptr thrown) {
-  if (virtual_threads::is_stop_thread() || !usage_->is_owner("fail()")) return;
-  leave_callback_of_the_dead();
-  if (is_killed_) return;
+  if (!may_report("fail()")) return;
   user_code_threw("the shard's processing", thrown);
   settle();
 }
 
 void child::request_worker_stop() {
-  if (virtual_threads::is_stop_thread() || !usage_->is_owner("request_worker_stop()")) return;
-  leave_callback_of_the_dead();
-  if (!is_killed_) around_.asks_worker_to_stop();
+  if (may_report("request_worker_stop()")) around_.asks_worker_to_stop();
 }
 
 void child::log(log_level level, const std::string& text,

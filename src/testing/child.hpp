@@ -89,11 +89,11 @@ class child final : public detail::shard_service,
   /// Errors: process_ended.
   void leave_callback_of_the_dead() const;
 
-  /// From here on nothing is called, written or logged. For a process that has left, its processor
-  /// is destroyed; otherwise this is kill -9, and it is not.
-  void kill();
-  /// The same, but the processor is destroyed in any case.
+  // The end of the process: after either, nothing is called, written or logged.
+  /// Destroys the processor, as a process does that leaves.
   void finish();
+  /// kill -9: no destructor of the user's runs. If the process has left, this is finish().
+  void kill();
   [[nodiscard]] bool is_killed() const noexcept { return is_killed_; }
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept {
@@ -126,9 +126,11 @@ class child final : public detail::shard_service,
     return threads_->make_pool();
   }
   [[nodiscard]] bool is_virtual() const noexcept override { return true; }
-  void adopt_executor(detail::virtual_executor& one) override { threads_->adopt_executor(one); }
-  void release_executor(detail::virtual_executor& one) noexcept override {
-    threads_->release_executor(one);
+  void adopt_executor(detail::virtual_executor& executor) override {
+    threads_->adopt_executor(executor);
+  }
+  void release_executor(detail::virtual_executor& executor) noexcept override {
+    threads_->release_executor(executor);
   }
   void fail(std::exception_ptr thrown) override;
   void request_worker_stop() override;
@@ -161,6 +163,12 @@ class child final : public detail::shard_service,
   void end_user_code();
   /// Time passes for user code, at most to the deadline. False when nothing can end the wait.
   bool wait_until(time_point deadline, const std::function<bool()>& is_over);
+  /// False for a call that has no effect: a stop callback's, or one of a killed process. `function`
+  /// is a literal. Errors: std::logic_error on another thread; those of
+  /// leave_callback_of_the_dead().
+  [[nodiscard]] bool may_request(const char* function);
+  /// The same, but on another thread it is false, and the end of the verb reports it (usage).
+  [[nodiscard]] bool may_report(const char* function);
   void require_progress();
   [[noreturn]] void end_without_progress();
   /// In user code the end of the verb reports it, too.

@@ -35,9 +35,9 @@ void observations::happened(const daemon_model::daemon_event& event) {
   note("daemon", text.str());
 }
 
-void observations::callback(protocol::action_kind what) {
-  callbacks_.emplace_back(detail::callback_name(what));
-  note("callback", detail::callback_name(what));
+void observations::callback(protocol::action_kind kind) {
+  callbacks_.emplace_back(detail::callback_name(kind));
+  note("callback", detail::callback_name(kind));
 }
 
 void observations::log(const log_entry& entry) {
@@ -45,14 +45,14 @@ void observations::log(const log_entry& entry) {
   note("log", std::string(detail::level_name(entry.level)) + ": " + entry.text);
 }
 
-void observations::note(std::string_view who, std::string_view what) {
+void observations::note(std::string_view who, std::string_view text) {
   std::string& target = dialogue_;
   const std::string time = std::to_string(clock_->elapsed().count());
   target.append(time.size() < 7 ? 7 - time.size() : 0, ' ').append(time).append(" ms  ");
   target.append(who).append(who.size() < 10 ? 10 - who.size() : 0, ' ');
-  target.append(what.substr(0, longest_note));
-  if (what.size() > longest_note) {
-    target.append("... (").append(std::to_string(what.size())).append(" bytes)");
+  target.append(text.substr(0, longest_note));
+  if (text.size() > longest_note) {
+    target.append("... (").append(std::to_string(text.size())).append(" bytes)");
   }
   target += '\n';
 }

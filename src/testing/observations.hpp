@@ -26,10 +26,10 @@ class observations {
   void answered(const daemon_model::answered& answer, const sequence_position& last);
   /// Whatever else the daemon did.
   void happened(const daemon_model::daemon_event& event);
-  void callback(protocol::action_kind what);
+  void callback(protocol::action_kind kind);
   void log(const log_entry& entry);
   /// A line of the dialogue; long ones are cut short.
-  void note(std::string_view who, std::string_view what);
+  void note(std::string_view who, std::string_view text);
 
   [[nodiscard]] const std::vector<sequence_position>& checkpoints() const noexcept {
     return checkpoints_;

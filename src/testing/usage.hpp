@@ -14,15 +14,15 @@ namespace kclxx::testing {
 /// callback's exceptions are caught and a worker thread's may be.
 class usage {
  public:
-  /// `what` is a literal. Thread safety: any thread.
-  void require_owner(const char* what) {
-    if (!is_owner(what)) throw std::logic_error(what + elsewhere());
+  /// `function` is a literal. Thread safety: any thread.
+  void require_owner(const char* function) {
+    if (!is_owner(function)) throw std::logic_error(function + elsewhere());
   }
   /// For calls whose caller may be unable to pass an exception on: only the end of the verb reports
   /// it. The call must then change nothing. Thread safety: any thread.
-  [[nodiscard]] bool is_owner(const char* what) noexcept {
+  [[nodiscard]] bool is_owner(const char* function) noexcept {
     if (std::this_thread::get_id() == owner_) return true;
-    called_elsewhere_ = what;
+    called_elsewhere_ = function;
     return false;
   }
 
@@ -35,9 +35,9 @@ class usage {
 
   /// Another thread's call comes first, since what else went wrong may follow from it.
   void raise_remembered() {
-    const char* const what = called_elsewhere_.exchange(nullptr);
+    const char* const function = called_elsewhere_.exchange(nullptr);
     const auto why = std::exchange(refused_, std::nullopt);
-    if (what != nullptr) throw std::logic_error(what + elsewhere());
+    if (function != nullptr) throw std::logic_error(function + elsewhere());
     if (why) throw std::logic_error(*why);
   }
 

@@ -65,8 +65,8 @@ bool virtual_threads::run_one() {
 std::optional<std::chrono::steady_clock::time_point> virtual_threads::next_timer() const {
   std::optional<std::chrono::steady_clock::time_point> first;
   for (detail::virtual_executor* const each : executors_) {
-    const auto next = each->next_timer();
-    if (next && (!first || *next < *first)) first = next;
+    const auto timer = each->next_timer();
+    if (timer && (!first || *timer < *first)) first = timer;
   }
   return first;
 }

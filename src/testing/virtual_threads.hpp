@@ -35,8 +35,10 @@ class virtual_threads : public std::enable_shared_from_this<virtual_threads> {
   /// Drops what has not run.
   void end();
 
-  void adopt_executor(detail::virtual_executor& one) { executors_.push_back(&one); }
-  void release_executor(detail::virtual_executor& one) noexcept { std::erase(executors_, &one); }
+  void adopt_executor(detail::virtual_executor& executor) { executors_.push_back(&executor); }
+  void release_executor(detail::virtual_executor& executor) noexcept {
+    std::erase(executors_, &executor);
+  }
   [[nodiscard]] bool runs_executors() const noexcept { return !executors_.empty(); }
   /// Of the executors.
   [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> next_timer() const;

@@ -91,7 +91,7 @@ void daemon::virtual_worker::start_child() {
                                      take(std::move(out));
                                    },
                                    [this](const log_entry& entry) { seen_.log(entry); },
-                                   [this](protocol::action_kind what) { on_callback(what); },
+                                   [this](protocol::action_kind kind) { on_callback(kind); },
                                    [this] { on_wait_without_end(); },
                                    [this] {
                                      if (!std::exchange(is_asked_to_stop_, true)) {
@@ -101,8 +101,8 @@ void daemon::virtual_worker::start_child() {
                                    [this](kclxx::exit_status status) { on_left(status); }});
 }
 
-void daemon::virtual_worker::change_lease(daemon_model::lease next) {
-  lease_ = std::move(next);
+void daemon::virtual_worker::change_lease(daemon_model::lease changed) {
+  lease_ = std::move(changed);
   hold_lease();
 }
 
@@ -136,17 +136,17 @@ void daemon::virtual_worker::shut_down_if_asked() {
   run_until_quiet();
 }
 
-void daemon::virtual_worker::require(const char* name, action_kind what) const {
-  if (const std::string why = why_not(what); !why.empty()) {
+void daemon::virtual_worker::require(const char* name, action_kind kind) const {
+  if (const std::string why = why_not(kind); !why.empty()) {
     throw std::logic_error(std::string(name) + ": " + why);
   }
 }
 
-std::string daemon::virtual_worker::why_not(action_kind what) const {
+std::string daemon::virtual_worker::why_not(action_kind kind) const {
   if (child_->is_killed()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
-  if (consumer_->can_call(what)) return {};
-  if (what == action_kind::initialize) return "the shard is initialized already";
+  if (consumer_->can_call(kind)) return {};
+  if (kind == action_kind::initialize) return "the shard is initialized already";
   if (!is_initialized_) return "initialize comes first";
   if (consumer_->is_waiting()) {
     return "the daemon waits for the status of " +
@@ -193,12 +193,12 @@ void daemon::virtual_worker::run_until_quiet() {
   }
 }
 
-void daemon::virtual_worker::send(action_kind what, std::string_view action, std::string line,
+void daemon::virtual_worker::send(action_kind kind, std::string_view action, std::string line,
                                   const std::optional<sequence_position>& largest) {
   seen_.note("daemon", line);
   child_->receive(std::move(line));
   daemon_model::daemon_events out;
-  consumer_->call(what, action, largest, out);
+  consumer_->call(kind, action, largest, out);
   take(std::move(out));
 }
 
@@ -248,16 +248,16 @@ void daemon::virtual_worker::deliver(delivered_records::batch batch) {
        std::move(batch.line), batch.largest);
 }
 
-void daemon::virtual_worker::call(const char* name, action_kind what) {
+void daemon::virtual_worker::call(const char* name, action_kind kind) {
   verb(name, [&] {
-    require(name, what);
-    call(what);
+    require(name, kind);
+    call(kind);
   });
 }
 
-void daemon::virtual_worker::call(action_kind what) {
+void daemon::virtual_worker::call(action_kind kind) {
   const daemon_options::kcl version = settings_.version;
-  send(what, daemon_model::action_name(what, version), daemon_model::action_line(what, version),
+  send(kind, daemon_model::action_name(kind, version), daemon_model::action_line(kind, version),
        std::nullopt);
 }
 
@@ -404,8 +404,8 @@ void daemon::virtual_worker::take(daemon_model::daemon_events happened) {
   }
 }
 
-void daemon::virtual_worker::on_callback(protocol::action_kind what) {
-  seen_.callback(what);
+void daemon::virtual_worker::on_callback(protocol::action_kind kind) {
+  seen_.callback(kind);
   if (std::exchange(ends_input_in_callback_, false)) end_input();
 }
 

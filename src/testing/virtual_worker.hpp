@@ -40,7 +40,7 @@ class daemon::virtual_worker {
   /// `make`: adds the batch to the records; called when it can be delivered.
   void deliver(const char* name,
                const std::function<delivered_records::batch(delivered_records&)>& make);
-  void call(const char* name, protocol::action_kind what);
+  void call(const char* name, protocol::action_kind kind);
   void send_unknown_action(std::string_view name);
   void end_input();
   void advance(milliseconds time);
@@ -65,17 +65,17 @@ class daemon::virtual_worker {
  private:
   void verb(const char* name, const std::function<void()>& body);
   /// Errors: std::logic_error when a daemon could not do this now.
-  void require(const char* name, protocol::action_kind what) const;
-  [[nodiscard]] std::string why_not(protocol::action_kind what) const;
+  void require(const char* name, protocol::action_kind kind) const;
+  [[nodiscard]] std::string why_not(protocol::action_kind kind) const;
   [[nodiscard]] std::string how_it_left() const;
 
   void start_child();
-  void change_lease(daemon_model::lease next);
+  void change_lease(daemon_model::lease changed);
   void hold_lease();
-  void send(protocol::action_kind what, std::string_view action, std::string line,
+  void send(protocol::action_kind kind, std::string_view action, std::string line,
             const std::optional<sequence_position>& largest);
   void send_initialize();
-  void call(protocol::action_kind what);
+  void call(protocol::action_kind kind);
   void deliver(delivered_records::batch batch);
   /// Initializes a processor at the lease's checkpoint, and delivers what comes after.
   void begin_successor();
@@ -83,7 +83,7 @@ class daemon::virtual_worker {
   void deliver_missed();
   void run_until_quiet();
   void take(daemon_model::daemon_events happened);
-  void on_callback(protocol::action_kind what);
+  void on_callback(protocol::action_kind kind);
   void on_wait_without_end();
   void shut_down_if_asked();
   void on_left(kclxx::exit_status status);

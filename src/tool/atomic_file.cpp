@@ -41,7 +41,7 @@ atomic_file::atomic_file(std::string name, std::string_view first_bytes) : name_
   }
   // A pipe or a device has no older result that could be lost.
   if (std::filesystem::exists(status) && !replaces) {
-    file_ = descriptor(::open(name_.c_str(), O_WRONLY | O_CLOEXEC));
+    file_ = io::descriptor(::open(name_.c_str(), O_WRONLY | O_CLOEXEC));
   } else {
     open();
     if (replaces) ::fchmod(file_.get(), static_cast<mode_t>(status.permissions()));
@@ -54,7 +54,7 @@ void atomic_file::open() {
   constexpr int attempts = 100;
   for (int i = 0; i < attempts && !file_.is_open(); ++i) {
     part_ = name_ + "." + std::to_string(::getpid()) + "-" + std::to_string(i) + ".part";
-    file_ = descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file_ = io::descriptor(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file_.is_open() && errno != EEXIST) return;
   }
 }

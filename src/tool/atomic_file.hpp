@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tool/process/descriptor.hpp"
+#include "io/descriptor.hpp"
 
 namespace kclxx::tool {
 
@@ -31,7 +31,7 @@ class atomic_file {
 
   std::string name_;
   std::string part_;  // empty: it is written in place
-  descriptor file_;
+  io::descriptor file_;
   std::ostringstream stream_;
 };
 

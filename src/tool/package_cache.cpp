@@ -9,8 +9,8 @@
 #include <sys/file.h>
 #include <system_error>
 
+#include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
-#include "tool/process/descriptor.hpp"
 
 namespace kclxx::tool {
 
@@ -21,9 +21,9 @@ namespace {
 std::string partial_prefix(const fs::path& place) { return "." + place.filename().string() + "."; }
 
 /// Held while a partial folder exists that is not locked yet, and while others are removed.
-descriptor locked_parent(const fs::path& place) {
+io::descriptor locked_parent(const fs::path& place) {
   const fs::path parent = place.parent_path();
-  descriptor lock(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  io::descriptor lock(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (lock.is_open() && ::flock(lock.get(), LOCK_EX) == -1) {
     if (errno != EINTR) return {};
   }
@@ -32,13 +32,13 @@ descriptor locked_parent(const fs::path& place) {
 
 /// Removes the partial folders that no process fills any more. `parent` is the lock. A leftover
 /// only takes up space, so a failure is not reported: the cache may be read-only.
-void remove_leftovers(const fs::path& place, const descriptor& parent) {
+void remove_leftovers(const fs::path& place, const io::descriptor& parent) {
   if (!parent.is_open()) return;
   std::error_code error;
   for (fs::directory_iterator at(place.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
     if (!at->path().filename().string().starts_with(partial_prefix(place))) continue;
-    const descriptor folder(::open(at->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const io::descriptor folder(::open(at->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder.is_open() || ::flock(folder.get(), LOCK_EX | LOCK_NB) == -1) continue;
     std::error_code ignored;
     fs::remove_all(at->path(), ignored);
@@ -50,14 +50,14 @@ void remove_leftovers(const fs::path& place, const descriptor& parent) {
 class partial_folder {
  public:
   explicit partial_folder(const fs::path& place) {
-    const descriptor parent = locked_parent(place);
+    const io::descriptor parent = locked_parent(place);
     if (!parent.is_open()) cannot_set_up(place.parent_path(), "opened and locked");
     remove_leftovers(place, parent);
     std::string name = (place.parent_path() / (partial_prefix(place) + "XXXXXX")).string();
     if (::mkdtemp(name.data()) == nullptr) cannot_set_up(name, "made");
     path_ = name;
     // Inherited on purpose.
-    lock_ = descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY));
+    lock_ = io::descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY));
     if (!lock_.is_open()) cannot_set_up(path_, "opened");
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == -1) cannot_set_up(path_, "locked");
   }
@@ -83,7 +83,7 @@ class partial_folder {
 
  private:
   fs::path path_;
-  descriptor lock_;
+  io::descriptor lock_;
 };
 
 }  // namespace

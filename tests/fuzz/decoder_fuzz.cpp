@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (line.find('\n') != std::string_view::npos) return 0;  // the line reader's business
   const decoded_line first = decode(decoder, line);
   if (const auto* error = std::get_if<protocol::decode_error>(&first.result)) {
-    expect(!error->what.empty(), "a refusal has a reason");
+    expect(!error->problem.empty(), "a refusal has a reason");
     return 0;
   }
   const auto& message = std::get<protocol::message>(first.result);

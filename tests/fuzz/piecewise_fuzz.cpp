@@ -55,7 +55,7 @@ void expect_same(const decoded_line& a, const decoded_line& b) {
   expect(a.result.index() == b.result.index(), "both are understood or neither is");
   if (const auto* error = std::get_if<protocol::decode_error>(&a.result)) {
     const auto& other = std::get<protocol::decode_error>(b.result);
-    expect(error->field == other.field && error->what == other.what, "for the same reason");
+    expect(error->field == other.field && error->problem == other.problem, "for the same reason");
     return;
   }
   const auto& x = std::get<protocol::message>(a.result);

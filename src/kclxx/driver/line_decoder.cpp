@@ -43,7 +43,7 @@ line_decoder::outcome line_decoder::decode(std::shared_ptr<batch_memory> memory,
       decoder_.decode(line, length, memory->records, memory->arena, replaced_invalid_utf8);
   if (auto* error = std::get_if<protocol::decode_error>(&result)) {
     bad_line bad{"bad line from the daemon: " + (error->field.empty() ? "it" : error->field) + " " +
-                 error->what + "; the line has " + std::to_string(length) +
+                 error->problem + "; the line has " + std::to_string(length) +
                  " bytes and begins: " + excerpt(length)};
     beginning_.clear();
     return bad;

@@ -25,8 +25,8 @@ struct registry {
 };
 
 registry& all() {
-  static auto* const one = new registry;
-  return *one;
+  static auto* const all = new registry;
+  return *all;
 }
 
 void before_fork() noexcept { all().mutex.lock(); }

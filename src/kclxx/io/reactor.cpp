@@ -115,11 +115,11 @@ struct reactor::state : std::enable_shared_from_this<state> {
     }
   }
 
-  void arm(std::size_t which, std::chrono::milliseconds after) {
-    timers[which].expires_after(after);
-    timers[which].async_wait([self = self(), which](auto error) {
+  void arm(std::size_t timer, std::chrono::milliseconds after) {
+    timers[timer].expires_after(after);
+    timers[timer].async_wait([self = self(), timer](auto error) {
       if (error) return;
-      self->run_guarded([&] { self->on.timer(which); });
+      self->run_guarded([&] { self->on.timer(timer); });
     });
   }
 
@@ -158,8 +158,8 @@ void reactor::leave_loop() {
   state_->timers.clear();
 }
 
-void reactor::arm(std::size_t which, std::chrono::milliseconds after) {
-  state_->post([which, after](state& self) { self.arm(which, after); });
+void reactor::arm(std::size_t timer, std::chrono::milliseconds after) {
+  state_->post([timer, after](state& self) { self.arm(timer, after); });
 }
 
 void reactor::pause() {

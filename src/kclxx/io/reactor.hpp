@@ -24,9 +24,9 @@ class reactor {
     /// The writer hung up while reading is paused. Called at most once.
     std::function<void()> hung_up;
     /// A timer that was armed fired.
-    std::function<void(std::size_t which)> timer;
+    std::function<void(std::size_t index)> timer;
     /// On a shared loop: one of the others threw, or there was no memory to wait for the next.
-    std::function<void(const char* what)> failed;
+    std::function<void(const char* problem)> failed;
   };
 
   /// `is_file`: the input is always readable, and cannot be polled. Reading begins with resume().
@@ -45,7 +45,7 @@ class reactor {
   /// is left alone.
   void leave_loop();
   /// Fires once after this time; arming again replaces. Any thread.
-  void arm(std::size_t which, std::chrono::milliseconds after);
+  void arm(std::size_t timer, std::chrono::milliseconds after);
   /// On the thread of run() only: stop calling `readable`.
   void pause();
   /// On the thread of run() only: the same, and without looking at the input at all, which another

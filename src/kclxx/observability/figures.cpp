@@ -13,7 +13,7 @@ namespace {
 std::size_t index(metric family) noexcept { return static_cast<std::size_t>(family); }
 
 template <class Pairs>
-auto& of(Pairs& pairs, metric family) noexcept {
+auto& entry_of(Pairs& pairs, metric family) noexcept {
   return std::find_if(pairs.begin(), pairs.end(),
                       [&](const auto& one) { return one.first == family; })
       ->second;
@@ -43,7 +43,7 @@ figures::figures() {
 
 std::uint64_t figures::counter(metric family) const noexcept {
   if (metrics_recorder::families()[index(family)].label.empty()) return counters[index(family)];
-  const auto& all = of(labels, family);
+  const auto& all = entry_of(labels, family);
   return std::accumulate(all.begin(), all.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const labelled& one) { return sum + one.value; });
 }
@@ -51,7 +51,7 @@ std::uint64_t figures::counter(metric family) const noexcept {
 double figures::gauge(metric family) const noexcept { return gauges[index(family)]; }
 
 const histogram_figures& figures::histogram(metric family) const noexcept {
-  return of(histograms, family);
+  return entry_of(histograms, family);
 }
 
 std::string to_text(double value) {
@@ -65,7 +65,7 @@ void figures_recorder::add(metric family, std::uint64_t amount, std::string_view
     figures_.counters[index(family)] += amount;
     return;
   }
-  auto& all = of(figures_.labels, family);
+  auto& all = entry_of(figures_.labels, family);
   const auto found = std::find_if(all.begin(), all.end(), [&](const figures::labelled& one) {
     return one.label == label_value;
   });
@@ -81,7 +81,7 @@ void figures_recorder::set(metric family, double value) { figures_.gauges[index(
 void figures_recorder::observe(metric family, double seconds) {
   const auto bounds = metrics_recorder::histogram_buckets();
   const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), seconds) - bounds.begin();
-  histogram_figures& into = of(figures_.histograms, family);
+  histogram_figures& into = entry_of(figures_.histograms, family);
   ++into.counts.at(static_cast<std::size_t>(bucket));
   into.sum += seconds;
 }

@@ -66,22 +66,22 @@ void metrics_recorder::record(const observer::event_source& source,
                    set_call(0);
                    set(metric::circuit_open, 0);
                  },
-                 [&](const observer::record_attempted& what) {
-                   observe(metric::record_duration, seconds(what.duration));
+                 [&](const observer::record_attempted& attempt) {
+                   observe(metric::record_duration, seconds(attempt.duration));
                    if (call_began_ != 0) set_call(seconds(source.date));
                  },
-                 [&](const observer::record_retried& what) {
+                 [&](const observer::record_retried& retry) {
                    add(metric::retries, 1);
-                   if (call_began_ != 0) set_call(seconds(source.date) + seconds(what.delay));
+                   if (call_began_ != 0) set_call(seconds(source.date) + seconds(retry.delay));
                  },
                  [&](const observer::record_parked&) { add(metric::parked_records, 1); },
                  [&](const observer::record_skipped&) { add(metric::skipped_records, 1); },
-                 [&](const observer::circuit_changed& what) {
-                   set(metric::circuit_open, what.is_open ? 1 : 0);
+                 [&](const observer::circuit_changed& circuit) {
+                   set(metric::circuit_open, circuit.is_open ? 1 : 0);
                  },
                  [&](const observer::checkpoint_requested&) {},
                  [&](const observer::session_ended&) {},
-                 [&](const auto& what) { note(source, what); },
+                 [&](const auto& other) { note(source, other); },
              },
              event);
 }

@@ -22,8 +22,8 @@ std::unique_ptr<observation> observation::make(const run_options& options,
 
 observation::observation(const run_options& options, observer::shard_names names, log output) {
   // Outputs are read as UTF-8, and a variable may have any bytes.
-  for (auto* one : {&names.stream_name, &names.application_name, &names.worker_id}) {
-    if (*one) *one = protocol::replace_invalid_utf8(**one);
+  for (auto* name : {&names.stream_name, &names.application_name, &names.worker_id}) {
+    if (*name) *name = protocol::replace_invalid_utf8(**name);
   }
   names_ = std::make_shared<observer::shard_names>(std::move(names));
   observer_queue::observers queued;

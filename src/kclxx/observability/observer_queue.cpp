@@ -63,9 +63,9 @@ class observer_queue::state {
   static constexpr std::size_t enough = 1024;
 
   void deliver(const std::vector<entry>& group, std::uint64_t dropped) {
-    for (const entry& one : group) {
+    for (const entry& queued : group) {
       for (const auto& each : observers_) {
-        guarded([&] { each->on_event(one.source, one.event); });
+        guarded([&] { each->on_event(queued.source, queued.event); });
       }
       {
         const std::lock_guard lock(mutex_);

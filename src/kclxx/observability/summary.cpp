@@ -44,17 +44,17 @@ std::string bytes(std::uint64_t count) {
   return fixed(static_cast<double>(count) / 1e6) + " MB";
 }
 
-std::optional<std::string> cloudwatch_value(const difference& figures, metric which,
+std::optional<std::string> cloudwatch_value(const difference& figures, metric figure,
                                             metrics_recorder::metric_type type) {
   switch (type) {
     case metrics_recorder::metric_type::counter:
-      return std::to_string(figures.counter(which));
+      return std::to_string(figures.counter(figure));
     case metrics_recorder::metric_type::gauge:
-      return to_text(figures.gauge(which));
+      return to_text(figures.gauge(figure));
     case metrics_recorder::metric_type::histogram:
       break;
   }
-  const auto mean = figures.mean(which);
+  const auto mean = figures.mean(figure);
   return mean ? std::optional(to_text(*mean)) : std::nullopt;
 }
 
@@ -69,19 +69,19 @@ void append_member(std::string& out, std::string_view name, std::string_view val
 
 std::string summary_line(const figures& before, const figures& now,
                          std::chrono::steady_clock::duration time) {
-  const difference of(before, now);
+  const difference change(before, now);
   const double seconds = std::chrono::duration<double>(time).count();
-  const auto counter = [&](metric which) { return std::to_string(of.counter(which)); };
-  const std::uint64_t records = of.counter(metric::records);
-  const auto mean = of.mean(metric::process_duration);
+  const auto counter = [&](metric figure) { return std::to_string(change.counter(figure)); };
+  const std::uint64_t records = change.counter(metric::records);
+  const auto mean = change.mean(metric::process_duration);
   char interval[32];
   std::snprintf(interval, sizeof interval, "%.0f", seconds);
   return "in " + std::string(interval) + " s: " + std::to_string(records) + " records (" +
          fixed(seconds > 0 ? static_cast<double>(records) / seconds : 0) + "/s), " +
-         bytes(of.counter(metric::record_bytes)) + ", " + counter(metric::batches) + " batches" +
-         (mean ? " of " + fixed(*mean * 1e3) + " ms" : "") + "; " +
-         fixed(of.gauge(metric::behind_latest)) + " s behind; " +
-         std::to_string(static_cast<std::uint64_t>(of.gauge(metric::in_flight_records))) +
+         bytes(change.counter(metric::record_bytes)) + ", " + counter(metric::batches) +
+         " batches" + (mean ? " of " + fixed(*mean * 1e3) + " ms" : "") + "; " +
+         fixed(change.gauge(metric::behind_latest)) + " s behind; " +
+         std::to_string(static_cast<std::uint64_t>(change.gauge(metric::in_flight_records))) +
          " in flight; " + counter(metric::checkpoints) + " checkpoints, " +
          counter(metric::checkpoint_errors) + " failed; " + counter(metric::retries) +
          " retries, " + counter(metric::parked_records) + " parked, " +
@@ -91,14 +91,14 @@ std::string summary_line(const figures& before, const figures& now,
 std::string cloudwatch_line(const figures& before, const figures& now,
                             const observer::shard_names& names,
                             std::chrono::system_clock::time_point date) {
-  const difference of(before, now);
+  const difference change(before, now);
   const auto families = metrics_recorder::families();
   std::string declared;
   std::string values;
   for (std::size_t i = 0; i < families.size(); ++i) {
     const metrics_recorder::metric_family& about = families[i];
     if (about.cloudwatch_name.empty()) continue;
-    const auto value = cloudwatch_value(of, static_cast<metric>(i), about.type);
+    const auto value = cloudwatch_value(change, static_cast<metric>(i), about.type);
     if (!value) continue;
     const std::string name(about.cloudwatch_name);
     declared += declared.empty() ? "" : ",";

@@ -42,7 +42,7 @@ class writer {
   }
 
  private:
-  void family(metric which, const metrics_recorder::metric_family& about) {
+  void family(metric figure, const metrics_recorder::metric_family& about) {
     static constexpr std::string_view types[] = {"counter", "gauge", "histogram"};
     const std::string name(about.name);
     text_.append("# HELP ").append(name).append(" ").append(about.help);
@@ -50,22 +50,22 @@ class writer {
     text_.append(types[static_cast<std::size_t>(about.type)]).append("\n");
     switch (about.type) {
       case metrics_recorder::metric_type::counter:
-        return counters(which, about, name);
+        return counters(figure, about, name);
       case metrics_recorder::metric_type::gauge:
-        return sample(name, which == metric::build_info ? label(about.label, version) : "",
-                      to_text(figures_.gauge(which)));
+        return sample(name, figure == metric::build_info ? label(about.label, version) : "",
+                      to_text(figures_.gauge(figure)));
       case metrics_recorder::metric_type::histogram:
-        return histogram(figures_.histogram(which), name);
+        return histogram(figures_.histogram(figure), name);
     }
   }
 
-  void counters(metric which, const metrics_recorder::metric_family& about,
+  void counters(metric figure, const metrics_recorder::metric_family& about,
                 const std::string& name) {
-    if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(which)));
+    if (about.label.empty()) return sample(name, "", std::to_string(figures_.counter(figure)));
     for (const auto& [family, values] : figures_.labels) {
-      if (family != which) continue;
-      for (const auto& one : values) {
-        sample(name, label(about.label, one.label), std::to_string(one.value));
+      if (family != figure) continue;
+      for (const auto& value : values) {
+        sample(name, label(about.label, value.label), std::to_string(value.value));
       }
     }
   }

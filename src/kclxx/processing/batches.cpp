@@ -69,8 +69,8 @@ std::vector<named_record> named_in(const record_batch& part, const batch_error& 
   std::vector<named_record> all;
   if (!error.reported || !error.reported->are_others_complete()) return all;
   std::map<sequence_position, std::exception_ptr> causes;
-  for (const batch_failure::failed& one : error.reported->records()) {
-    causes.emplace(one.position, one.cause);
+  for (const batch_failure::failed& reported : error.reported->records()) {
+    causes.emplace(reported.position, reported.cause);
   }
   for (std::size_t place = 0; place < part.size(); ++place) {
     const auto found = causes.find(part[place].position());
@@ -95,8 +95,8 @@ struct batch_limits {
 };
 
 batch_limits valid(const batch_options& options) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("batch_options: ") + what);
+  const auto require = [](bool holds, const char* problem) {
+    if (!holds) throw std::invalid_argument(std::string("batch_options: ") + problem);
   };
   require(options.max_records != 0, "max_records is 0");
   require(options.max_bytes != 0, "max_bytes is 0");
@@ -160,10 +160,11 @@ class batches_processor final : public record_processor {
     std::uint64_t bytes = gathered_.bytes();
     std::size_t count = 0;
     for (; count < most && bytes < limits_.bytes; ++count) {
-      const std::uint64_t next = processing::gathered_records::bytes_of(batch[offset + count]);
+      const std::uint64_t record_bytes =
+          processing::gathered_records::bytes_of(batch[offset + count]);
       const bool is_first = count == 0 && gathered_.empty();
-      if (!is_first && next > limits_.bytes - bytes) break;
-      bytes += next;
+      if (!is_first && record_bytes > limits_.bytes - bytes) break;
+      bytes += record_bytes;
     }
     const bool is_full = bytes >= limits_.bytes || gathered_.records() + count == limits_.records;
     return {count, is_full || count < left || limits_.linger.count() == 0};
@@ -284,18 +285,18 @@ class batches_processor final : public record_processor {
     std::vector<std::size_t> again;
     milliseconds wait{0};
     std::exception_ptr leaving;
-    auto next = named.begin();
+    auto next_named = named.begin();
     std::size_t end = 0;  // of the places that were looked at
     for (const std::size_t place : incomplete) {
       if (place > end) failures_.on_success();
       end = place + 1;
-      const bool is_named = next != named.end() && next->place == place;
+      const bool is_named = next_named != named.end() && next_named->place == place;
       if (is_named && !leaving) {
-        auto thrown = next->cause;
+        auto thrown = next_named->cause;
         const auto decision = failures_.on_failure(rest.at(place), rest.attempts(place), thrown);
         if (stop_.stop_requested()) return;
         wait = std::max(wait, decision.delay);
-        ++next;
+        ++next_named;
         if (decision.outcome == kind::complete) continue;
         if (decision.outcome != kind::retry) leaving = thrown;
       }
@@ -313,11 +314,11 @@ class batches_processor final : public record_processor {
       const record_batch& part, const std::vector<named_record>& named) const {
     std::vector<std::size_t> places;
     std::unordered_set<std::string_view> keys;
-    auto next = named.begin();
+    auto next_named = named.begin();
     for (std::size_t place = 0; place < part.size(); ++place) {
       const std::string_view key = part[place].partition_key().value_or(std::string_view());
-      const bool is_named = next != named.end() && next->place == place;
-      if (is_named) ++next;
+      const bool is_named = next_named != named.end() && next_named->place == place;
+      if (is_named) ++next_named;
       if (is_named && limits_.order == order::key) keys.insert(key);
       if (is_named || keys.contains(key)) places.push_back(place);
     }

@@ -85,8 +85,8 @@ std::optional<circuit::probe_id> circuit::try_begin_probe(time_point now) {
   return probe_ = ++last_probe_;
 }
 
-void circuit::end_probe(probe_id which) {
-  if (which == probe_) probe_ = no_probe;
+void circuit::end_probe(probe_id ended) {
+  if (ended == probe_) probe_ = no_probe;
 }
 
 void circuit::wait(time_point now, std::chrono::milliseconds time, std::uint64_t random) {

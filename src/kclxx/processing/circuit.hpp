@@ -65,7 +65,7 @@ class circuit {
 
  private:
   [[nodiscard]] std::optional<probe_id> try_begin_probe(time_point now);
-  void end_probe(probe_id which);
+  void end_probe(probe_id ended);
   void wait(time_point now, std::chrono::milliseconds time, std::uint64_t random);
 
   const std::int64_t most_;  // failures in a row that open it; 0: none do

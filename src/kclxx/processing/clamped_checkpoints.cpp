@@ -21,9 +21,9 @@ void clamped_checkpoints::send_after(Change change) {
     change();
     // Nodes are moved, so that nothing is lost when there is no memory.
     while (!of_open_record_.empty() && (is_released_ || !is_open_)) {
-      auto one = of_open_record_.extract(of_open_record_.begin());
-      one.key() = watermark_.value_or(nothing());
-      covered.insert(std::move(one));
+      auto held = of_open_record_.extract(of_open_record_.begin());
+      held.key() = watermark_.value_or(nothing());
+      covered.insert(std::move(held));
     }
     const auto is_covered = [this](const sequence_position& target) {
       return is_released_ || (watermark_ && target <= *watermark_);
@@ -42,9 +42,9 @@ void clamped_checkpoints::pass(const sequence_position& watermark) {
   send_after([&] {
     if (!watermark_ || *watermark_ < watermark) watermark_ = watermark;
     while (!of_open_record_.empty()) {
-      auto one = of_open_record_.extract(of_open_record_.begin());
-      one.key() = *watermark_;
-      waiting_.insert(std::move(one));
+      auto held = of_open_record_.extract(of_open_record_.begin());
+      held.key() = *watermark_;
+      waiting_.insert(std::move(held));
     }
   });
 }

@@ -72,9 +72,9 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
 
 /// The context of handlers, with clamped checkpoints. Lifetime: `of` outlives it.
 struct clamped_context {
-  explicit clamped_context(const shard_context& of)
-      : checkpoints(std::make_shared<clamped_checkpoints>(of.service())), context([&] {
-          auto fields = of.to_fields();
+  explicit clamped_context(const shard_context& shard)
+      : checkpoints(std::make_shared<clamped_checkpoints>(shard.service())), context([&] {
+          auto fields = shard.to_fields();
           fields.service = checkpoints;
           return fields;
         }()) {}

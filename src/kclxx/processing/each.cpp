@@ -24,18 +24,18 @@ namespace {
 /// up to 64 records.
 class checkpoint_progress {
  public:
-  checkpoint_progress(const shard_context& shard, const checkpointer& with)
-      : shard_(shard), with_(with) {}
+  checkpoint_progress(const shard_context& shard, const checkpointer& checkpointer)
+      : shard_(shard), checkpointer_(checkpointer) {}
 
   /// This record of the batch is complete, and all before it.
   void on_complete(const record& last) {
-    if (--left_ == 0) look(last);
+    if (--left_ == 0) read_clock(last);
   }
 
  private:
   using clock = shard_context::clock;
 
-  void look(const record& last) {
+  void read_clock(const record& last) {
     const auto now = shard_.now();
     const bool is_quick = now - looked_ < std::chrono::milliseconds(10);
     stride_ = is_quick ? std::min(2 * stride_, 64) : 1;
@@ -43,11 +43,11 @@ class checkpoint_progress {
     looked_ = now;
     if (now - requested_ < std::chrono::seconds(1)) return;
     requested_ = now;
-    with_.async_checkpoint(last);
+    checkpointer_.async_checkpoint(last);
   }
 
   const shard_context& shard_;
-  const checkpointer& with_;
+  const checkpointer& checkpointer_;
   clock::time_point looked_ = shard_.now();
   clock::time_point requested_ = looked_;
   int stride_ = 1;
@@ -96,16 +96,16 @@ class each_processor final : public record_processor {
     complete_->end();
   }
 
-  void process_records(record_batch batch, const checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& checkpointer) override {
     clamped_.checkpoints->set_open(true);
-    checkpoint_progress progress(shard_, with);
+    checkpoint_progress progress(shard_, checkpointer);
     processing::failed_attempts attempts;  // of the first record that is not complete
     complete_records& complete = *complete_;
     complete.begin(batch);
     const auto request = [&] {
       const auto position = complete.position();
       if (!position) return;
-      with.async_checkpoint(*position);
+      checkpointer.async_checkpoint(*position);
       clamped_.checkpoints->pass(*position);
     };
     const auto stop = shard_.stop_token();
@@ -136,20 +136,20 @@ class each_processor final : public record_processor {
     try {
       std::size_t place = complete.count();
       for (const std::size_t end = batch.size(); place < end && !stop.stop_requested();) {
-        const record& next = batch[place];
+        const record& record = batch[place];
         is_in_handler = true;
-        failures_.attempt(next, attempts, [&] { handler_(next, shard_); });
+        failures_.attempt(record, attempts, [&] { handler_(record, shard_); });
         is_in_handler = false;
         forked_.leave_if_copy(shard_.shard_id());
         if (stop.stop_requested()) break;
         failures_.on_success();
         if (attempts.count > 0) {
-          failures_.on_retry_success(next.position(), attempts.count + 1);
+          failures_.on_retry_success(record.position(), attempts.count + 1);
           attempts = {};
         }
         complete.set(++place);
-        if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(next.position());
-        progress.on_complete(next);
+        if (clamped_.checkpoints->is_awaited()) clamped_.checkpoints->pass(record.position());
+        progress.on_complete(record);
       }
       return nullptr;
     } catch (...) {

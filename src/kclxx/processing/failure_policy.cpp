@@ -17,9 +17,9 @@ permanent_error::~permanent_error() = default;
 
 namespace {
 
-std::string text_of(const batch_failure::failed& one) {
-  return to_string(one.position) +
-         (one.cause ? ": " + processing::message_of(one.cause) : std::string());
+std::string text_of(const batch_failure::failed& failed) {
+  return to_string(failed.position) +
+         (failed.cause ? ": " + processing::message_of(failed.cause) : std::string());
 }
 
 std::string text_of(const std::vector<batch_failure::failed>& records) {
@@ -31,9 +31,10 @@ std::string text_of(const std::vector<batch_failure::failed>& records) {
 }  // namespace
 
 batch_failure::batch_failure(const sequence_position& position, std::exception_ptr cause) {
-  std::vector<failed> one{{position, std::move(cause)}};
-  std::string text = "the batch failed at " + text_of(one.front());
-  contents_ = std::make_shared<const contents>(contents{std::move(one), false, std::move(text)});
+  std::vector<failed> records{{position, std::move(cause)}};
+  std::string text = "the batch failed at " + text_of(records.front());
+  contents_ =
+      std::make_shared<const contents>(contents{std::move(records), false, std::move(text)});
 }
 
 batch_failure::batch_failure(std::vector<failed> records) {

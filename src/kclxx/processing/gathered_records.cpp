@@ -18,13 +18,13 @@ struct gathered_records::memory {
 
   void keep(const record_batch& batch) {
     make_room_for(batch.size());
-    char* place = next;
+    char* place = free_place;
     std::uint64_t data_size = 0;
     std::uint64_t key_size = 0;
-    for (const record& one : batch) {
-      const std::string_view data = one.data();
-      const std::string_view key = one.partition_key().value_or(std::string_view());
-      const std::string_view number = one.sequence_number();
+    for (const record& record : batch) {
+      const std::string_view data = record.data();
+      const std::string_view key = record.partition_key().value_or(std::string_view());
+      const std::string_view number = record.sequence_number();
       const std::size_t size = data.size() + key.size() + number.size();
       const bool is_large = size > chunk_size / 4;
       if (!is_large && size > static_cast<std::size_t>(end - place)) place = next_chunk();
@@ -35,23 +35,23 @@ struct gathered_records::memory {
       record::fields fields{{},
                             {},
                             keep(number, to + data.size() + key.size()),
-                            one.sub_sequence_number(),
-                            arrival_of(one)};
+                            record.sub_sequence_number(),
+                            arrival_of(record)};
       data_size += data.size();
       key_size += key.size();
       // A missing text stays missing. A branch of its own for the usual record saves a third of
       // the time.
-      if (one.has_data() && key.data() != nullptr) {
+      if (record.has_data() && key.data() != nullptr) {
         fields.data = kept_data;
         fields.partition_key = kept_key;
         records.emplace_back(fields);
       } else {
-        if (one.has_data()) fields.data = kept_data;
+        if (record.has_data()) fields.data = kept_data;
         if (key.data() != nullptr) fields.partition_key = kept_key;
         records.emplace_back(fields);
       }
     }
-    next = place;
+    free_place = place;
     data_bytes += data_size;
     bytes += data_size + key_size + batch.size() * bytes_beside_texts;
   }
@@ -63,16 +63,16 @@ struct gathered_records::memory {
     if (!text.empty()) std::memcpy(to, text.data(), text.size());
     return {to, text.size()};
   }
-  static std::optional<std::chrono::milliseconds> arrival_of(const record& one) {
-    const auto date = one.approximate_arrival_timestamp();
+  static std::optional<std::chrono::milliseconds> arrival_of(const kclxx::record& record) {
+    const auto date = record.approximate_arrival_timestamp();
     if (!date) return std::nullopt;
     return std::chrono::duration_cast<std::chrono::milliseconds>(date->time_since_epoch());
   }
   char* next_chunk() {
     if (used == chunks.size()) chunks.push_back(make_chunk(chunk_size));
-    next = chunks[used++].get();
-    end = next + chunk_size;
-    return next;
+    free_place = chunks[used++].get();
+    end = free_place + chunk_size;
+    return free_place;
   }
   char* large_chunk(std::size_t size) {
     large_bytes += size;
@@ -82,7 +82,7 @@ struct gathered_records::memory {
   void clear() noexcept {
     large.clear();
     large_bytes = used = 0;
-    next = end = nullptr;
+    free_place = end = nullptr;
     data_bytes = bytes = 0;
     chunks.resize(std::min(chunks.size(), spare_size / chunk_size));
     records.clear();
@@ -101,16 +101,16 @@ struct gathered_records::memory {
   std::vector<chunk> large;
   std::size_t large_bytes = 0;
   std::vector<chunk> chunks;
-  std::size_t used = 0;  // of the chunks
-  char* next = nullptr;  // in the last one that is used
-  char* end = nullptr;   // of that one
+  std::size_t used = 0;        // of the chunks
+  char* free_place = nullptr;  // in the last one that is used
+  char* end = nullptr;         // of that one
 };
 
 struct gathered_records::spare {
-  void give_back(std::unique_ptr<memory> one) {
-    one->clear();
+  void give_back(std::unique_ptr<memory> unused) {
+    unused->clear();
     const std::lock_guard lock(mutex);
-    if (!here) here = std::move(one);
+    if (!here) here = std::move(unused);
   }
   std::unique_ptr<memory> take() {
     const std::lock_guard lock(mutex);
@@ -136,8 +136,8 @@ void gathered_records::add(const record_batch& batch) {
 }
 
 record_batch gathered_records::take() {
-  const std::shared_ptr<memory> owner(memory_.release(), [spare = spare_](memory* one) {
-    spare->give_back(std::unique_ptr<memory>(one));
+  const std::shared_ptr<memory> owner(memory_.release(), [spare = spare_](memory* unused) {
+    spare->give_back(std::unique_ptr<memory>(unused));
   });
   return {owner->records, owner, behind_};
 }

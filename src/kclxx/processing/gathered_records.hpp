@@ -29,8 +29,8 @@ class gathered_records {
   [[nodiscard]] std::uint64_t data_bytes() const noexcept;
   /// The most memory that they take.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  [[nodiscard]] static std::uint64_t bytes_of(const record& one) noexcept {
-    return one.data().size() + one.partition_key().value_or("").size() + bytes_beside_texts;
+  [[nodiscard]] static std::uint64_t bytes_of(const record& record) noexcept {
+    return record.data().size() + record.partition_key().value_or("").size() + bytes_beside_texts;
   }
   /// All of them; it is empty then.
   [[nodiscard]] record_batch take();

@@ -24,22 +24,22 @@ namespace {
 
 using std::filesystem::path;
 
-[[noreturn]] void raise(const std::string& what, const path& where) {
+[[noreturn]] void raise(const std::string& action, const path& where) {
   const int error = errno;  // NOLINT(misc-include-cleaner)
-  throw std::system_error(error, std::generic_category(), what + " " + where.string());
+  throw std::system_error(error, std::generic_category(), action + " " + where.string());
 }
 
 /// A file that lines are appended to, locked against other processes.
 class locked_file {
  public:
   /// `how`: LOCK_EX; with LOCK_NB it can return without the lock.
-  explicit locked_file(const path& where, int how = LOCK_EX) : path_(where) {
+  explicit locked_file(const path& where, int operation = LOCK_EX) : path_(where) {
     constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     struct stat about {};
     do {
       fd_ = io::descriptor(::open(path_.c_str(), flags, 0600));
       if (fd_.get() < 0) raise("cannot open", path_);
-      while (::flock(fd_.get(), how) != 0) {
+      while (::flock(fd_.get(), operation) != 0) {
         if (errno == EWOULDBLOCK) return;
         if (errno != EINTR) raise("cannot lock", path_);
       }

@@ -76,12 +76,12 @@ base64_result decode_base64(char* text, std::size_t size) noexcept {
 void restore_base64(char* text, std::size_t groups) noexcept {
   // From the end: a group's text covers the bytes of the groups after it.
   for (std::size_t i = groups; i-- > 0;) {
-    const auto byte = [&](std::size_t which) {
-      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[3 * i + which]));
+    const auto byte = [&](std::size_t place) {
+      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[3 * i + place]));
     };
     const std::uint32_t bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (std::size_t which = 0; which < 4; ++which) {
-      text[4 * i + which] = base64_alphabet[bits >> (18 - 6 * which) & 63];
+    for (std::size_t place = 0; place < 4; ++place) {
+      text[4 * i + place] = base64_alphabet[bits >> (18 - 6 * place) & 63];
     }
   }
 }

@@ -87,19 +87,19 @@ message walk::decode() {
   }
   message result{action(), unknown_action{}};
   const std::string& name = result.action;
-  const auto what = action_named(name);
+  const auto kind = action_named(name);
   const auto nothing = [](auto&, auto, auto) {};
-  if (what == action_kind::process_records) {
+  if (kind == action_kind::process_records) {
     result.body = decode_process_records();
   } else if (name == "checkpoint") {
     result.body = decode_checkpoint();
-  } else if (what == action_kind::initialize) {
+  } else if (kind == action_kind::initialize) {
     result.body = decode_initialize();
-  } else if (what == action_kind::lease_lost) {
+  } else if (kind == action_kind::lease_lost) {
     result.body = each_field<lease_lost>(nothing);
-  } else if (what == action_kind::shard_ended) {
+  } else if (kind == action_kind::shard_ended) {
     result.body = each_field<shard_ended>(nothing);
-  } else if (what == action_kind::shutdown_requested) {
+  } else if (kind == action_kind::shutdown_requested) {
     result.body = each_field<shutdown_requested>(nothing);
   } else if (name == "shutdown") {
     result.body = decode_shutdown();

@@ -18,8 +18,8 @@ class highest_position;
 
 /// Why a line could not be understood.
 struct decode_error {
-  std::string what;   ///< one clear phrase: "is not base64 at character 17"
-  std::string field;  ///< "records[3].data"; empty when it is about the line as a whole
+  std::string problem;  ///< one clear phrase: "is not base64 at character 17"
+  std::string field;    ///< "records[3].data"; empty when it is about the line as a whole
 };
 
 /// Whether a line has nothing but white space: the daemon writes none, and it is skipped.

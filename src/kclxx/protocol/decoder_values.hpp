@@ -28,8 +28,8 @@ struct failure {
   decode_error error;
 };
 
-[[noreturn]] inline void fail(std::string field, std::string what) {
-  throw failure{{std::move(what), std::move(field)}};
+[[noreturn]] inline void fail(std::string field, std::string problem) {
+  throw failure{{std::move(problem), std::move(field)}};
 }
 
 template <class T>

@@ -52,10 +52,10 @@ constexpr std::string_view meant_letters = "\"\\/\b\f\n\r\t";
 bool take_escape(std::string_view& text, std::string& out, bool& replaced) {
   if (const auto unit = code_unit(text)) {
     text.remove_prefix(escape_size);
-    const auto next = code_unit(text);
-    if (is_high_surrogate(*unit) && next && is_low_surrogate(*next)) {
+    const auto low = code_unit(text);
+    if (is_high_surrogate(*unit) && low && is_low_surrogate(*low)) {
       text.remove_prefix(escape_size);
-      append_utf8(out, 0x10000 + ((*unit - 0xd800) << 10U) + (*next - 0xdc00));
+      append_utf8(out, 0x10000 + ((*unit - 0xd800) << 10U) + (*low - 0xdc00));
     } else if (is_high_surrogate(*unit) || is_low_surrogate(*unit)) {
       replaced = true;
       append_utf8(out, 0xfffd);

@@ -38,8 +38,8 @@ sequence next_sequence(std::string_view text, std::size_t at) {
     return {1, false};
   }
   for (std::size_t i = 1; i < length; ++i) {
-    const unsigned char next = byte_at(text, at + i);
-    if (next < low || next > high) return {i, false};
+    const unsigned char byte = byte_at(text, at + i);
+    if (byte < low || byte > high) return {i, false};
     low = 0x80;
     high = 0xbf;
   }

@@ -19,12 +19,13 @@ constexpr std::size_t descriptor_count = 3;
 /// All that came, also when it is more than what is wanted: they are open here by now.
 std::vector<io::descriptor> descriptors_in(msghdr& message) {
   std::vector<io::descriptor> all;
-  for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(one) + i * sizeof(int), sizeof fd);
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
       all.emplace_back(fd);
     }
   }
@@ -34,9 +35,9 @@ std::vector<io::descriptor> descriptors_in(msghdr& message) {
 std::vector<std::string> variables_in(std::string_view text) {
   std::vector<std::string> all;
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find('\0'));
-    all.emplace_back(one);
-    text.remove_prefix(std::min(one.size() + 1, text.size()));
+    const std::string_view variable = text.substr(0, text.find('\0'));
+    all.emplace_back(variable);
+    text.remove_prefix(std::min(variable.size() + 1, text.size()));
   }
   return all;
 }
@@ -58,9 +59,10 @@ reply_message reply_of(message_kind kind) noexcept {
 }  // namespace
 
 std::optional<std::string> handed_shard::variable(std::string_view name) const {
-  for (const std::string& one : variables) {
-    if (one.size() > name.size() + 1 && one.starts_with(name) && one[name.size()] == '=') {
-      return one.substr(name.size() + 1);
+  for (const std::string& variable : variables) {
+    if (variable.size() > name.size() + 1 && variable.starts_with(name) &&
+        variable[name.size()] == '=') {
+      return variable.substr(name.size() + 1);
     }
   }
   return std::nullopt;

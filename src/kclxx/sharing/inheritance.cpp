@@ -70,13 +70,13 @@ std::optional<inheritance> inherited() {
   return start;
 }
 
-void remove_socket(const inheritance& of) noexcept {
-  const folder_lock lock(of.folder.get());
+void remove_socket(const inheritance& start) noexcept {
+  const folder_lock lock(start.folder.get());
   struct stat file {};
   if (lock.is_held() &&
-      ::fstatat(of.folder.get(), of.socket_name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
-      file.st_ino == of.socket_inode) {
-    ::unlinkat(of.folder.get(), of.socket_name.c_str(), 0);
+      ::fstatat(start.folder.get(), start.socket_name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+      file.st_ino == start.socket_inode) {
+    ::unlinkat(start.folder.get(), start.socket_name.c_str(), 0);
   }
 }
 

@@ -25,7 +25,7 @@ struct inheritance {
 std::optional<inheritance> inherited();
 
 /// Removes the socket's file, unless it is another's by now.
-void remove_socket(const inheritance& of) noexcept;
+void remove_socket(const inheritance& start) noexcept;
 
 /// A descriptor that becomes readable when the daemon ends. Errors: std::system_error.
 io::descriptor watch(const io::process_identity& process);

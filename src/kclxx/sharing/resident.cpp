@@ -155,27 +155,27 @@ class resident {
 
   /// False when there is no descriptor, not even to refuse the connection.
   bool accept_one() {
-    io::descriptor one = accepted();
-    if (!one.is_open()) {
+    io::descriptor socket = accepted();
+    if (!socket.is_open()) {
       // Its launcher executes the program itself; left alone, it would wait and keep this awake.
       spare_.close();
-      one = accepted();
-      const bool is_refused = one.is_open();
-      if (is_refused) send_refused(one.get(), no_descriptors);
-      one.close();
+      socket = accepted();
+      const bool is_refused = socket.is_open();
+      if (is_refused) send_refused(socket.get(), no_descriptors);
+      socket.close();
       spare_ = open_spare();
       return is_refused;
     }
     if (!spare_.is_open()) spare_ = open_spare();
-    if (user_of_peer(one.get()) != user_) {
-      send_refused(one.get(), "it serves another user");
+    if (user_of_peer(socket.get()) != user_) {
+      send_refused(socket.get(), "it serves another user");
       return true;
     }
     try {
-      auto added = std::make_shared<connection>(std::move(one), loop_.context);
+      auto added = std::make_shared<connection>(std::move(socket), loop_.context);
       add(std::move(added));
     } catch (const std::exception& error) {
-      if (one.is_open()) send_refused(one.get(), error.what());
+      if (socket.is_open()) send_refused(socket.get(), error.what());
     }
     return true;
   }
@@ -270,11 +270,11 @@ class resident {
     for (const int fd : {at->socket.get(), daemon_.native_handle()}) {
       if (::fcntl(fd, F_GETFD) == -1) leave_without_descriptors();
     }
-    connection& one = *at;
+    connection& served = *at;
     at.reset();  // connections_ has it, and it is destroyed on the loop
-    post([this, &one, status] {
-      thread_ends_.push_back(std::move(one.thread_end));
-      end(one.shared_from_this(), status);
+    post([this, &served, status] {
+      thread_ends_.push_back(std::move(served.thread_end));
+      end(served.shared_from_this(), status);
     });
   }
 
@@ -289,11 +289,11 @@ class resident {
   }
 
   /// On any thread.
-  void on_stuck(connection& of) {
-    if (of.has_ended.exchange(true)) return;
-    post([this, &of] {
+  void on_stuck(connection& stuck) {
+    if (stuck.has_ended.exchange(true)) return;
+    post([this, &stuck] {
       is_stuck_ = true;
-      end(of.shared_from_this(), exit_status::callback_stuck);
+      end(stuck.shared_from_this(), exit_status::callback_stuck);
     });
   }
 
@@ -317,20 +317,20 @@ class resident {
   }
 
   /// Without memory for it, its input still ends when the daemon closes it.
-  static void end_input(const connection& of) noexcept {
+  static void end_input(const connection& closed) noexcept {
     try {
-      of.session->end_input();
+      closed.session->end_input();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
   }
 
-  static std::array<io::descriptor*, 3> descriptors_of(connection& of) {
-    return {&of.shard->input, &of.shard->output, &of.shard->error};
+  static std::array<io::descriptor*, 3> descriptors_of(connection& closed) {
+    return {&closed.shard->input, &closed.shard->output, &closed.shard->error};
   }
 
-  void close_shard(connection& of) {
-    output_.remove(of.shard->error.get());
-    for (io::descriptor* fd : descriptors_of(of)) io::close_private(fd->release());
+  void close_shard(connection& closed) {
+    output_.remove(closed.shard->error.get());
+    for (io::descriptor* fd : descriptors_of(closed)) io::close_private(fd->release());
   }
 
   void refuse(const connection_ptr& at, std::string_view reason) {
@@ -421,9 +421,9 @@ void refuse_shards(const inheritance& start, std::string_view reason) noexcept {
       end = clock::now() + refusing_time;
     }
     if (look[1].revents != 0) {
-      const io::descriptor one(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (!one.is_open()) break;
-      send_refused(one.get(), reason);
+      const io::descriptor socket(::accept4(look[1].fd, nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket.is_open()) break;
+      send_refused(socket.get(), reason);
     }
     if (look[0].fd == -1) {
       left = std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - clock::now()));

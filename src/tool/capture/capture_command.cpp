@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "io/daemon_process.hpp"
+#include "io/descriptor.hpp"
 #include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
 #include "tool/capture/relay.hpp"
 #include "tool/commands.hpp"
 #include "tool/process/child_process.hpp"
-#include "tool/process/descriptor.hpp"
 
 namespace kclxx::tool {
 
@@ -28,10 +28,10 @@ using transcript::entry_kind;
 
 // A private copy, with /dev/null in its place: so that closing it is all that it takes for the
 // other side to see it, and no file opened later can take the dialogue's place.
-descriptor take_over(int standard, const std::string& name) {
-  descriptor own(::fcntl(standard, F_DUPFD_CLOEXEC, 3));
+io::descriptor take_over(int standard, const std::string& name) {
+  io::descriptor own(::fcntl(standard, F_DUPFD_CLOEXEC, 3));
   if (!own.is_open()) throw std::system_error(errno, std::generic_category(), name);
-  const descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const io::descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (::dup2(null.get(), standard) == -1) {
     throw std::system_error(errno, std::generic_category(), name);
   }
@@ -69,7 +69,7 @@ struct capture {
 
 // The thread that reads the daemon may wait for it indefinitely, so what the threads share is never
 // destroyed: the process leaves from here.
-[[noreturn]] void run_to_the_end(capture& all, descriptor input, descriptor output) {
+[[noreturn]] void run_to_the_end(capture& all, io::descriptor input, io::descriptor output) {
   std::thread([&all, from = std::move(input), to = std::move(all.child->input)]() mutable {
     relay(std::move(from), std::move(to), all.record, entry_kind::daemon_line);
   }).detach();
@@ -89,8 +89,8 @@ struct capture {
   try {
     io::outlive_signals();
     name_daemon();
-    descriptor input = take_over(STDIN_FILENO, "stdin");
-    descriptor output = take_over(STDOUT_FILENO, "stdout");
+    io::descriptor input = take_over(STDIN_FILENO, "stdin");
+    io::descriptor output = take_over(STDOUT_FILENO, "stdout");
     std::unique_ptr<capture> all(new capture{{directory, command.front()}});
     try {
       all->child.emplace(command);

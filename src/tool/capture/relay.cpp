@@ -24,7 +24,7 @@ struct alignas(4096) page_aligned {
 
 // True when something can be read or has ended; false when nobody reads `to`. A reader that is gone
 // must be known to the writer as soon as without us, not when the next bytes come.
-bool wait_for_bytes(const descriptor& source, const descriptor& target) {
+bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) {
   for (;;) {
     pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};
     if (::poll(both, 2, -1) == -1) continue;  // EINTR
@@ -35,7 +35,8 @@ bool wait_for_bytes(const descriptor& source, const descriptor& target) {
 
 }  // namespace
 
-void relay(descriptor source, descriptor target, recorder& record, entry_kind line_of_side) {
+void relay(io::descriptor source, io::descriptor target, recorder& record,
+           entry_kind line_of_side) {
   const auto memory = std::make_unique<page_aligned>();
   while (wait_for_bytes(source, target)) {
     const ssize_t n = ::read(source.get(), memory->bytes.data(), memory->bytes.size());

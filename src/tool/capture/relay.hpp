@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "io/descriptor.hpp"
 #include "tool/capture/recorder.hpp"
-#include "tool/process/descriptor.hpp"
 #include "tool/transcript/entry.hpp"
 
 namespace kclxx::tool {
@@ -11,7 +11,7 @@ namespace kclxx::tool {
 /// until `from` ends or nobody reads `to`, and closes both then, so that either side sees at once
 /// what happened on the other.
 /// Blocking: until the end.
-void relay(descriptor source, descriptor target, recorder& record,
+void relay(io::descriptor source, io::descriptor target, recorder& record,
            transcript::entry_kind line_of_side);
 
 }  // namespace kclxx::tool

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "io/daemon_process.hpp"
+#include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
 #include "tool/daemon/cgroup_limits.hpp"
@@ -30,7 +31,6 @@
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/start_guard.hpp"
 #include "tool/package_cache.hpp"
-#include "tool/process/descriptor.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/run_program.hpp"
@@ -180,7 +180,7 @@ properties effective_properties(const launch_options& options) {
 /// A file in memory that only this process, and what it becomes, can reach: it is gone with the
 /// process, however that ends.
 std::string file_in_memory(const char* name, std::string_view text) {
-  const descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
+  const io::descriptor low(::memfd_create(name, MFD_ALLOW_SEALING));
   const int file = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec
   if (file == -1) cannot_set_up(std::string(name) + " cannot be made: " + std::strerror(errno));
   ::fchmod(file, 0600);

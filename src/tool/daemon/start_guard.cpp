@@ -13,9 +13,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
 #include "tool/daemon/start_failure.hpp"
-#include "tool/process/descriptor.hpp"
 
 namespace kclxx::tool {
 
@@ -86,8 +86,8 @@ void start_guard() {
   if (::pipe2(ends, O_CLOEXEC) == -1) {
     cannot_set_up(std::string("a pipe cannot be made: ") + std::strerror(errno));
   }
-  descriptor from_java(ends[0]);
-  const descriptor low(ends[1]);
+  io::descriptor from_java(ends[0]);
+  const io::descriptor low(ends[1]);
   // The smallest that there is: a line of the failures does not fit in.
   ::fcntl(from_java.get(), F_SETPIPE_SZ, 1);
   const int to_guard = ::fcntl(low.get(), F_DUPFD, 3);  // stays open across exec

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
 #include "tool/local/local_packages.hpp"
 #include "tool/package_cache.hpp"
-#include "tool/process/descriptor.hpp"
 #include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
 
@@ -44,8 +44,8 @@ fs::path directory_of(const local_call& call) {
 
 /// Held as long as this process lives, also when it has become another program. Node.js keeps it
 /// from what it starts.
-descriptor lock_directory(const fs::path& directory) {
-  descriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
+io::descriptor lock_directory(const fs::path& directory) {
+  io::descriptor lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY));
   if (!lock.is_open()) cannot_set_up(directory, "opened");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   std::cerr << "waiting for another kclxx local start or stop in " << directory.string()
@@ -72,7 +72,7 @@ void close_inherited() {
 void open_input(const std::string& name) {
   if (name == "-") return;
   const std::string path = name.empty() ? "/dev/null" : name;
-  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open() || ::dup2(file.get(), STDIN_FILENO) == -1) cannot_set_up(path, "opened");
   std::error_code error;
   if (fs::is_directory(path, error)) cannot_set_up(path + " is a directory");
@@ -118,7 +118,7 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) fs::create_directories(directory, error);
   if (error) cannot_set_up(directory.string() + " cannot be made: " + error.message());
   if (call.needs == local_call::need::everything) close_inherited();
-  descriptor lock;
+  io::descriptor lock;
   if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
   exec(std::move(command));
 }

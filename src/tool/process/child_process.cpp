@@ -26,14 +26,14 @@ namespace {
 }
 
 struct pipe_ends {
-  descriptor read;
-  descriptor write;
+  io::descriptor read;
+  io::descriptor write;
 };
 
 // Above 2, so that no end is overwritten while the child's 0 to 2 are put in place.
-descriptor above_standard(int fd) {
-  descriptor low(fd);
-  return descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+io::descriptor above_standard(int fd) {
+  io::descriptor low(fd);
+  return io::descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
 pipe_ends make_pipe(const std::string& program) {
@@ -74,7 +74,7 @@ child_process::child_process(const std::vector<std::string>& command, error_outp
   }
   pid_ = starts.start(command);
   // By its number: <sys/pidfd.h> is not there before glibc 2.36.
-  pidfd_ = descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  pidfd_ = io::descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!pidfd_.is_open()) {
     const int error_number = errno;
     kill(SIGKILL);
@@ -105,8 +105,8 @@ bool child_process::leaves_in_time() {
   return false;
 }
 
-descriptor child_process::ended() const {
-  return descriptor(::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 3));
+io::descriptor child_process::ended() const {
+  return io::descriptor(::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 void child_process::kill(int signal) const noexcept {

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "tool/process/descriptor.hpp"
+#include "io/descriptor.hpp"
 #include "tool/process/dialogue.hpp"  // IWYU pragma: export
 #include "tool/process/spawn.hpp"
 
@@ -42,9 +42,9 @@ class child_process {
 
   /// Our end of the pipe to its stdin, of the one from its stdout, and with error_output::piped of
   /// the one from its stderr. Close input for the end of its input.
-  descriptor input;
-  descriptor output;
-  descriptor error;
+  io::descriptor input;
+  io::descriptor output;
+  io::descriptor error;
 
   /// For a child whose input ended because the command was cancelled.
   static constexpr std::chrono::seconds grace_time{3};
@@ -53,7 +53,7 @@ class child_process {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// A descriptor of its own, readable for poll(2) once the child has ended.
-  [[nodiscard]] descriptor ended() const;
+  [[nodiscard]] io::descriptor ended() const;
 
   /// Sends a signal, to the whole group when it has its own; nothing when the child is known to
   /// have ended.
@@ -69,7 +69,7 @@ class child_process {
   std::string program_;
   bool has_own_group_;
   pid_t pid_ = -1;
-  descriptor pidfd_;
+  io::descriptor pidfd_;
   std::optional<child_exit> exit_;
 };
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
-#include "tool/process/descriptor.hpp"
 #include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
@@ -61,7 +61,7 @@ class signals_for_the_program {
 };
 
 /// Our end of the pipe for the program goes away first.
-void hand_over(descriptor ours, const descriptor& read_end, const output_handler& on_output,
+void hand_over(io::descriptor ours, const io::descriptor& read_end, const output_handler& on_output,
                pid_t pid) {
   ours.close();
   std::array<char, 4096> piece{};
@@ -87,8 +87,8 @@ int run_program(const std::vector<std::string>& command, std::vector<std::string
   starts.put_null_device(STDIN_FILENO);
   std::array<int, 2> ends{-1, -1};
   if (on_output && ::pipe2(ends.data(), O_CLOEXEC) == -1) cannot_set_up("a pipe", "made");
-  const descriptor read_end(ends[0]);
-  descriptor write_end(ends[1]);
+  const io::descriptor read_end(ends[0]);
+  io::descriptor write_end(ends[1]);
   const int target = on_output ? write_end.get() : STDERR_FILENO;
   starts.put(target, STDOUT_FILENO);
   starts.put(target, STDERR_FILENO);

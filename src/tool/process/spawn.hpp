@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "tool/process/descriptor.hpp"
+#include "io/descriptor.hpp"
 
 namespace kclxx::tool {
 

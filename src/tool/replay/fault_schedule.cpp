@@ -9,7 +9,7 @@ namespace kclxx::replay {
 
 void fault_schedule::begin_shard(std::string_view id) {
   const auto for_fault = [&](const char* name) {
-    return bernoulli(what_.seed, std::string(id) + "/" + name);
+    return fault_draws(what_.seed, std::string(id) + "/" + name);
   };
   if (draws_) return;  // a successor's continue
   draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
@@ -91,13 +91,13 @@ std::vector<std::string> fault_schedule::unmet() const {
   note("end-of-input-at", what_.end_of_input_at, end_of_input_was_met_);
   note("kill-at", what_.kill_at, kill_was_met_);
   if (!draws_) return notes;
-  const auto note_draws = [&](const char* name, double probability, const bernoulli& draws,
+  const auto note_draws = [&](const char* name, double probability, const fault_draws& draws,
                               const char* place) {
     if (probability == 0 || draws.was_true()) return;
     std::array<char, 32> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), probability).ptr;
     notes.push_back(std::string(name) + "=" + std::string(text.data(), end) +
-                    " did not happen: there were " + std::to_string(draws.questions()) + place);
+                    " did not happen: there were " + std::to_string(draws.count()) + place);
   };
   note_draws("throttle", what_.throttle, draws_->throttle, " checkpoints");
   note_draws("dependency", what_.dependency, draws_->dependency, " checkpoints");

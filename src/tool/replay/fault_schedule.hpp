@@ -22,7 +22,8 @@ class fault_schedule {
   void begin_shard(std::string_view id);
   /// The same shard from its beginning on, with the series as they are. kill-at was met.
   void begin_successor() noexcept;
-  /// Records that the successor does not get again, as a whole batch or as the first of one.
+  /// Counts records that the successor does not get again: a whole batch, or the first records of
+  /// one.
   void skip(std::uint64_t records, bool is_whole_batch) noexcept;
 
   // Before a batch of so many records is sent, in this order. Each may be asked again.
@@ -51,7 +52,7 @@ class fault_schedule {
 
  private:
   struct shard_draws {
-    bernoulli throttle, dependency, unknown_action, kill;
+    fault_draws throttle, dependency, unknown_action, kill;
   };
 
   [[nodiscard]] bool is_next(const std::optional<trigger>& where,

@@ -100,11 +100,11 @@ faults parse_faults(std::string_view text) {
   }
 }
 
-bernoulli::bernoulli(std::uint64_t seed, std::string_view shard) noexcept
+fault_draws::fault_draws(std::uint64_t seed, std::string_view shard) noexcept
     : random_(seed_of(seed, shard)) {}
 
-bool bernoulli::draw(double probability) noexcept {
-  ++questions_;
+bool fault_draws::draw(double probability) noexcept {
+  ++count_;
   const bool result = random_.fraction() < probability;
   was_true_ |= result;
   return result;

@@ -43,20 +43,20 @@ struct faults {
 /// Errors: std::invalid_argument, which names what is wrong.
 faults parse_faults(std::string_view text);
 
-/// A series of yes and no for one shard. It depends on the seed, the shard's id and the number of
-/// the question, and on nothing else: the same child meets the same faults, also when other shards
-/// are there.
-class bernoulli {
+/// Draws whether a fault happens, for one shard. The result depends on the seed, the shard's id and
+/// the number of the draw alone: the same child meets the same faults, also when other shards are
+/// there.
+class fault_draws {
  public:
-  bernoulli(std::uint64_t seed, std::string_view shard) noexcept;
-  /// True with this probability; the next question of the same series.
+  fault_draws(std::uint64_t seed, std::string_view shard) noexcept;
+  /// True with this probability.
   bool draw(double probability) noexcept;
-  [[nodiscard]] std::uint64_t questions() const noexcept { return questions_; }
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] bool was_true() const noexcept { return was_true_; }
 
  private:
   tool::random_numbers random_;
-  std::uint64_t questions_ = 0;
+  std::uint64_t count_ = 0;
   bool was_true_ = false;
 };
 

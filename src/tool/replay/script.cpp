@@ -83,7 +83,7 @@ void script::read_daemon_line(const transcript::entry& entry) {
   auto summary = summarizer_.summarize(entry.line);
   if (const auto* error = std::get_if<protocol::decode_error>(&summary)) {
     const std::string field = error->field.empty() ? "" : error->field + " ";
-    return end_with(entry.line_number, "the daemon's line: " + field + error->what);
+    return end_with(entry.line_number, "the daemon's line: " + field + error->problem);
   }
   auto& content = std::get<transcript::line_summary>(summary);
   if (content.kind == line_kind::checkpoint_answer) {

@@ -20,8 +20,9 @@
 
 namespace kclxx::replay {
 
-/// What is to be played to a child: the transcript's actions of the daemon in their order, with
-/// what faults put before them, and without what was persisted; and what was recorded of each.
+/// What is to be played to a child: the daemon's actions in the order of the transcript. Actions
+/// that faults add come before them. Records that were persisted are left out. For each action it
+/// has what the transcript recorded of it.
 ///
 /// Thread safety: none. Lifetime: what it is made of outlives it. Blocking: as the transcript's
 /// source. Errors: what the source throws.

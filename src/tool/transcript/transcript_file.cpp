@@ -31,7 +31,7 @@ constexpr std::size_t max_pieces = 4;
 
 /// A pipe or a terminal may have nothing for any time.
 struct input_file::readiness {
-  explicit readiness(const descriptor& file) {
+  explicit readiness(const io::descriptor& file) {
     source.assign(::fcntl(file.get(), F_DUPFD_CLOEXEC, 3));
   }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tool/process/descriptor.hpp"
+#include "io/descriptor.hpp"
 #include "tool/transcript/byte_stream.hpp"
 
 namespace kclxx::tool {
@@ -30,7 +30,7 @@ class input_file : public transcript::byte_source {
   struct readiness;
 
   std::string name_;
-  descriptor file_;
+  io::descriptor file_;
   std::unique_ptr<readiness> readiness_;  // of what is not always ready, as a file is
 };
 
@@ -52,7 +52,7 @@ class output_file : public transcript::byte_sink {
 
  private:
   std::string name_;
-  descriptor file_;
+  io::descriptor file_;
 };
 
 }  // namespace kclxx::tool

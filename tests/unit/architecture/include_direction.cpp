@@ -161,7 +161,7 @@ const std::vector<layer>& layers() {
        with_posix({"kclxx/", "boost/asio/"}),
        {}},
       {"src/tool/transcript/",
-       {"protocol/", "tool/line_splitter", "tool/process/cancel", "tool/process/descriptor",
+       {"io/descriptor", "protocol/", "tool/line_splitter", "tool/process/cancel",
         "tool/transcript/"},
        with_posix({"kclxx/", "boost/asio/"}),
        {}},

@@ -212,7 +212,7 @@ TEST_CASE("what is wrong is named, with its field", "[protocol]") {
   decoded_line line(bad_case.line);
   REQUIRE(line.is_error());
   CHECK(line.error().field == bad_case.field);
-  CHECK(line.error().what == bad_case.what);
+  CHECK(line.error().problem == bad_case.what);
 }
 
 TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused", "[protocol]") {

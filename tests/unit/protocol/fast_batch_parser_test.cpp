@@ -75,9 +75,9 @@ bool same(const record& a, const record& b) {
 std::string difference(const decoded_line& a, const decoded_line& b) {
   if (a.is_error() != b.is_error()) return "one is an error";
   if (a.is_error()) {
-    if (a.error().field == b.error().field && a.error().what == b.error().what) return {};
-    return a.error().field + " " + a.error().what + " against " + b.error().field + " " +
-           b.error().what;
+    if (a.error().field == b.error().field && a.error().problem == b.error().problem) return {};
+    return a.error().field + " " + a.error().problem + " against " + b.error().field + " " +
+           b.error().problem;
   }
   if (a.message().action != b.message().action) return "the action";
   if (a.message().body.index() != b.message().body.index()) return "the kind of message";
@@ -235,7 +235,7 @@ TEST_CASE("an error names the record by its place in the batch, whichever reader
       batch_of({usual, usual, record_of(R"("YWJjYWJjYWJjYWJj!WJj")", "null", digits)}));
   REQUIRE(line.is_error());
   CHECK(line.error().field == "records[2].data");
-  CHECK(line.error().what == "is not base64 at character 16");
+  CHECK(line.error().problem == "is not base64 at character 16");
 }
 
 TEST_CASE("a line that was changed anywhere means the same to both readers",

@@ -47,7 +47,7 @@ TEST_CASE("one byte changed, to any value and anywhere, does no harm", "[protoco
         std::string changed = line;
         changed[at] = static_cast<char>(byte);
         const decoded_line result(changed);
-        if (result.is_error()) CHECK_FALSE(result.error().what.empty());
+        if (result.is_error()) CHECK_FALSE(result.error().problem.empty());
       }
     }
   }

@@ -21,7 +21,7 @@ decoded_line line_with(const std::string& fields) {
 
 std::string error_of(const std::string& fields) {
   const decoded_line line = line_with(fields);
-  return line.is_error() ? line.error().field + " " + line.error().what : std::string();
+  return line.is_error() ? line.error().field + " " + line.error().problem : std::string();
 }
 
 }  // namespace

@@ -34,15 +34,15 @@ bool send_shard(int connection, const io::process_identity& daemon, char** envir
   pieces[0] = {&shard, sizeof shard};
   std::size_t count = 1;
   std::size_t size = 0;
-  for (char** one = environment; *one != nullptr; ++one) {
-    if (!is_shard_variable(*one)) continue;
-    const std::size_t length = std::strlen(*one) + 1;
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    if (!is_shard_variable(*variable)) continue;
+    const std::size_t length = std::strlen(*variable) + 1;
     size += length;
     if (count == pieces.size() || size > max_variables) {
       errno = E2BIG;
       return false;
     }
-    pieces[count++] = {*one, length};
+    pieces[count++] = {*variable, length};
   }
   constexpr std::array<int, 3> descriptors{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
@@ -100,9 +100,9 @@ hand_over::answer hand_over::offer_shard(const io::process_identity& daemon, cha
     return answer::refused;
   }
   reply_message reply;
-  const event what = receive(reply, STDIN_FILENO);
-  if (what == event::input_ended) return answer::input_ended;
-  if (what != event::message) {
+  const event received = receive(reply, STDIN_FILENO);
+  if (received == event::input_ended) return answer::input_ended;
+  if (received != event::message) {
     int status = 0;
     if (has_exited(status)) return WIFSIGNALED(status) ? answer::crashed : answer::exited;
     why.set("the resident has closed the connection");

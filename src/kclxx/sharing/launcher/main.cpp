@@ -83,7 +83,7 @@ void let_go() {
 
 /// A connection to the resident, which is started where there is none: by one launcher, while the
 /// others wait for the lock.
-meeting_place::found find_resident(const program& what, const io::process_identity& daemon,
+meeting_place::found find_resident(const program& program, const io::process_identity& daemon,
                                    const meeting_place& place, hand_over& to, failure& why) {
   const auto found = place.connect(to, why);
   if (found != meeting_place::found::nobody || why.is_set()) return found;
@@ -91,20 +91,20 @@ meeting_place::found find_resident(const program& what, const io::process_identi
   if (!lock.is_held()) why.set("the folder cannot be locked: %s", std::strerror(errno));
   const auto again = why.is_set() ? found : place.connect(to, why);
   if (again != meeting_place::found::nobody || why.is_set()) return again;
-  to = start_resident(what, daemon, place, environ, why);
+  to = start_resident(program, daemon, place, environ, why);
   return meeting_place::found::resident;
 }
 
 /// Serves the shard to its end. Returns with the reason when it cannot be shared.
-void share(const program& what, const io::process_identity& daemon, failure& why) {
+void share(const program& program, const io::process_identity& daemon, failure& why) {
   if (!is_pipe_or_socket(STDIN_FILENO)) why.set("stdin is neither a pipe nor a socket");
   if (why.is_set()) return;
-  const meeting_place place(daemon, hash_of(what, environ), why);
+  const meeting_place place(daemon, hash_of(program, environ), why);
   // A resident may be killed between two steps; then there is another one, or room for one.
   while (!why.is_set()) {
     leave_if_gone(daemon);
     hand_over to;
-    const auto found = find_resident(what, daemon, place, to, why);
+    const auto found = find_resident(program, daemon, place, to, why);
     if (why.is_set() || found == meeting_place::found::busy) continue;
     int status = -1;
     switch (to.offer_shard(daemon, environ, why)) {
@@ -149,23 +149,23 @@ int main(int count, char** arguments) {
     ::dprintf(STDERR_FILENO, "%s", usage);
     return usage_error;
   }
-  program what{};
-  if (!find_program(command, what)) {
+  program program{};
+  if (!find_program(command, program)) {
     ::dprintf(STDERR_FILENO, "kclxx-share: there is no program %s\n", *command);
     return cannot_start;
   }
   failure why;
   const io::process_identity daemon = io::parent_process();
   if (daemon.start != 0) {
-    share(what, daemon, why);
+    share(program, daemon, why);
     leave_if_gone(daemon);
   } else {
     why.set("the process that started it cannot be seen in /proc");
   }
   ::dprintf(STDERR_FILENO, "kclxx-share warning: %s; %s serves this shard alone\n", why.text,
             *command);
-  become(what, environ);
-  ::dprintf(STDERR_FILENO, "kclxx-share: %s cannot be started: %s\n", what.path,
+  become(program, environ);
+  ::dprintf(STDERR_FILENO, "kclxx-share: %s cannot be started: %s\n", program.path,
             std::strerror(errno));
   return cannot_start;
 }

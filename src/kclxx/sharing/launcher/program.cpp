@@ -64,42 +64,44 @@ bool find_program(char** arguments, program& found) {
   }
 }
 
-void become(const program& what, char** environment) {
-  ::execve(what.path, what.arguments, environment);
+void become(const program& program, char** environment) {
+  ::execve(program.path, program.arguments, environment);
   if (errno != ENOEXEC) return;
   std::size_t count = 0;
-  while (what.arguments[count] != nullptr) ++count;
+  while (program.arguments[count] != nullptr) ++count;
   auto** with_shell = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
   if (with_shell == nullptr) return;
   static char shell[] = "/bin/sh";
   with_shell[0] = shell;
-  with_shell[1] = const_cast<char*>(what.path);  // execve changes nothing
-  for (std::size_t i = 1; i < count; ++i) with_shell[i + 1] = what.arguments[i];
+  with_shell[1] = const_cast<char*>(program.path);  // execve changes nothing
+  for (std::size_t i = 1; i < count; ++i) with_shell[i + 1] = program.arguments[i];
   ::execve(shell, with_shell, environment);
 }
 
-std::uint64_t hash_of(const program& what, char** environment) {
+std::uint64_t hash_of(const program& program, char** environment) {
   hash all;
-  add_text(all, what.path);
+  add_text(all, program.path);
   struct stat file {};
-  if (::stat(what.path, &file) == 0) {
+  if (::stat(program.path, &file) == 0) {
     all.add(file.st_dev);
     all.add(file.st_ino);
     all.add(static_cast<std::uint64_t>(file.st_size));
     all.add(static_cast<std::uint64_t>(file.st_mtim.tv_sec));
     all.add(static_cast<std::uint64_t>(file.st_mtim.tv_nsec));
   }
-  for (char** one = what.arguments; *one != nullptr; ++one) add_text(all, *one);
+  for (char** argument = program.arguments; *argument != nullptr; ++argument) {
+    add_text(all, *argument);
+  }
   add_file(all, ".");
   // Containers may share a folder, and each has a process 1.
   add_file(all, "/proc/self/ns/pid");
   // In any order.
   std::uint64_t variables = 0;
-  for (char** one = environment; *one != nullptr; ++one) {
-    if (is_shard_variable(*one)) continue;
-    hash variable;
-    add_text(variable, *one);
-    variables += variable.value();
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    if (is_shard_variable(*variable)) continue;
+    hash sum;
+    add_text(sum, *variable);
+    variables += sum.value();
   }
   all.add(variables);
   return all.value();

@@ -16,12 +16,12 @@ bool find_program(char** arguments, program& found);
 
 /// Becomes the program; a script without #! is run by the shell, as Java's ProcessBuilder does it.
 /// Returns only when that fails, with errno.
-void become(const program& what, char** environment);
+void become(const program& program, char** environment);
 
 /// What must be equal for two shards to be served by one process, besides user and daemon: the
 /// program's file and arguments, the environment without the shard's own variables, and the working
 /// directory.
-std::uint64_t hash_of(const program& what, char** environment);
+std::uint64_t hash_of(const program& program, char** environment);
 
 /// Of a shard: see shard_variables in messages.hpp.
 bool is_shard_variable(const char* variable);

@@ -55,58 +55,59 @@ bool open_pair(std::array<io::descriptor, 2>& ends, bool is_pipe) {
   return true;
 }
 
-[[noreturn]] void become_resident(const program& what, const io::process_identity& daemon,
-                                  const meeting_place& place, const sockets& with,
+[[noreturn]] void become_resident(const program& program, const io::process_identity& daemon,
+                                  const meeting_place& place, const sockets& sockets,
                                   char** environment) {
   // In this process: launchers learn by it which process they connect to (SO_PEERCRED).
-  if (::listen(with.listening.get(), backlog) == -1) ::_exit(127);
+  if (::listen(sockets.listening.get(), backlog) == -1) ::_exit(127);
   // A signal to the launcher's group is not meant for all shards of the daemon.
   ::setpgid(0, 0);
   char variable[256];
   std::snprintf(variable, sizeof variable, "%s=%ld %llu %llu %llu %s", resident_variable,
-                static_cast<long>(::getpid()), static_cast<unsigned long long>(with.inode),
+                static_cast<long>(::getpid()), static_cast<unsigned long long>(sockets.inode),
                 static_cast<unsigned long long>(daemon.id),
                 static_cast<unsigned long long>(daemon.start), place.name());
   std::size_t count = 0;
   while (environment[count] != nullptr) ++count;
   auto** extended = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
   if (extended != nullptr &&
-      put_descriptors_in_place(with.listening.get(), with.connection[1].get(), place.folder())) {
+      put_descriptors_in_place(sockets.listening.get(), sockets.connection[1].get(),
+                               place.folder())) {
     std::copy_n(environment, count, extended + 1);
     extended[0] = variable;  // the first counts, should there be an older one
-    become(what, extended);
+    become(program, extended);
   }
   ::_exit(127);
 }
 
 }  // namespace
 
-hand_over start_resident(const program& what, const io::process_identity& daemon,
+hand_over start_resident(const program& program, const io::process_identity& daemon,
                          const meeting_place& place, char** environment, failure& why) {
-  sockets with;
-  with.listening = place.bind(with.inode, why);
+  sockets sockets;
+  sockets.listening = place.bind(sockets.inode, why);
   if (why.is_set()) return {};
-  if (!open_pair(with.connection, false) || !open_pair(with.listens, true)) {
+  if (!open_pair(sockets.connection, false) || !open_pair(sockets.listens, true)) {
     why.set("no socket for the resident: %s", std::strerror(errno));
     place.remove();
     return {};
   }
   const pid_t child = ::fork();
-  if (child == 0) become_resident(what, daemon, place, with, environment);
+  if (child == 0) become_resident(program, daemon, place, sockets, environment);
   if (child == -1) {
     why.set("the resident cannot be started: %s", std::strerror(errno));
     place.remove();
     return {};
   }
-  with.connection[1].close();
-  with.listening.close();
-  with.listens[1].close();
+  sockets.connection[1].close();
+  sockets.listening.close();
+  sockets.listens[1].close();
   char byte = 0;
-  while (::read(with.listens[0].get(), &byte, 1) == -1 && errno == EINTR) continue;
-  with.listens[0].close();
+  while (::read(sockets.listens[0].get(), &byte, 1) == -1 && errno == EINTR) continue;
+  sockets.listens[0].close();
   io::descriptor process = io::open_process(static_cast<std::uint64_t>(child));
   if (!process.is_open()) why.set("the resident cannot be watched: %s", std::strerror(errno));
-  return {std::move(with.connection[0]), std::move(process), child};
+  return {std::move(sockets.connection[0]), std::move(process), child};
 }
 
 }  // namespace kclxx::sharing

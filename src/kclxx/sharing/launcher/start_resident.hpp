@@ -10,7 +10,7 @@ namespace kclxx::sharing {
 
 /// Starts the program, to serve shards there. Under the folder's lock: it listens when this
 /// returns. Errors: `why`.
-hand_over start_resident(const program& what, const io::process_identity& daemon,
+hand_over start_resident(const program& program, const io::process_identity& daemon,
                          const meeting_place& place, char** environment, failure& why);
 
 }  // namespace kclxx::sharing

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void write_text(const descriptor& target, std::string_view text) {
+void write_text(const kclxx::io::descriptor& target, std::string_view text) {
   REQUIRE(::write(target.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 

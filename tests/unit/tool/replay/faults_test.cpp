@@ -20,7 +20,7 @@ std::string why_not(const std::string& text) {
   return "it is fine";
 }
 
-std::vector<bool> throws_of(bernoulli trial, double probability) {
+std::vector<bool> throws_of(fault_draws trial, double probability) {
   std::vector<bool> all;
   for (int i = 0; i < 1000; ++i) all.push_back(trial.draw(probability));
   return all;
@@ -62,15 +62,15 @@ TEST_CASE("a fault that cannot be understood is named", "[replay][faults]") {
 
 TEST_CASE("draws are the same for the same seed and shard, and keep to the probability",
           "[replay][faults]") {
-  const auto all = throws_of(bernoulli(1, "shard"), 0.3);
-  CHECK(all == throws_of(bernoulli(1, "shard"), 0.3));
-  CHECK(all != throws_of(bernoulli(2, "shard"), 0.3));
-  CHECK(all != throws_of(bernoulli(1, "other"), 0.3));
+  const auto all = throws_of(fault_draws(1, "shard"), 0.3);
+  CHECK(all == throws_of(fault_draws(1, "shard"), 0.3));
+  CHECK(all != throws_of(fault_draws(2, "shard"), 0.3));
+  CHECK(all != throws_of(fault_draws(1, "other"), 0.3));
   const auto count = std::count(all.begin(), all.end(), true);
   CHECK(count > 240);  // four standard deviations
   CHECK(count < 360);
-  CHECK(throws_of(bernoulli(1, "shard"), 0) == std::vector<bool>(1000, false));
-  CHECK(throws_of(bernoulli(1, "shard"), 1) == std::vector<bool>(1000, true));
+  CHECK(throws_of(fault_draws(1, "shard"), 0) == std::vector<bool>(1000, false));
+  CHECK(throws_of(fault_draws(1, "shard"), 1) == std::vector<bool>(1000, true));
 }
 
 TEST_CASE("a fault is met in the batch of its number, or in the one that has its record",

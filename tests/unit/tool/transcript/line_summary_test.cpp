@@ -28,7 +28,7 @@ Wanted summarize(const std::string& line) {
 line_summary fine(const std::string& line) { return summarize<line_summary>(line); }
 std::string wrong(const std::string& line) {
   const auto error = summarize<decode_error>(line);
-  return (error.field.empty() ? "" : error.field + " ") + error.what;
+  return (error.field.empty() ? "" : error.field + " ") + error.problem;
 }
 
 }  // namespace
