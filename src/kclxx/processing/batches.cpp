@@ -49,12 +49,11 @@ batch_error current_error() {
   }
 }
 
-/// The first record at or after the position; the end when that is not within the batch. The daemon
-/// may have delivered a batch twice, so positions need not ascend.
+/// The first record at or after the position; the end when that is not within the batch.
 std::size_t place_of(const sequence_position& position, const record_batch& batch) {
   if (position < batch.front().position()) return batch.size();
-  const auto found = std::find_if(batch.begin(), batch.end(),
-                                  [&](const record& one) { return !(one.position() < position); });
+  const auto found = std::partition_point(
+      batch.begin(), batch.end(), [&](const record& one) { return one.position() < position; });
   return static_cast<std::size_t>(found - batch.begin());
 }
 
@@ -64,7 +63,7 @@ struct named_record {
   std::exception_ptr cause;
 };
 
-/// In order, each copy of a record; none if the error does not name them.
+/// In order; none if the error does not name them.
 std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
   std::vector<named_record> all;
   if (!error.reported || !error.reported->are_others_complete()) return all;
@@ -126,6 +125,8 @@ class batches_processor final : public record_processor {
 
   void process_records(record_batch batch, const checkpointer&) override {
     if (!limits_.are_any()) return hand_over(std::move(batch));
+    // A daemon that repeats a delivery sends what is gathered already (P69).
+    if (!gathered_.empty()) batch = batch.after(gathered_.last_position());
     const auto delivered = shard_.now();
     for (std::size_t offset = 0; offset < batch.size();) {
       const auto [count, is_closed] = next_part(batch, offset);

@@ -148,6 +148,9 @@ std::size_t gathered_records::records() const noexcept {
 std::uint64_t gathered_records::data_bytes() const noexcept {
   return memory_ ? memory_->data_bytes : 0;
 }
+sequence_position gathered_records::last_position() const {
+  return memory_->records.back().position();
+}
 std::uint64_t gathered_records::bytes() const noexcept { return memory_ ? memory_->bytes : 0; }
 
 void gathered_records::release_memory() { spare_->take(); }

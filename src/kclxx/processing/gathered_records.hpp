@@ -9,6 +9,7 @@
 
 #include <kclxx/record.hpp>
 #include <kclxx/record_batch.hpp>
+#include <kclxx/sequence_position.hpp>
 
 namespace kclxx::processing {
 
@@ -27,6 +28,8 @@ class gathered_records {
   [[nodiscard]] bool empty() const noexcept { return records() == 0; }
   [[nodiscard]] std::size_t records() const noexcept;
   [[nodiscard]] std::uint64_t data_bytes() const noexcept;
+  /// Precondition: !empty().
+  [[nodiscard]] sequence_position last_position() const;
   /// The most memory that they take.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] static std::uint64_t bytes_of(const record& record) noexcept {

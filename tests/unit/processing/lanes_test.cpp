@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -399,39 +398,26 @@ TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[pr
   CHECK(shard.status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("a record that a batch_failure names is tried again, also when its batch has come twice",
-          "[processing][gathering]") {
-  const auto in = GENERATE(kclxx::order::none, kclxx::order::key);
-  CAPTURE(static_cast<int>(in));
-  int failures = 3;
-  std::set<std::uint64_t> incomplete;
+TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][P69]") {
+  std::vector<std::vector<std::uint64_t>> calls;
   served_shard shard(kclxx::batches(
                          [&](const kclxx::record_batch& batch) {
-                           std::vector<kclxx::batch_failure::failed> bad;
-                           for (const record& one : batch) {
-                             const std::uint64_t number = number_of(one);
-                             if (number % 3 == 1 && failures > 0) {
-                               bad.push_back({one.position(), nullptr});
-                               incomplete.insert(number);
-                             } else {
-                               incomplete.erase(number);
-                             }
-                           }
-                           --failures;
-                           if (!bad.empty()) throw kclxx::batch_failure(bad);
+                           auto& numbers = calls.emplace_back();
+                           for (const record& one : batch) numbers.push_back(number_of(one));
                          },
-                         {.initial_backoff = 0ms, .max_backoff = 0ms},
-                         {.max_records = 24, .linger = 1h, .order = in}),
+                         {}, {.max_records = 4, .linger = 1h}),
                      prompt());
   shard.initialize("shard-1");
-  for (int i = 0; i < 2; ++i) {
-    shard.send(keyed_records(12, 1, 2));
+  for (const std::string& batch :
+       {keyed_records(6, 1, 2), keyed_records(6, 1, 2), keyed_records(1, 7, 2)}) {
+    shard.send(batch);
     answer_until(shard, "processRecords");
   }
-  CHECK(failures <= 0);
-  CHECK(incomplete.empty());
+  shard.send(R"({"action":"shutdownRequested"})");
+  answer_until(shard, "shutdownRequested");
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(calls == std::vector<std::vector<std::uint64_t>>{{1, 2, 3, 4}, {5, 6, 7}});
 }
 
 // ThreadSanitizer takes what a forked copy does for races.
