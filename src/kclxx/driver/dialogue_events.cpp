@@ -23,7 +23,7 @@ observer::batch_delivered described(const record_batch& batch) {
 
 }  // namespace
 
-std::optional<observer::shard_event> dialogue_events::of(const session::call& call) const {
+std::optional<observer::shard_event> dialogue_events::event_of(const session::call& call) const {
   if (!host_.is_observed()) return std::nullopt;
   switch (call.kind) {
     case observer::callback_kind::initialize:

@@ -21,7 +21,7 @@ class dialogue_events {
   explicit dialogue_events(host& around) : host_(around) {}
 
   /// A call is handed over: made before, since the call is moved away, and sent after.
-  [[nodiscard]] std::optional<observer::shard_event> of(const session::call& call) const;
+  [[nodiscard]] std::optional<observer::shard_event> event_of(const session::call& call) const;
   void on_call(std::optional<observer::shard_event> event, observer::callback_kind kind);
   void on_callback_ended(const std::optional<std::chrono::nanoseconds>& duration,
                          const std::optional<std::string>& error, bool is_lease_gone);

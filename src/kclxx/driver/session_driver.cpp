@@ -112,7 +112,7 @@ void session_driver::carry_out(session::action& action) {
           },
           [&](session::call& call) {
             const protocol::action_kind callback = call.kind;
-            auto event = events_.of(call);
+            auto event = events_.event_of(call);
             host_.call(std::move(call));
             events_.on_call(std::move(event), callback);
           },
