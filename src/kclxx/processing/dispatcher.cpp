@@ -95,7 +95,9 @@ std::optional<dispatcher::time_point> dispatcher::next_wake(time_point now) {
   };
   if (!may_take(now)) return earliest;
   or_at(work_.queue().next_due());
-  if (work_.lanes_wanted(lanes_) > 0) or_at(failures_.next_probe());
+  // The lanes that run take a probe that is due, and leave before one that is not.
+  const auto probe = work_.is_for_handler() ? failures_.next_probe() : std::nullopt;
+  if (probe && (*probe > now || work_.lanes_wanted(lanes_) > 0)) or_at(probe);
   return earliest;
 }
 
@@ -317,6 +319,7 @@ void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr why) {
 void dispatcher::touch(const attempt_ticket& ticket) {
   locked_change touching(*this);
   work_.handlers().touch(ticket, touching.now);
+  wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);
   touching.carry_out();
 }
 

@@ -337,6 +337,22 @@ TEST_CASE("touch() starts the stuck clock anew", "[processing][completion]") {
   CHECK(shard.daemon.log().size() == 1);
 }
 
+TEST_CASE("touch() after a report starts the stuck clock anew, without a callback that follows",
+          "[processing][completion]") {
+  reported_by_test shard({}, {.stuck_after = 60s});
+  shard.daemon.deliver({"1"}).advance(250s);
+  const auto reports = [&] {
+    const auto& log = shard.daemon.log();
+    return std::count_if(log.begin(), log.end(), [](const auto& one) {
+      return one.text.starts_with("a handler is stuck");
+    });
+  };
+  const auto before = reports();
+  shard.held.at(0).touch();
+  shard.daemon.advance(61s);
+  CHECK(reports() == before + 1);
+}
+
 TEST_CASE("a record without a partition key is reported as such when its handler is stuck",
           "[processing][completion]") {
   reported_by_test shard({}, {.stuck_after = 60s});

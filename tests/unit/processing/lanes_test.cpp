@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <kclxx/detail/shard_service_wrapper.hpp>
 #include <kclxx/processing.hpp>
 
 #include "support/awaited_count.hpp"
@@ -49,6 +51,24 @@ void fill_lanes(served_shard& shard, awaited_count& running) {
   shard.expect_status("processRecords");
   REQUIRE(running.await(64));
 }
+
+/// Counts the functions that are posted to a shard's threads.
+struct counting_posts : kclxx::detail::shard_service_wrapper {
+  static inline std::atomic<int> posts = 0;
+  struct pool final : kclxx::detail::thread_pool {
+    explicit pool(std::unique_ptr<thread_pool> counted) : inner(std::move(counted)) {}
+    void post(std::function<void()> function) override {
+      ++posts;
+      inner->post(std::move(function));
+    }
+    std::unique_ptr<thread_pool> inner;
+  };
+
+  using shard_service_wrapper::shard_service_wrapper;
+  std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(std::size_t threads) override {
+    return std::make_unique<pool>(shard_service_wrapper::make_thread_pool(threads));
+  }
+};
 
 }  // namespace
 
@@ -418,6 +438,34 @@ TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][
   shard.close();
   CHECK(shard.status() == kclxx::exit_status::ok);
   CHECK(calls == std::vector<std::vector<std::uint64_t>>{{1, 2, 3, 4}, {5, 6, 7}});
+}
+
+TEST_CASE("while the circuit is open lanes start for a probe alone", "[processing][lanes]") {
+  awaited_count calls;
+  std::atomic<bool> is_away = true;
+  counting_posts::posts = 0;
+  const kclxx::processor_factory inner = kclxx::parallel(
+      [&](const record&) {
+        ++calls;
+        if (is_away) throw std::runtime_error("away");
+      },
+      {.breaker = kclxx::circuit_breaker{.failures = 5, .max_wait = 50ms}}, {.lanes = 4});
+  std::optional<shard_context> context;
+  served_shard shard({[&](const shard_context& given) {
+                        auto fields = given.to_fields();
+                        fields.service = std::make_shared<counting_posts>(fields.service);
+                        return inner(context.emplace(fields));
+                      },
+                      inner.mode()},
+                     prompt());
+  shard.initialize("shard-1");
+  shard.send(keyed_records(10, 1, 10));
+  shard.expect_status("processRecords");
+  shard.send(R"({"action":"shardEnded"})");  // waits for the records
+  CHECK(calls.await(20));
+  CHECK(counting_posts::posts < 500);
+  is_away = false;
+  answer_until(shard, "shardEnded");
 }
 
 // ThreadSanitizer takes what a forked copy does for races.
