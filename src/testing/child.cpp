@@ -113,7 +113,7 @@ void child::run_handler(checkpoint_handler handler, std::error_code result) {
 /// The first failure is the session's.
 void child::user_code_threw(const char* whose, const std::exception_ptr& thrown) {
   if (!thrown_ && !detail::is_lease_gone(thrown)) thrown_ = thrown;
-  driver_.on_user_code_threw(whose, thrown);
+  driver_.on_user_code_threw(driver::describe(whose, thrown));
 }
 
 void child::set_names() {

@@ -205,7 +205,9 @@ class life::service final : public detail::shard_service {
   }
   void fail(std::exception_ptr thrown) override {
     owner_.is_failing_ = true;
-    owner_.feed([&] { owner_.driver_.on_user_code_threw("the shard's processing", thrown); });
+    owner_.feed([&] {
+      owner_.driver_.on_user_code_threw(driver::describe("the shard's processing", thrown));
+    });
   }
   void log(log_level level, const std::string& text,
            const std::optional<sequence_position>&) override {
@@ -318,7 +320,7 @@ void life::fire_shard_timer() {
   is_in_user_code_ = false;
   if (!failure) return;
   is_failing_ = is_failing_ || !processor_.has_given_up();
-  feed([&] { driver_.on_user_code_threw("a timer", failure); });
+  feed([&] { driver_.on_user_code_threw(driver::describe("a timer", failure)); });
 }
 
 void life::run_one_handler() {
@@ -332,7 +334,10 @@ void life::run_one_handler() {
     note(fault::handler_throws);
     is_failing_ = true;
     if (!driver_.status()) {
-      feed([&] { driver_.on_user_code_threw("a checkpoint handler", std::current_exception()); });
+      feed([&] {
+        driver_.on_user_code_threw(
+            driver::describe("a checkpoint handler", std::current_exception()));
+      });
     }
   }
 }

@@ -28,7 +28,7 @@ run_options effective(run_options options, const processor_factory& factory) {
 }
 
 /// "process_records (3 records, 101/0 to 103/0)", for messages about a callback.
-std::string describe(const session::call& call) {
+std::string text_of(const session::call& call) {
   std::string text(detail::callback_name(call.kind));
   if (call.kind != protocol::action_kind::process_records) return text;
   if (call.batch.empty()) return text + " (no records)";
@@ -38,19 +38,13 @@ std::string describe(const session::call& call) {
          to_string(call.batch.back().position()) + ")";
 }
 
-/// What user code has thrown, as a message.
-struct failure {
-  std::string text;
-  bool is_lease_gone = false;
-};
+}  // namespace
 
-failure describe(const std::string& whose, const std::exception_ptr& thrown) {
+user_failure describe(const std::string& whose, const std::exception_ptr& thrown) {
   const bool is_lease_gone = detail::is_lease_gone(thrown);
   return {whose + (is_lease_gone ? " ended early: " : " failed: ") + detail::message_of(thrown),
           is_lease_gone};
 }
-
-}  // namespace
 
 std::string observer_threw(const std::exception_ptr& thrown) {
   return describe("an observer", thrown).text + " (logged once)";
@@ -243,7 +237,7 @@ session_driver::callback_result session_driver::run_callback(session::call call,
     processor_.run(call, checkpointer, fields);
   } catch (...) {
     result.thrown = std::current_exception();
-    failure why = describe(describe(call), result.thrown);
+    user_failure why = describe(text_of(call), result.thrown);
     result.error = std::move(why.text);
     result.is_lease_gone = why.is_lease_gone;
   }
@@ -272,9 +266,7 @@ void session_driver::on_callback_done(const callback_result& result) {
   });
 }
 
-void session_driver::on_user_code_threw(const std::string& whose,
-                                        const std::exception_ptr& thrown) {
-  failure why = describe(whose, thrown);
+void session_driver::on_user_code_threw(user_failure why) {
   feed([&](auto& out) {
     session_.on_threw({std::move(why.text), why.is_lease_gone, false}, host_.now(), out);
   });

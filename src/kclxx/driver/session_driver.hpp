@@ -56,6 +56,15 @@ class host {
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
 
+/// What user code has thrown, as a message.
+struct user_failure {
+  std::string text;
+  bool is_lease_gone = false;
+};
+
+/// `whose` is "a timer", for instance. It calls what(), which is user code: hold no lock.
+user_failure describe(const std::string& whose, const std::exception_ptr& thrown);
+
 /// The message about an observer's exception; it is logged once.
 std::string observer_threw(const std::exception_ptr& thrown);
 
@@ -114,8 +123,8 @@ class session_driver {
   callback_result run_callback(session::call call, const checkpointer& checkpointer,
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
-  /// User code between two callbacks threw: `whose` is "a timer", for instance.
-  void on_user_code_threw(const std::string& whose, const std::exception_ptr& thrown);
+  /// User code between two callbacks threw.
+  void on_user_code_threw(user_failure why);
   [[nodiscard]] processor_host& processor() noexcept { return processor_; }
 
   // Checkpoints.

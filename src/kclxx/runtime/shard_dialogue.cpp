@@ -182,16 +182,18 @@ void shard_dialogue::run_callback(session_lock& lock, const shard_context::field
 
 void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::function timer) {
   std::exception_ptr thrown;
+  driver::user_failure why;
   run_user_code(lock, user_code::between, [&] {
     try {
       (*timer)();
     } catch (...) {
       thrown = std::current_exception();
+      why = driver::describe("a timer", thrown);
     }
     timer.reset();  // user code, if this was its only call
   });
   if (!thrown) return;
-  driver_.on_user_code_threw("a timer", thrown);
+  driver_.on_user_code_threw(std::move(why));
   drop(lock, thrown);
 }
 
@@ -589,7 +591,13 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& whose,
                                      const std::exception_ptr& thrown) noexcept {
-  feed([&] { driver_.on_user_code_threw(whose, thrown); });
+  driver::user_failure why;
+  try {
+    why = driver::describe(whose, thrown);
+  } catch (const std::exception& error) {  // no memory
+    return cannot_continue(error.what());
+  }
+  feed([&] { driver_.on_user_code_threw(std::move(why)); });
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {

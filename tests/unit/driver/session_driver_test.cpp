@@ -22,6 +22,7 @@
 #include "support/catch.hpp"
 
 using namespace kclxx;
+using driver::describe;
 using session::timer;
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -368,7 +369,7 @@ TEST_CASE("an exception without a text is logged as such", "[driver][P53]") {
 TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
   driven_child child;
   child.initialize();
-  child.feed([&] { child.driver.on_user_code_threw("a timer", nullptr); });
+  child.feed([&] { child.driver.on_user_code_threw(describe("a timer", nullptr)); });
   CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
 }
 
@@ -599,8 +600,8 @@ TEST_CASE("an exception of a timer names the timer and ends the session", "[driv
   driven_child child;
   child.initialize();
   child.feed([&] {
-    child.driver.on_user_code_threw("a timer",
-                                    std::make_exception_ptr(std::runtime_error("no table")));
+    child.driver.on_user_code_threw(
+        describe("a timer", std::make_exception_ptr(std::runtime_error("no table"))));
   });
   CHECK(child.logged("a timer failed: no table"));
   CHECK(child.driver.status() == exit_status::callback_failed);
@@ -611,8 +612,8 @@ TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing e
   driven_child child;
   child.initialize();
   child.feed([&] {
-    child.driver.on_user_code_threw(
-        "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
+    child.driver.on_user_code_threw(describe(
+        "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost)))));
   });
   CHECK(child.is_stopped);
   CHECK_FALSE(child.has_timers);
@@ -665,7 +666,8 @@ TEST_CASE("a call that waits for its thread is dropped when a timer gives the sh
   child.take_written();
   child.records({"100"});
   child.feed([&] {
-    child.driver.on_user_code_threw("a timer", std::make_exception_ptr(fenced_error("epoch 7")));
+    child.driver.on_user_code_threw(
+        describe("a timer", std::make_exception_ptr(fenced_error("epoch 7"))));
   });
   child.run_call();
   CHECK(calls.empty());
@@ -769,7 +771,8 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
     child.records({});
     child.take_events();
     child.feed([&] {
-      child.driver.on_user_code_threw("a timer", std::make_exception_ptr(fenced_error("epoch 7")));
+      child.driver.on_user_code_threw(
+          describe("a timer", std::make_exception_ptr(fenced_error("epoch 7"))));
     });
     child.run_call();
     CHECK(child.take_events().empty());

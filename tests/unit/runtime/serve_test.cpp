@@ -420,6 +420,30 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
         }) >= 1);
 }
 
+TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
+  struct asking final : std::exception {
+    explicit asking(const shard_context& context) : shard(&context) {}
+    [[nodiscard]] const char* what() const noexcept override {
+      shard->get_checkpointer().async_checkpoint();  // it takes the session's lock
+      return "as told";
+    }
+    const shard_context* shard;
+  };
+  const bool is_timer = GENERATE(true, false);
+  CAPTURE(is_timer);
+  served_shard shard([&](const shard_context& context) {
+    if (is_timer) {
+      context.after(0ms, [&context] { throw asking(context); });
+    } else {
+      context.fail(std::make_exception_ptr(asking(context)));
+    }
+    return std::make_unique<record_processor_of_nothing>();
+  });
+  shard.send(R"({"action":"initialize","shardId":"shard-0"})");
+  CHECK(shard.status() == exit_status::callback_failed);
+  CHECK(shard.log().await("failed: as told"));
+}
+
 TEST_CASE("a failure on a thread of the processor's own ends a callback that waits for it",
           "[serve][P53][P65]") {
   class waits_for_worker : public record_processor {
