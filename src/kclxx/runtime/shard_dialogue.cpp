@@ -488,13 +488,16 @@ void shard_dialogue::run_handler(checkpoint_handler handler, std::error_code res
   // std::function must be copyable.
   auto shared = std::make_shared<checkpoint_handler>(std::move(handler));
   tasks_.run([this, self = weak_from_this(), shared, result] {
+    std::exception_ptr thrown;
     try {
       (*shared)(result);
     } catch (...) {
-      if (const auto keep = self.lock()) {
-        user_code_threw("a checkpoint handler", std::current_exception());
-      }
+      thrown = std::current_exception();
     }
+    const auto keep = self.lock();
+    if (!keep) return;
+    forked_.leave_if_copy(shard_id_);
+    if (thrown) user_code_threw("a checkpoint handler", thrown);
   });
   if (has_odd_jobs()) wake_callbacks_thread();
 }

@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -419,6 +420,33 @@ TEST_CASE("handlers that throw end the session, and the others are called all th
           return entry.text == "a checkpoint handler failed: as told";
         }) >= 1);
 }
+
+// ThreadSanitizer takes what a forked copy does for races.
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("a forked copy that returns from a checkpoint handler leaves", "[serve]") {
+  const bool throws = GENERATE(false, true);
+  CAPTURE(throws);
+  std::promise<int> left;
+  served_shard shard(
+      [&](const record_batch& batch, const checkpointer& checkpointer) {
+        checkpointer.async_checkpoint(batch, [&](std::error_code) {
+          const pid_t copy = ::fork();
+          if (copy == 0 && throws) throw std::runtime_error("no such program");
+          if (copy == 0) return;
+          int status = 0;
+          const bool has_left =
+              eventually([&] { return ::waitpid(copy, &status, WNOHANG) == copy; });
+          if (!has_left) ::kill(copy, SIGKILL);
+          left.set_value(has_left && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+        });
+      },
+      manual_and_at_once());
+  shard.initialize("shard-0");
+  shard.records({"a"}, 1);
+  shard.answer_until_status();
+  CHECK(left.get_future().get() == static_cast<int>(exit_status::daemon_gone));
+}
+#endif
 
 TEST_CASE("what() of an exception may use the shard", "[serve][P53]") {
   struct asking final : std::exception {
