@@ -198,7 +198,7 @@ TEST_CASE("SIGQUIT to the process group, for a thread dump of the daemon, ends n
 }
 
 TEST_CASE("the child has the same signals and descriptors as without it",
-          "[process][capture][P5]") {
+          "[process][capture][P5][P32]") {
   const std::vector<std::string> command{
       "/bin/sh", "-c", "grep -E 'SigIgn|SigBlk|SigCgt' /proc/self/status; ls /proc/$$/fd"};
   child_process direct(command);

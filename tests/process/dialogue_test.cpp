@@ -79,7 +79,7 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
 }
 
 TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read, a line",
-          "[process][P29]") {
+          "[process][P31]") {
   started_child daemon({"manual"});
   const int actions = 2000;  // whose statuses are more than a pipe holds
   for (int i = 0; i < actions; ++i) {

@@ -17,7 +17,7 @@ const std::string blank_line = "   ";  // the child logs it
 }  // namespace
 
 TEST_CASE("a stderr that nobody reads holds up neither the dialogue nor its end",
-          "[process][P2][P31]") {
+          "[process][P31]") {
   scripted_daemon daemon({child, "at_once"}, full_stderr);
   start(daemon);
   daemon.send(blank_line);
@@ -32,7 +32,7 @@ TEST_CASE("a stderr that nobody reads holds up neither the dialogue nor its end"
 }
 
 TEST_CASE("a child that nobody's stderr hears from leaves with the status of its failure",
-          "[process][P56][P57]") {
+          "[process][P53][P57]") {
   struct failure {
     const char* option;
     std::vector<std::string> records;

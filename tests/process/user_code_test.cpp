@@ -50,7 +50,7 @@ TEST_CASE("a program whose input is a file has no daemon to stop",
 }
 
 TEST_CASE("whatever user code hangs, the process leaves after the grace time",
-          "[process][P31][P56]") {
+          "[process][P31][P56][P57]") {
   SECTION("a stop_callback") {
     started_child one({"short_grace"});
     one.records({"stop_callback that hangs", "wait for stop"});

@@ -58,7 +58,7 @@ TEST_CASE("the names that are listed map to their enumerators and back", "[error
   check("IllegalArgumentException", checkpoint_errc::illegal_argument);
 }
 
-TEST_CASE("two of the daemon's errors are retried, and none of this library's", "[error][P12]") {
+TEST_CASE("two of the daemon's errors are retried, and none of this library's", "[error][P41]") {
   CHECK(is_retryable(checkpoint_errc::throttled));
   CHECK(is_retryable(checkpoint_errc::dependency));
   CHECK(is_retryable(make_checkpoint_error_code("ThrottlingException")));

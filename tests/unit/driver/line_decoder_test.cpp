@@ -39,7 +39,7 @@ std::string batch_line(std::size_t length, std::string_view end = "}]}") {
 
 }  // namespace
 
-TEST_CASE("a batch keeps the memory of its line alive", "[driver][P10]") {
+TEST_CASE("a batch keeps the memory of its line alive", "[driver]") {
   line_decoder decoder;
   auto memory = memory_with(batch_line(4));
   const std::weak_ptr<batch_memory> watched = memory;
@@ -53,14 +53,14 @@ TEST_CASE("a batch keeps the memory of its line alive", "[driver][P10]") {
   CHECK(watched.expired());
 }
 
-TEST_CASE("a line of blanks has no message", "[driver][P2][P60]") {
+TEST_CASE("a line of blanks has no message", "[driver][P60]") {
   line_decoder decoder;
   const auto* text = GENERATE("", " ", "\t \r");
   CHECK(std::holds_alternative<line_decoder::blank>(decode(decoder, text)));
 }
 
 TEST_CASE("a long line of blanks has no message either, when it arrives in pieces",
-          "[driver][P2]") {
+          "[driver][P60]") {
   line_decoder decoder;
   const std::string blanks(400, ' ');
   auto memory = memory_with(blanks);

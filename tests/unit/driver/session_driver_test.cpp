@@ -479,7 +479,7 @@ TEST_CASE("in automatic mode a batch that is kept after its callback is warned o
   }
 }
 
-TEST_CASE("lines without a message are logged once and skipped", "[driver][P2]") {
+TEST_CASE("lines without a message are logged once and skipped", "[driver][P60]") {
   driven_child child;
   child.receive(" ");
   CHECK(child.log_lines == lines{driver::blank_line_warning});
@@ -588,7 +588,7 @@ TEST_CASE("a file that continues, or ends, instead of an answer fails what waits
 }
 
 TEST_CASE("an input that cannot be read ends the session with what the system reported",
-          "[driver][P57]") {
+          "[driver][P66]") {
   driven_child child;
   child.initialize();
   child.feed([&] { child.driver.on_end_of_input(false, EIO); });
@@ -646,7 +646,7 @@ TEST_CASE("each action calls its function of the processor", "[driver][P10]") {
   }
 }
 
-TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P43]") {
+TEST_CASE("a call of checkpoint() is woken with its outcome", "[driver][P40]") {
   driven_child child(manual());
   child.initialize();
   child.records({"100"});

@@ -152,7 +152,7 @@ TEST_CASE("the escape of half a surrogate pair arrives as U+FFFD, and is reporte
   CHECK(shard.replaced_invalid_utf8());
 }
 
-TEST_CASE("a line of white space is blank, and nothing else is", "[protocol][P2]") {
+TEST_CASE("a line of white space is blank, and nothing else is", "[protocol][P60]") {
   for (const char* line : {"", " ", "\t", "\r", " \t \r"}) CHECK(protocol::is_blank(line));
   for (const char* line : {"{}", " {", "x", "\v", "\f", "\xc2\xa0"})
     CHECK_FALSE(protocol::is_blank(line));

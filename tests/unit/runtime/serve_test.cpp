@@ -87,7 +87,7 @@ class careful : public record_processor {
 }  // namespace
 
 TEST_CASE("64 sessions run in one process; one that throws and one that is stuck harm no other",
-          "[serve][P57]") {
+          "[serve][P53][P57]") {
   constexpr std::size_t sessions = 64;
   constexpr int batches = 20;
   constexpr std::size_t thrower = 7;

@@ -162,7 +162,7 @@ TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", 
 }
 
 TEST_CASE("a callback that fails since the lease is gone is answered all the same",
-          "[session][P42]") {
+          "[session][P65][P67]") {
   session_dialogue daemon;
   daemon.start_batch("100");
   SECTION("after the daemon reported it") {
@@ -486,7 +486,7 @@ TEST_CASE("an action before the status of another is a protocol error", "[sessio
   }
 }
 
-TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P6]") {
+TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P10]") {
   kclxx::session::session session{run_options()};
   actions told;
   const sequence_position start("100", 7);
@@ -494,7 +494,7 @@ TEST_CASE("initialize is called with the shard's id and where reading begins", "
   CHECK((told == actions{call{action_kind::initialize, {}, "shardId-0", start}}));
 }
 
-TEST_CASE("process_records is called with the records of the line", "[session][P7]") {
+TEST_CASE("process_records is called with the records of the line", "[session][P10]") {
   kclxx::session::session session{run_options()};
   actions told;
   session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);

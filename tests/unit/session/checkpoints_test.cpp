@@ -36,7 +36,7 @@ TEST_CASE("what process_records returned from is checkpointed with the status", 
   CHECK(daemon.answer() == lines{});
 }
 
-TEST_CASE("automatic checkpoints keep the interval", "[session][P52]") {
+TEST_CASE("automatic checkpoints keep the interval", "[session][P52][P62]") {
   session_dialogue daemon;
   daemon.process("100");
   daemon.answer();
@@ -103,7 +103,7 @@ TEST_CASE("what async_checkpoint asks for is sent before the callback returns wh
   }
 }
 
-TEST_CASE("async_checkpoint keeps the interval", "[session][P52]") {
+TEST_CASE("async_checkpoint keeps the interval", "[session][P62]") {
   session_dialogue daemon(manual(std::chrono::seconds(5)));
   daemon.start_batch("100");
   daemon.async_checkpoint(at("10"));
@@ -388,7 +388,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
   }
 }
 
-TEST_CASE("an error counts as an attempt only of the calls that it is for", "[session][P43]") {
+TEST_CASE("an error counts as an attempt only of the calls that it is for", "[session][P41]") {
   auto options = manual();
   options.retry.max_attempts = 1;
   session_dialogue daemon(options);
@@ -597,7 +597,7 @@ struct sender : kclxx::session::checkpoints {
 }  // namespace
 
 TEST_CASE("a backoff is at least half of what it may be, and begins anew after a success",
-          "[session][P45]") {
+          "[session][P41]") {
   kclxx::run_options options;
   options.retry.initial_backoff = std::chrono::milliseconds(1000);
   options.retry.max_backoff = std::chrono::milliseconds(8000);
@@ -616,7 +616,7 @@ TEST_CASE("a backoff is at least half of what it may be, and begins anew after a
   }
 }
 
-TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P36]") {
+TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P21]") {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   session_dialogue daemon(manual());
   daemon.open();
@@ -624,7 +624,7 @@ TEST_CASE("the largest sub-sequence number is that of a Java long", "[session][P
   CHECK(daemon.checkpoint(1, at("100", most)) == lines{"write checkpoint 100/9223372036854775807"});
 }
 
-TEST_CASE("a backoff replaces the interval", "[session][P45]") {
+TEST_CASE("a backoff replaces the interval", "[session][P41]") {
   session_dialogue daemon(manual(std::chrono::hours(1)));
   daemon.start_batch("100");
   daemon.async_checkpoint(at("100"));
@@ -633,7 +633,7 @@ TEST_CASE("a backoff replaces the interval", "[session][P45]") {
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 100/0"});
 }
 
-TEST_CASE("an attempt counts for the calls that it was made for", "[session][P45]") {
+TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41]") {
   auto options = manual();
   options.retry.max_attempts = 2;
   session_dialogue daemon(options);
@@ -729,7 +729,7 @@ TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[sessi
   CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
 }
 
-TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
+TEST_CASE("a pace that is armed is not armed again", "[session][P62]") {
   session_dialogue daemon(manual(std::chrono::hours(1)));
   daemon.start_batch("100");
   daemon.async_checkpoint(at("100"));
@@ -742,7 +742,7 @@ TEST_CASE("a pace that is armed is not armed again", "[session][P52]") {
   CHECK(daemon.async_checkpoint(at("300")) == lines{});
 }
 
-TEST_CASE("no pace is armed for a callback that has returned", "[session][P52]") {
+TEST_CASE("no pace is armed for a callback that has returned", "[session][P62]") {
   session_dialogue daemon;
   daemon.process("100");
   daemon.answer();
@@ -750,7 +750,7 @@ TEST_CASE("no pace is armed for a callback that has returned", "[session][P52]")
   CHECK(daemon.returns() == lines{"write status processRecords"});
 }
 
-TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P51]") {
+TEST_CASE("what was refused is asked for once more before the process leaves", "[session][P53]") {
   session_dialogue daemon;
   daemon.process("100");
   daemon.answer("InvalidStateException");
@@ -759,7 +759,7 @@ TEST_CASE("what was refused is asked for once more before the process leaves", "
                                  "write checkpoint 100/0"});
 }
 
-TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P35]") {
+TEST_CASE("a checkpoint is not sent before the last one is answered", "[session][P39]") {
   sender to_daemon;
   to_daemon.deliver(sequence_position("200"));
   to_daemon.send(sequence_position("100"));

@@ -64,8 +64,7 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
   }
 }
 
-TEST_CASE("the end of the shard waits until all that was delivered is complete",
-          "[session][P47][P64]") {
+TEST_CASE("the end of the shard waits until all that was delivered is complete", "[session][P64]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.async_checkpoint(at("40"));
@@ -172,7 +171,7 @@ TEST_CASE("a waiting checkpoint in shard_ended can finish the shard", "[session]
 }
 
 TEST_CASE("a call in shard_ended that gave up does not finish a shard with records that wait",
-          "[session][P47][P48]") {
+          "[session][P64]") {
   session_dialogue daemon(manual());
   daemon.process("100");
   daemon.shard_ended();
@@ -317,7 +316,7 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
   }
 }
 
-TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][P46]") {
+TEST_CASE("another try of a checkpoint is announced only when it will come", "[session][P41]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   SECTION("it comes: the position is pending") {

@@ -68,7 +68,7 @@ TEST_CASE("when user code gives its shard up twice, the first reason is kept", "
 }
 
 TEST_CASE("a second exception while the first one's checkpoint is persisted is logged, no more",
-          "[session][P45]") {
+          "[session][P53]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   CHECK(daemon.async_checkpoint(at("40")) == lines{});
@@ -78,7 +78,7 @@ TEST_CASE("a second exception while the first one's checkpoint is persisted is l
   CHECK(daemon.answer() == lines{"leave with 10"});
 }
 
-TEST_CASE("what is not persisted when shard_ended throws is reported", "[session][P49]") {
+TEST_CASE("what is not persisted when shard_ended throws is reported", "[session][P53]") {
   session_dialogue daemon(manual(1min));
   daemon.start_batch("100");
   daemon.async_checkpoint(at("100"));
