@@ -36,17 +36,15 @@ namespace kclxx::asio {
 /// parallel_options::lanes bounds how many coroutines there are at the same time. A coroutine that
 /// waits uses no thread, so a larger value than the default often helps.
 ///
-/// Each shard has an io_context and one thread that runs it. Other functions may run there, too. An
-/// exception from one of them goes to shard_context::fail. An io_context that is stopped ends the
-/// session, too.
+/// Each shard has an io_context and one thread that runs it. An exception from any other function
+/// there goes to shard_context::fail. Stopping the io_context ends the session.
 ///
 /// Coroutines that the handler starts with `detached` are not waited for. They are destroyed with
-/// the io_context, after the handler, whose members they must not refer to then.
+/// the io_context, after the handler: so their destructors must not use its members.
 ///
 /// Cancellation: when a stop is requested (shard_context::stop_token), each coroutine receives
-/// cancellation_type::all. It includes `terminal`, the only type that a coroutine accepts by
-/// default. Before Boost 1.77 coroutines cannot be cancelled. The processor's destructor waits
-/// until all coroutines have ended.
+/// cancellation_type::all. Before Boost 1.77 coroutines cannot be cancelled. The processor's
+/// destructor waits until all coroutines have ended.
 ///
 /// Errors: as kclxx::parallel.
 /// Thread safety: the coroutines of one shard need no lock among themselves. If a process serves
@@ -64,8 +62,7 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// Thread safety: each coroutine has a strand; several of them run at the same time if the executor
 /// has several threads.
 /// Lifetime: keep the executor running until the session is over; each shard counts as outstanding
-/// work of it. Once an io_context has stopped, callbacks fail; on another executor that has stopped
-/// they wait without end.
+/// work of it.
 template <class Handler>
 requires(detail::handles_record<std::decay_t<Handler>> ||
          detail::makes_handler<std::decay_t<Handler>>) [[nodiscard]] processor_factory
@@ -84,10 +81,9 @@ requires(detail::handles_record<std::decay_t<Handler>> ||
 /// work of that executor. On an idle shard it can take hours, until an action is open. When the
 /// execution context is destroyed first, the handler is destroyed with it, and not called.
 ///
-/// A coroutine of `parallel` must not wait for the checkpoint of its own or a later record, which
-/// is sent only after the coroutine has returned: give a callback, or wait in another coroutine
-/// (boost::asio::co_spawn with `detached`). Such a wait fails with errc::not_allowed_here where it
-/// is recognised (docs/processing.md), and otherwise never ends.
+/// In a coroutine of `parallel`, pass a callback: the checkpoint of its own or a later record is
+/// sent only after it has returned. A wait for it fails with errc::not_allowed_here, or never ends
+/// (docs/processing.md).
 /// Errors: the error code is passed to the handler; use_awaitable and use_future throw it.
 /// Thread safety: as checkpointer.
 template <class CompletionToken>

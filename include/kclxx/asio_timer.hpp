@@ -17,8 +17,8 @@
 
 namespace kclxx::asio {
 
-/// A boost::asio::steady_timer that takes no real time in the test kit: there it ends by the
-/// shard's virtual clock, if it is made with the executor of a coroutine of `asio::parallel`.
+/// A boost::asio::steady_timer that uses the shard's virtual clock in the test kit. For that, make
+/// it with the executor of a coroutine of `asio::parallel`.
 ///
 ///     kclxx::asio::timer pause(co_await boost::asio::this_coro::executor, 100ms);
 ///     co_await pause.async_wait(boost::asio::use_awaitable);

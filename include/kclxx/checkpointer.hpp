@@ -89,15 +89,13 @@ class KCLXX_EXPORT checkpointer {
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
-  /// what both use. Do not hold a lock that the handler takes while you call async_checkpoint: the
-  /// handler may run before it returns, on this thread too. A handler should be short, and must not
-  /// wait for a checkpoint. In the test kit handlers run on the test's thread, between callbacks
-  /// and while a callback waits.
+  /// what both use. The handler may run inside this call. So do not call it while you hold a lock
+  /// that the handler takes. A handler should be short, and must not wait for a checkpoint. In the
+  /// test kit handlers run on the test's thread, between callbacks and while a callback waits.
   ///
-  /// An exception from a handler is treated like one from a callback. Errors that the daemon
-  /// reports are always logged. A target that kclxx refuses is logged only if there is no handler
-  /// and the lease is not lost.
-  /// Errors: a target that cannot be checkpointed is reported to the handler or the log.
+  /// An exception from a handler is treated like one from a callback.
+  /// Errors: a target that cannot be checkpointed is reported to the handler, or else to the log.
+  /// Errors that the daemon reports are always logged.
   void async_checkpoint(const checkpoint_target& target = {},
                         checkpoint_handler handler = {}) const;
 

@@ -10,7 +10,7 @@
 
 namespace kclxx {
 
-/// Why this library refused a checkpoint or gave up on one, and what to do.
+/// Errors that do not come from the daemon, and what to do.
 enum class errc {
   /// Another worker holds the lease and continues from the last checkpoint. Drop the work. A
   /// checkpoint in record_processor::lease_lost fails with this error, too.
@@ -27,8 +27,8 @@ enum class errc {
   /// LATEST, AT_TIMESTAMP and SHARD_END cannot be checkpointed (TRIM_HORIZON covers nothing, and
   /// succeeds). Use the position of a record.
   invalid_position,
-  /// The daemon accepts no checkpoint during initialize, and neither a timer nor a handler of a
-  /// record that is not complete can wait for one. Use async_checkpoint there.
+  /// Nothing can wait for a checkpoint in initialize, in a timer, or in the handler of a record
+  /// that is not complete. Use async_checkpoint there.
   not_allowed_here,
   /// The daemon sent its next message without answering the checkpoint. Try again.
   not_answered,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// See kclxx/kclxx.hpp for the default contract, and for when an action of the daemon is open.
 #pragma once
 
 namespace kclxx {
 
 /// How a child process ends; `run` returns the value as an int. The daemon logs it as "Child
-/// process exited with value: 10". See kclxx/kclxx.hpp for when an action is open.
+/// process exited with value: 10".
 enum class exit_status : int {
   ok = 0,  ///< the daemon closed the input while no action was open; nothing needs to be done
   /// A callback, a timer, a checkpoint handler or the factory threw; or records still arrived five
@@ -25,8 +26,7 @@ enum class exit_status : int {
   /// The process could not be set up, or `run` was called twice: mend what the log names.
   start_failed = 15,
   /// Memory, or another resource, was exhausted: give the process more, or lower the daemon's
-  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it. (The status is
-  /// callback_failed if it did so within a callback.)
+  /// maxRecords. Or kclxx detected a bug in itself, which the log names: report it.
   resource_failure = 16,
   /// The process that serves all shards under kclxx-share has ended. Look for a crash or OOM kill.
   resident_gone = 17,

@@ -29,7 +29,8 @@ struct log_entry {
 
 /// Which messages are written, how and where. The environment takes precedence:
 /// KCLXX_LOG=warning,json sets the level, and json or text (either may be left out); KCLXX_LOG_FILE
-/// sets the file. Thread safety: a value; `run`, `serve` and log_writer copy it.
+/// sets the file.
+/// Thread safety: a value; `run`, `serve` and log_writer copy it.
 struct log_options {
   log_level level = log_level::info;  ///< messages below this level are dropped
   /// False: a line is "kclxx shardId-000000000003 warning: ...", in a file with the date in front.

@@ -27,11 +27,9 @@ namespace kclxx {
 /// delivered, for at most 0.2 s. The test kit calls observers on the test's thread, in virtual
 /// time.
 ///
-/// Errors: the first exception that any observer throws in a session is logged. Later exceptions of
-/// all observers of that session are ignored.
+/// Errors: the first exception of an observer in a session is logged; later ones are ignored.
 /// Thread safety: one session makes one call at a time, in the order of the events. An observer of
-/// several sessions (see `serve`) is called by them at the same time. Events are values: distinct
-/// objects are independent.
+/// several sessions (see `serve`) is called by them at the same time.
 /// Lifetime: the references are valid during the call. Sessions share ownership of the observer.
 /// Blocking: it may block.
 class KCLXX_EXPORT observer {

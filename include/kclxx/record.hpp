@@ -40,9 +40,9 @@ class record {
         sequence_number_(from.sequence_number),
         sub_sequence_number_(from.sub_sequence_number),
         arrival_(from.approximate_arrival_timestamp.value_or(no_arrival)) {}
-  /// The fields that it was made from. Who copies or writes a record names all of them in a
-  /// structured binding, so that a further field does not compile before it is handled there.
+  /// The fields that it was made from.
   [[nodiscard]] fields as_fields() const noexcept {
+    // Copies of a record name all fields like this: a further one does not compile unhandled.
     const auto& [data, partition_key, sequence_number, sub_sequence_number, arrival] = *this;
     fields to{{}, {}, sequence_number, sub_sequence_number, {}};
     if (data.data() != nullptr) to.data = data;

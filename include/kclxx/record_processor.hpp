@@ -15,11 +15,9 @@ namespace kclxx {
 /// most once; then lease_lost or shard_ended, or neither. The destructor runs last. The callbacks
 /// other than process_records do nothing by default.
 /// Errors: an exception that leaves a callback ends the session with exit_status::callback_failed.
-/// The daemon then ends the whole worker, with all its shards: catch what can be handled. A
-/// fenced_error, and a checkpoint_error of a lost lease, do not end the session: the exception is
-/// logged, and only lease_lost is called after it, or nothing if the constructor or initialize
-/// threw. If the lease was not lost after all, the session ends: docs/exactly-once.md. Do not throw
-/// these errors for other reasons.
+/// The daemon then ends the whole worker, with all its shards: catch what can be handled. After a
+/// fenced_error, or a checkpoint_error of a lost lease, the session continues, and at most
+/// lease_lost is called (docs/exactly-once.md). Do not throw these errors for other reasons.
 /// Thread safety: callbacks run one at a time on one thread: that of `run`, or one of the shard's.
 /// Blocking: a callback may block. The daemon waits, and the shard with it.
 class KCLXX_EXPORT record_processor {

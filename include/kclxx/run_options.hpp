@@ -94,9 +94,8 @@ struct run_options {
   log_options logging{};
   /// Called with each message of at least logging.level. If it is empty or throws, a log_writer
   /// writes the message. A session calls the function on a thread of its own, one message at a
-  /// time, in order. Several sessions (see `serve`) call it at the same time. Messages before a
-  /// session are not filtered, and come on the caller's thread. If the function is empty or
-  /// throws there, they go to stderr, as text.
+  /// time, in order. Several sessions (see `serve`) call it at the same time. Messages of `run`
+  /// before the session are not filtered, and come on its thread.
   std::function<void(const log_entry&)> log{};
 
   // What is observed.

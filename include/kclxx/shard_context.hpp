@@ -107,7 +107,6 @@ class KCLXX_EXPORT shard_context {
   /// Callbacks go on until shutdown_requested. A supervisor starts the worker again unless its
   /// configuration prevents it (docs/deployment.md). The log has a line; further calls of the
   /// session do nothing. Without a daemon, as under `kclxx replay` and `serve`, that line is all.
-  /// If the daemon has ended or may not be signalled, the line says so.
   void request_worker_stop() const { fields_.service->request_worker_stop(); }
 
   /// Writes `text`, with the shard's id and `position`, to run_options::log, or by a log_writer if

@@ -47,11 +47,11 @@ struct batch_options {
 ///
 /// The records are complete when the handler returns; it gets no empty batch. batch_failure names
 /// those that failed. After any other exception the handler gets halves of the batch until the
-/// failing record is alone. These calls with several records are no attempts, and may repeat good
-/// records.
+/// failing record is alone: good records can come again. Only a call with one record counts as an
+/// attempt.
 ///
-/// Between two processRecords calls the daemon accepts no checkpoint: that of records handed over
-/// then follows with the next call or at the shutdown.
+/// Records that are handed over between two processRecords calls are checkpointed with the next
+/// call or at the shutdown.
 ///
 /// Errors: std::invalid_argument for a policy or options that cannot work.
 /// Thread safety: as `each`.

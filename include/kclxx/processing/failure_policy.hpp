@@ -80,18 +80,11 @@ enum class bad_record {
 };
 
 /// Keeps an outage from making records bad. A shard's circuit opens when `failures` attempts in a
-/// row have failed. While it is open no attempt is counted and no record is too old. The handler is
-/// called for one record at a time, after waits that double from failure_policy::max_backoff to
-/// `max_wait`. The first success closes the circuit.
+/// row have failed. Permanent errors, and a record that fails while others succeed, do not count.
 ///
-/// - A failure does not count here if another record has succeeded since this record's first one.
-/// - A permanent error does not count either: its record is bad at any time.
-/// - With failure_policy::max_attempts or max_age the circuit stays closed while one record alone
-///   fails, so that it can reach its limit.
-/// - Before the first success after a start, at most one record is given up for attempts or age. So
-///   restarts during an outage do not empty the stream.
-///
-/// docs/failures.md has what an outage costs all the same.
+/// While it is open no attempt is counted and no record is too old. The handler is called for one
+/// record at a time, after waits that double from failure_policy::max_backoff to `max_wait`. The
+/// first success closes the circuit. docs/failures.md has what an outage costs all the same.
 struct circuit_breaker {
   int failures = 20;                           ///< at least 1
   std::chrono::milliseconds max_wait{30'000};  ///< 0 counts as 1 ms
@@ -124,14 +117,14 @@ struct failure_policy {
   /// That is the default, since after an outage every record is old. A record without an arrival
   /// time has no age limit.
   std::optional<std::chrono::seconds> max_age{};
-  /// Returns whether no further attempt can succeed after this exception. It decides for each
-  /// std::exception but permanent_error, which is always permanent. Empty: no other is permanent.
+  /// Returns whether no further attempt can succeed after this exception. A permanent_error is
+  /// always permanent. Empty: no other exception is.
   /// Precondition: the function does not throw.
   std::function<bool(const std::exception&)> is_permanent{};
   /// The default is `stop`, because `skip` loses the record, and `park` continues without it.
   kclxx::bad_record bad_record = kclxx::bad_record::stop;
   /// Where `park` stores records. Null: a parking_file in the directory that the environment
-  /// variable KCLXX_PARKING_DIR names. That variable has no effect on another lot.
+  /// variable KCLXX_PARKING_DIR names.
   std::shared_ptr<parking_lot> lot{};
   /// Unset: attempts are counted in an outage, too.
   std::optional<circuit_breaker> breaker{std::in_place};

@@ -19,14 +19,13 @@ namespace kclxx {
 
 /// How records are processed side by side.
 /// Errors: `parallel` throws std::invalid_argument if `lanes`, `window_records` or `window_bytes`
-/// is 0, a duration is negative, or there is a `key` without order::key. Thread safety: a value;
-/// processors copy it.
+/// is 0, a duration is negative, or there is a `key` without order::key.
+/// Thread safety: a value; processors copy it.
 struct parallel_options {
   /// The largest number of records that handlers process at the same time. For a record_handler it
   /// is the number of the shard's threads. For an async_record_handler it limits the completions
   /// not yet reported; with kclxx/asio.hpp, the coroutines.
-  /// While new records are ready, retries have at most half of the lanes, and no two retries begin
-  /// in a row.
+  /// While new records are ready, retries have at most half of the lanes.
   std::size_t lanes = 8;
   kclxx::order order = order::key;
   /// The key of order::key; empty: the partition key. Log and events have the partition key. The
@@ -51,7 +50,7 @@ struct parallel_options {
   bool leave_when_stuck = false;
 
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
-  /// session, running handlers have the same time, if a callback is open. The default fits a
+  /// session, running handlers have this time, too. The default fits a
   /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
   /// checkpoint and for other shards.
   std::chrono::milliseconds drain_timeout{15'000};

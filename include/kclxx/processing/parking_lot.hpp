@@ -55,7 +55,7 @@ class KCLXX_EXPORT parking_lot {
 class KCLXX_EXPORT parking_file final : public parking_lot {
  public:
   /// Nothing is opened yet. The directory must exist when the first shard starts. A relative one is
-  /// in what is the working directory now.
+  /// resolved now.
   /// Errors: std::bad_alloc; std::system_error for an empty path.
   explicit parking_file(const std::filesystem::path& directory);
   ~parking_file() override;

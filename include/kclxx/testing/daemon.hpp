@@ -35,7 +35,8 @@ namespace kclxx::testing {
 /// child continues (see record_processor).
 /// Thread safety: none. What another thread asks for has no effect, and the next call throws.
 /// Lifetime: the processor can be inspected until crash(), resume() or the end of this object.
-/// Handlers that are due after that end are not called. Blocking: while user code runs in it.
+/// Handlers that are due after that end are not called.
+/// Blocking: while user code runs in it.
 class daemon {
  public:
   using milliseconds = std::chrono::milliseconds;

@@ -22,7 +22,7 @@ class descriptor {
   /// Gives it up without closing it.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   [[nodiscard]] bool is_open() const noexcept { return fd_ != -1; }
-  /// False: errno has what of the writing failed after all.
+  /// False: a write failed late; errno has the reason.
   bool close() noexcept { return !is_open() || ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
