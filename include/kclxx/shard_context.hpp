@@ -20,7 +20,8 @@ namespace kclxx {
 
 /// What a processor can know about its shard, its clock and its timers.
 ///
-/// Errors: besides those named below, those of shard_service.
+/// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
+/// `catch (...)` must rethrow, and std::logic_error for a use that it cannot play.
 /// Thread safety: all functions may be called from any thread; in the test kit from the test's
 /// thread only.
 /// Lifetime: as long as the processor, which may keep the reference that it got.

@@ -109,7 +109,7 @@ void shard_dialogue::cannot_continue(const char* why) noexcept {
   wake_callbacks_thread();
 }
 
-// ---- The callbacks' thread.
+// The callbacks' thread.
 
 void shard_dialogue::run() {
   settings_.names.service = shared_from_this();
@@ -244,7 +244,7 @@ shard_dialogue::odd_jobs shard_dialogue::take_odd_jobs() {
   return {tasks_.take_without_thread(), timers_.take_dropped()};
 }
 
-// ---- Who reads.
+// Who reads.
 
 void shard_dialogue::let_loop_read() {
   reader_ = reader::loop;
@@ -381,7 +381,7 @@ bool shard_dialogue::is_full() const {
   return driver_.status() || output_.keeps_lines() || (file_ && file_->is_full());
 }
 
-// ---- The loop's timers.
+// The loop's timers.
 
 void shard_dialogue::on_timer(std::size_t timer) {
   switch (timer) {
@@ -424,7 +424,7 @@ void shard_dialogue::on_end(std::size_t timer) {
   }
 }
 
-// ---- driver::host
+// driver::host
 
 std::error_code shard_dialogue::write(std::string_view lines) {
   if (file_) loop_.resume();  // its next line may be due
@@ -516,7 +516,7 @@ bool shard_dialogue::is_in_callback() const {
   return is_callbacks_thread() && user_code_ != user_code::between;
 }
 
-// ---- shard_service
+// shard_service
 
 void shard_dialogue::async_checkpoint(const std::optional<sequence_position>& position,
                                       checkpoint_handler handler) {
@@ -632,7 +632,7 @@ void shard_dialogue::observe(observer::shard_event event) noexcept {
   if (observation_) observation_->observe(std::move(event));
 }
 
-// ---- After the end.
+// After the end.
 
 bool shard_dialogue::drain_lines() {
   const auto deadline = clock::now() + last_lines;

@@ -36,8 +36,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
   /// with            callbacks     event loop    user code that does not return
   /// a loop          this thread   the caller's  on_stuck is called; this function does not return
   /// leave_process   this thread   ours          leave_process is called
-  /// neither         ours          ours          this function returns, and leaves their thread
-  /// alone
+  /// neither         ours          ours          this function returns; their thread stays
   exit_status serve();
 
  private:

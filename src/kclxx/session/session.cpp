@@ -16,7 +16,7 @@ constexpr time_point no_retry = time_point::min();
 session::session(const run_options& options, std::uint32_t seed)
     : options_(options), checkpoints_(options, seed) {}
 
-// ---- What the daemon writes.
+// What the daemon writes.
 
 void session::on_message(protocol::message message, record_batch batch, time_point now,
                          actions& out) {
@@ -120,7 +120,7 @@ void session::on_end_of_input(bool unfinished_line, actions& out) {
   abort(has_failed ? exit_status::callback_failed : exit_status::daemon_gone, out);
 }
 
-// ---- Checkpoints.
+// Checkpoints.
 
 void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
   if (!checkpoints_.has_unanswered()) {
@@ -292,7 +292,7 @@ void session::on_timer(timer timer, time_point now, actions& out) {
   }
 }
 
-// ---- The end of a callback, and of its action.
+// The end of a callback, and of its action.
 
 void session::on_callback_returned(time_point now, actions& out) {
   if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
@@ -328,7 +328,7 @@ void session::close(time_point now, actions& out) {
   phase_ = is_last ? phase::finished : phase::idle;
 }
 
-// ---- User code that threw.
+// User code that threw.
 
 void session::on_threw(const failure& thrown, time_point now, actions& out) {
   if (phase_ == phase::left) return;
@@ -384,7 +384,7 @@ void session::persist_rest_or_leave(time_point now, actions& out) {
   if (!checkpoints_.has_unanswered()) leave_now(exit_status::callback_failed, out);
 }
 
-// ---- The end of the session.
+// The end of the session.
 
 void session::on_failure(exit_status status, const std::string& why, actions& out) {
   if (phase_ == phase::left) return;

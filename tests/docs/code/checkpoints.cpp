@@ -23,7 +23,7 @@ class slow_writer : public kclxx::record_processor {
 
   void process_records(kclxx::record_batch batch, const kclxx::checkpointer&) override {
     std::unique_lock lock(mutex_);
-    // Four batches at most are in memory: while this waits, the daemon waits.
+    // Four batches at most wait to be written: while this waits, the daemon waits.
     changed_.wait(lock, shard_.stop_token(), [this] { return waiting_.size() < 4; });
     if (!batch.empty()) waiting_.push_back(std::move(batch));
     changed_.notify_all();
