@@ -39,6 +39,7 @@ if (Number(process.versions.node.split('.')[0]) < 18) {
 }
 const [file, name] = commands[command];
 require(file)[name](options).then(
-  (status) => process.exit(status || 0),
+  // What stdout has not taken is an error, too.
+  (status) => process.stdout.write('', (error) => { if (!error) process.exit(status || 0); }),
   (error) => leave(command, error),
 );
