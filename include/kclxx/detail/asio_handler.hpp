@@ -48,14 +48,14 @@ decltype(auto) make_handler(Handler& handler, const shard_context& shard,
 /// with the record alone.
 /// Errors: what the handler throws before it makes the coroutine, when it is a plain function.
 /// Thread safety: called where the coroutine is to run.
-/// Lifetime: `handler`, `what` and `shard` must outlive the coroutine, which refers to them.
+/// Lifetime: `handler`, `record` and `shard` must outlive the coroutine, which refers to them.
 template <class Handler>
-boost::asio::awaitable<void> call(Handler& handler, const record& what,
+boost::asio::awaitable<void> call(Handler& handler, const kclxx::record& record,
                                   const shard_context& shard) {
   if constexpr (takes_record<Handler>) {
-    return handler(what);
+    return handler(record);
   } else {
-    return handler(what, shard);
+    return handler(record, shard);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -67,16 +66,15 @@ struct named_record {
 std::vector<named_record> named_in(const record_batch& part, const batch_error& error) {
   std::vector<named_record> all;
   if (!error.reported || !error.reported->are_others_complete()) return all;
-  std::map<sequence_position, std::exception_ptr> causes;
-  for (const batch_failure::failed& reported : error.reported->records()) {
-    causes.emplace(reported.position, reported.cause);
+  for (const batch_failure::failed& one : error.reported->records()) {
+    const std::size_t place = place_of(one.position, part);
+    if (place == part.size() || part[place].position() != one.position) continue;
+    all.push_back({place, one.cause ? one.cause : std::make_exception_ptr(*error.reported)});
   }
-  for (std::size_t place = 0; place < part.size(); ++place) {
-    const auto found = causes.find(part[place].position());
-    if (found == causes.end()) continue;
-    const auto& cause = found->second;
-    all.push_back({place, cause ? cause : std::make_exception_ptr(*error.reported)});
-  }
+  const auto before = [](const auto& one, const auto& other) { return one.place < other.place; };
+  const auto same = [](const auto& one, const auto& other) { return one.place == other.place; };
+  std::stable_sort(all.begin(), all.end(), before);
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
   return all;
 }
 

@@ -70,7 +70,7 @@ class clamped_checkpoints final : public detail::shard_service_wrapper {
   std::atomic<bool> is_awaited_ = false;
 };
 
-/// The context of handlers, with clamped checkpoints. Lifetime: `of` outlives it.
+/// The context of handlers, with clamped checkpoints. Lifetime: `shard` outlives it.
 struct clamped_context {
   explicit clamped_context(const shard_context& shard)
       : checkpoints(std::make_shared<clamped_checkpoints>(shard.service())), context([&] {

@@ -9,8 +9,9 @@
 
 namespace kclxx::runtime {
 
-/// Serves all shards that launchers hand over to this process, or refuses them, as
-/// run_options::share_process says. Errors: std::exception before anything was accepted.
+/// Serves all shards that launchers hand over to this process. It refuses them when
+/// run_options::share_process is false.
+/// Errors: std::exception, before the first shard is accepted.
 exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& options);
 
