@@ -40,7 +40,7 @@ std::string text_of(const session::call& call) {
 
 }  // namespace
 
-user_failure describe(const std::string& whose, const std::exception_ptr& thrown) {
+session::session::failure describe(const std::string& whose, const std::exception_ptr& thrown) {
   const bool is_lease_gone = detail::is_lease_gone(thrown);
   return {whose + (is_lease_gone ? " ended early: " : " failed: ") + detail::message_of(thrown),
           is_lease_gone};
@@ -237,7 +237,7 @@ session_driver::callback_result session_driver::run_callback(session::call call,
     processor_.run(call, checkpointer, fields);
   } catch (...) {
     result.thrown = std::current_exception();
-    user_failure why = describe(text_of(call), result.thrown);
+    auto why = describe(text_of(call), result.thrown);
     result.error = std::move(why.text);
     result.is_lease_gone = why.is_lease_gone;
   }
@@ -266,10 +266,8 @@ void session_driver::on_callback_done(const callback_result& result) {
   });
 }
 
-void session_driver::on_user_code_threw(user_failure why) {
-  feed([&](auto& out) {
-    session_.on_threw({std::move(why.text), why.is_lease_gone, false}, host_.now(), out);
-  });
+void session_driver::on_user_code_threw(const session::session::failure& thrown) {
+  feed([&](auto& out) { session_.on_threw(thrown, host_.now(), out); });
 }
 
 void session_driver::on_checkpoint(session::waiter_id id,

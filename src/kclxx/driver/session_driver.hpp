@@ -56,14 +56,9 @@ class host {
   virtual void run_handler(checkpoint_handler handler, std::error_code result) = 0;
 };
 
-/// What user code has thrown, as a message.
-struct user_failure {
-  std::string text;
-  bool is_lease_gone = false;
-};
-
-/// `whose` is "a timer", for instance. It calls what(), which is user code: hold no lock.
-user_failure describe(const std::string& whose, const std::exception_ptr& thrown);
+/// What user code has thrown, as a message; `whose` is "a timer", for instance. It calls what(),
+/// which is user code: hold no lock.
+session::session::failure describe(const std::string& whose, const std::exception_ptr& thrown);
 
 /// The message about an observer's exception; it is logged once.
 std::string observer_threw(const std::exception_ptr& thrown);
@@ -124,7 +119,7 @@ class session_driver {
                                const shard_context::fields& fields);
   void on_callback_done(const callback_result& result);
   /// User code between two callbacks threw.
-  void on_user_code_threw(user_failure why);
+  void on_user_code_threw(const session::session::failure& thrown);
   [[nodiscard]] processor_host& processor() noexcept { return processor_; }
 
   // Checkpoints.

@@ -2,7 +2,6 @@
 #include "processing/dispatcher.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <exception>
 #include <stdexcept>
@@ -26,8 +25,7 @@ dispatcher::dispatcher(failure_policy policy, const parallel_options& options,
       is_async_(is_async),
       work_(options, is_async_) {}
 
-/// A change, for which the mutex is held until carry_out(). That does what follows: each path calls
-/// it, but for an exception.
+/// What change() holds the mutex for. carry_out() then does what follows.
 struct dispatcher::locked_change {
   explicit locked_change(dispatcher& changed)
       : owner(changed),
@@ -36,10 +34,8 @@ struct dispatcher::locked_change {
         was_stuck(owner.work_.handlers().stuck() > 0) {}
   locked_change(const locked_change&) = delete;
   locked_change& operator=(const locked_change&) = delete;
-  ~locked_change() { assert(is_carried_out || std::uncaught_exceptions() > exceptions); }
 
   void carry_out() {
-    is_carried_out = true;
     const bool is_unstuck = was_stuck && owner.work_.handlers().stuck() == 0;
     dropped = owner.work_.take_dropped();
     lock.unlock();
@@ -55,9 +51,15 @@ struct dispatcher::locked_change {
   wake_ups::to_do wake_up{};
   std::unique_lock<std::mutex> lock;
   const bool was_stuck;
-  bool is_carried_out = false;
-  const int exceptions = std::uncaught_exceptions();
 };
+
+/// Calls `body` with the mutex held, and after it what calls the service or destroys user code.
+template <class Body>
+void dispatcher::change(Body body) {
+  locked_change change(*this);
+  body(change);
+  change.carry_out();
+}
 
 std::optional<sequence_position> dispatcher::watermark() {
   const std::lock_guard lock(mutex_);
@@ -150,21 +152,22 @@ std::optional<work> dispatcher::take_work(time_point now) {
 void dispatcher::run_lane() noexcept {
   try {
     for (;;) {
-      locked_change taking(*this);
-      std::optional<work> taken = take_work(taking.now);
-      if (taken) {
-        wake_by(work_.handlers().stuck_at(taking.now), taking.wake_up);
-        // A window that is not full wants more.
-        if (work_.queue().ready() == 0) wake_callback_if_due(taking.wake_up);
-      } else {
+      std::optional<work> taken;
+      change([&](locked_change& taking) {
+        taken = take_work(taking.now);
+        if (taken) {
+          wake_by(work_.handlers().stuck_at(taking.now), taking.wake_up);
+          // A window that is not full wants more.
+          if (work_.queue().ready() == 0) wake_callback_if_due(taking.wake_up);
+          return;
+        }
         --lanes_;
         clear_if_unused();
         // While this lane ran, next_wake() left the next probe to it. It is not due at `now`.
         if (may_take(taking.now) && work_.is_for_handler()) {
           wake_by(failures_.next_probe(), taking.wake_up);
         }
-      }
-      taking.carry_out();
+      });
       if (!taken) break;
       if (taken->failed) {
         decide(*taken, std::move(taken->failed));
@@ -182,9 +185,9 @@ void dispatcher::run_lane() noexcept {
 
 void dispatcher::break_off(std::exception_ptr why) noexcept {
   try {
-    locked_change failing(*this);
-    set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
-    failing.carry_out();
+    change([&](locked_change& failing) {
+      set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
+    });
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next callback throws it
   }
 }
@@ -205,10 +208,10 @@ void dispatcher::call_handler(const work& work) {
   if (thrown || is_late) return decide(work, std::move(thrown));
   const bool is_outage_over = failures_.on_success();
   if (work.attempt > 1) failures_.on_retry_success(work.record->position(), work.attempt);
-  locked_change completing(*this);
-  mark_complete(work.ticket, completing.wake_up);
-  if (is_outage_over) post_lanes();
-  completing.carry_out();
+  change([&](locked_change& completing) {
+    mark_complete(work.ticket, completing.wake_up);
+    if (is_outage_over) post_lanes();
+  });
 }
 
 /// Of an async_record_handler, whose completion may have been reported, dropped or kept when it
@@ -255,24 +258,24 @@ void dispatcher::decide(const work& work, std::exception_ptr thrown) {
       thrown = std::current_exception();
     }
   }
-  locked_change deciding(*this);
-  if (is_late) {
-    work_.remove(work.ticket);
-  } else if (decision.outcome == kind::complete) {
-    mark_complete(work.ticket, deciding.wake_up);
-  } else if (decision.outcome == kind::retry) {
-    const auto due = deciding.now + decision.delay;
-    work_.retry(work.ticket, std::move(attempts), due);
-    wake_by(due, deciding.wake_up);
-    wake_callback_if_due(deciding.wake_up);  // it may have been the last handler that ran
-  } else {
-    work_.remove(work.ticket);
-    set_failure(
-        thrown,
-        decision.outcome == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
-        deciding.now, deciding.wake_up);
-  }
-  deciding.carry_out();
+  change([&](locked_change& deciding) {
+    if (is_late) {
+      work_.remove(work.ticket);
+    } else if (decision.outcome == kind::complete) {
+      mark_complete(work.ticket, deciding.wake_up);
+    } else if (decision.outcome == kind::retry) {
+      const auto due = deciding.now + decision.delay;
+      work_.retry(work.ticket, std::move(attempts), due);
+      wake_by(due, deciding.wake_up);
+      wake_callback_if_due(deciding.wake_up);  // it may have been the last handler that ran
+    } else {
+      work_.remove(work.ticket);
+      set_failure(
+          thrown,
+          decision.outcome == kind::stop ? failure_kind::after_handlers : failure_kind::lease_gone,
+          deciding.now, deciding.wake_up);
+    }
+  });
 }
 
 const handlers_in_progress::attempt* dispatcher::reporting(const attempt_ticket& ticket) {
@@ -280,47 +283,46 @@ const handlers_in_progress::attempt* dispatcher::reporting(const attempt_ticket&
 }
 
 void dispatcher::complete(const attempt_ticket& ticket) {
-  forked_.leave_if_copy(shard_.shard_id());  // before a lock, which another thread may have had
-  locked_change completing(*this);
-  const auto* const found = reporting(ticket);
-  if (found == nullptr) return completing.carry_out();
-  const auto attempt = *found;
+  forked_.leave_if_copy(shard_.shard_id());   // before a lock, which another thread may have had
+  int number = 0;                             // of the attempt; 0: the report has no effect
   std::optional<sequence_position> position;  // of a retried record
   std::optional<observer::record_attempted> observed;
-  const record& attempted = work_.window().at(attempt.record_number);
-  if (attempt.number > 1) position = attempted.position();
-  if (service_->is_observed()) {
-    observed = attempt_event(attempted, attempt.number, completing.now - attempt.began, nullptr);
-  }
-  mark_complete(ticket, completing.wake_up);
-  const bool is_emptied = work_.window().is_empty();
-  completing.carry_out();
-  if (failures_.on_success()) {  // an outage is over
-    locked_change posting(*this);
-    post_lanes();
-    posting.carry_out();
-  }
-  if (position) failures_.on_retry_success(*position, attempt.number);
+  bool is_emptied = false;
+  change([&](locked_change& completing) {
+    const auto* const attempt = reporting(ticket);
+    if (attempt == nullptr) return;
+    number = attempt->number;
+    const record& attempted = work_.window().at(attempt->record_number);
+    if (number > 1) position = attempted.position();
+    if (service_->is_observed()) {
+      observed = attempt_event(attempted, number, completing.now - attempt->began, nullptr);
+    }
+    mark_complete(ticket, completing.wake_up);
+    is_emptied = work_.window().is_empty();
+  });
+  if (number == 0) return;
+  if (failures_.on_success())
+    change([this](locked_change&) { post_lanes(); });  // an outage is over
+  if (position) failures_.on_retry_success(*position, number);
   if (observed) service_->observe(std::move(*observed));
   if (is_emptied) observe_window(false);
 }
 
 void dispatcher::fail(const attempt_ticket& ticket, std::exception_ptr why) {
   forked_.leave_if_copy(shard_.shard_id());
-  locked_change failing(*this);
-  if (reporting(ticket) != nullptr) {
+  change([&](locked_change& failing) {
+    if (reporting(ticket) == nullptr) return;
     work_.fail(ticket, std::move(why), failing.now);
     post_lanes();
     wake_callback_if_due(failing.wake_up);
-  }
-  failing.carry_out();
+  });
 }
 
 void dispatcher::touch(const attempt_ticket& ticket) {
-  locked_change touching(*this);
-  work_.handlers().touch(ticket, touching.now);
-  wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);
-  touching.carry_out();
+  change([&](locked_change& touching) {
+    work_.handlers().touch(ticket, touching.now);
+    wake_by(work_.handlers().stuck_at(touching.now), touching.wake_up);
+  });
 }
 
 /// Without an open callback a timer does what has to be done meanwhile.
@@ -331,11 +333,11 @@ void dispatcher::callback(Body body) {
     wake_ups_.set_open(true);
   }
   body();  // when it throws, the session ends, and nothing is to be done between callbacks
-  locked_change closing(*this);
-  wake_ups_.set_open(false);
-  wake_by(next_wake(closing.now), closing.wake_up);
-  if (failure_) wake_by(closing.now, closing.wake_up);
-  closing.carry_out();
+  change([this](locked_change& closing) {
+    wake_ups_.set_open(false);
+    wake_by(next_wake(closing.now), closing.wake_up);
+    if (failure_) wake_by(closing.now, closing.wake_up);
+  });
 }
 
 void dispatcher::process(const record_batch& batch, const checkpointer& checkpointer) {
@@ -401,10 +403,10 @@ void dispatcher::drain(const checkpointer& checkpointer) {
 }
 
 void dispatcher::end() {
-  locked_change ending(*this);
-  has_ended_ = true;
-  clear_if_unused();
-  ending.carry_out();
+  change([this](locked_change&) {
+    has_ended_ = true;
+    clear_if_unused();
+  });
   clamped_.checkpoints->release();
 }
 
@@ -502,9 +504,7 @@ void dispatcher::on_timer(time_point due) {
   }
   report_stuck();
   observe_window(false);
-  locked_change waiting(*this);
-  wake_by(next_wake(waiting.now), waiting.wake_up);
-  waiting.carry_out();
+  change([this](locked_change& waiting) { wake_by(next_wake(waiting.now), waiting.wake_up); });
 }
 
 /// An event leaves while observing_ is locked: then it is true, and follows the ones before it.
@@ -533,9 +533,9 @@ void dispatcher::report_stuck() {
                                                      " is stuck (leave_when_stuck)"));
   }
   if (!why) return;
-  locked_change failing(*this);
-  set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
-  failing.carry_out();
+  change([&](locked_change& failing) {
+    set_failure(why, failure_kind::at_once, failing.now, failing.wake_up);
+  });
 }
 
 void dispatcher::report_unstuck() {

@@ -80,6 +80,8 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
 
  private:
   struct locked_change;
+  template <class Body>
+  void change(Body body);
   /// What a callback waits for.
   enum class goal { room, empty_window, no_handler };
   /// When what ends the processing leaves a callback, or a timer if none is open.

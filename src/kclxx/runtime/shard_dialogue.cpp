@@ -182,7 +182,7 @@ void shard_dialogue::run_callback(session_lock& lock, const shard_context::field
 
 void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::function timer) {
   std::exception_ptr thrown;
-  driver::user_failure why;
+  session::session::failure why{};
   run_user_code(lock, user_code::between, [&] {
     try {
       (*timer)();
@@ -193,7 +193,7 @@ void shard_dialogue::run_timer(session_lock& lock, driver::shard_timers::functio
     timer.reset();  // user code, if this was its only call
   });
   if (!thrown) return;
-  driver_.on_user_code_threw(std::move(why));
+  driver_.on_user_code_threw(why);
   drop(lock, thrown);
 }
 
@@ -594,13 +594,13 @@ std::unique_ptr<detail::thread_pool> shard_dialogue::make_thread_pool(std::size_
 
 void shard_dialogue::user_code_threw(const std::string& whose,
                                      const std::exception_ptr& thrown) noexcept {
-  driver::user_failure why;
+  session::session::failure why{};
   try {
     why = driver::describe(whose, thrown);
   } catch (const std::exception& error) {  // no memory
     return cannot_continue(error.what());
   }
-  feed([&] { driver_.on_user_code_threw(std::move(why)); });
+  feed([&] { driver_.on_user_code_threw(why); });
 }
 
 void shard_dialogue::fail(std::exception_ptr thrown) {

@@ -57,7 +57,7 @@ class session {
   struct failure {
     std::string text;  // what is logged
     bool is_lease_gone;
-    bool is_in_callback;  // else between two callbacks, or on another thread
+    bool is_in_callback = false;  // else between two callbacks, or on another thread
   };
   void on_threw(const failure& thrown, time_point now, actions& out);
   /// The process cannot continue, for instance for want of memory.
