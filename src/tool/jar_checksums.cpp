@@ -19,7 +19,9 @@ using checksums = std::map<std::string, std::string>;  // by the file's name
 checksums parsed(std::string_view text) {
   std::istringstream lines{std::string(text)};
   checksums all;
-  for (std::string hash, name; lines >> hash >> name;) all[name] = hash;
+  for (std::string hash, name; lines >> hash && std::getline(lines >> std::ws, name);) {
+    all[name] = hash;
+  }
   all.erase("pom.xml");  // ours, and Maven's input
   all.erase(checksum_file);
   return all;
@@ -50,7 +52,9 @@ std::string folder_checksum(const std::filesystem::path& folder) {
 }
 
 std::string checksums_of(const std::filesystem::path& folder) {
-  const std::string text = output_of(folder, "sha256sum -- *");
+  // With hidden ones: Java's class path FOLDER/* has them, too.
+  const std::string text =
+      output_of(folder, "find . -maxdepth 1 ! -type d -printf '%P\\0' | xargs -0 -r sha256sum --");
   std::string jars;
   for (const auto& [name, hash] : parsed(text)) jars.append(hash).append("  ").append(name) += '\n';
   return jars;

@@ -183,6 +183,12 @@ TEST_CASE("of another version the checksums are recorded, and compared from then
 
   const std::vector<std::string> run{"daemon", "run", "a.properties", "--kcl", "3.2.1"};
   CHECK(box.kclxx(run).status == 0);
+  const std::filesystem::path hidden = folder + "/.not fetched.jar";
+  std::ofstream(hidden) << "other";
+  const auto with_hidden = box.kclxx(run);
+  CHECK(with_hidden.status == 5);
+  CHECK(contains(with_hidden.err, " is not as it was fetched: .not fetched.jar was added"));
+  std::filesystem::remove(hidden);
   const std::filesystem::path jar = folder + "/amazon-kinesis-client-1.0.jar";
   std::ofstream(jar) << "other";
   const auto refused = box.kclxx(run);

@@ -114,6 +114,7 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   box.write("b.jsonl", parked("s-1", "20", "YQ==") + parked("s-1", "100", "Yw==") +
                            R"({"shard":"s-1","lastError":"{\"code\":5})" + "\n" +
                            parked("s-1", "30", "ZA==") + std::string(300, '\0') + "\n" +
+                           R"({"shard":"s-1","sequ)" + std::string(9, '\0') + "\"}\n" +
                            R"({"shard":"s-1","sequenceNum)");
   const auto all = box.kclxx({"replay", "--parked", "--parallel", "1", "a.jsonl", "b.jsonl", "--",
                               KCLXX_PARKING_CHILD, (box / "out").string()});
@@ -125,6 +126,7 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
   CHECK_THAT(all.err, Contains("b.jsonl:3: left out, since it is cut off"));
   CHECK_THAT(all.err, Contains("b.jsonl:5: left out, since it is cut off"));
   CHECK_THAT(all.err, Contains("b.jsonl:6: left out, since it is cut off"));
+  CHECK_THAT(all.err, Contains("b.jsonl:7: left out, since it is cut off"));
 }
 
 TEST_CASE("a line that is being written when the file is moved away is delivered, too",

@@ -16,11 +16,14 @@ process_output::process_output() {
   null_ = io::descriptor(::fcntl(null.get(), F_DUPFD_CLOEXEC, 3));
   if (!null_.is_open()) throw std::system_error(errno, std::generic_category(), "/dev/null");
   null.close();
-  // One that main has closed would be the number of a shard's descriptor.
+  open_closed();
+  io::buffer_stdout_by_line();
+}
+
+void process_output::open_closed() const noexcept {
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(standard, F_GETFD) == -1) ::dup2(null_.get(), standard);
   }
-  io::buffer_stdout_by_line();
 }
 
 void process_output::add(int error_of_shard) {

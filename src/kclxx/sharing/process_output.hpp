@@ -9,8 +9,8 @@ namespace kclxx::sharing {
 
 /// Where the descriptors 1 and 2 of the process lead to, hence what user code prints: to the stderr
 /// of the oldest shard that is served, and to /dev/null while there is none. A shard that has ended
-/// must not be held open: its daemon waits for that (P31). The two are never closed, or another
-/// file would get their numbers; and stdout is never flushed, since a pipe may be full.
+/// must not be held open: its daemon waits for that (P31). stdout is never flushed, since a pipe may
+/// be full.
 ///
 /// Thread safety: none.
 class process_output {
@@ -20,6 +20,9 @@ class process_output {
   /// Errors: std::exception.
   process_output();
 
+  /// What user code has closed leads to /dev/null. Called before a descriptor is received, which
+  /// would get the number, and be replaced by add() or remove().
+  void open_closed() const noexcept;
   /// Errors: std::bad_alloc.
   void add(int error_of_shard);
   void remove(int error_of_shard) noexcept;

@@ -132,8 +132,12 @@ std::map<std::string, backlog> backlogs_of(const json& document) {
 scan parse_scan(std::string_view text) {
   const json document = parse_document(text);
   scan all;
-  all.backlogs = backlogs_of(document);
-  all.stream = document.value("stream", "");
+  try {
+    all.backlogs = backlogs_of(document);
+    all.stream = document.value("stream", "");
+  } catch (const json::type_error&) {
+    throw bad_scan("stream or kclxxBacklogs is not as kclxx local has it");
+  }
   const json& items = document["Items"];
   for (std::size_t i = 0; i < items.size(); ++i) {
     const row one(items[i], i);

@@ -57,6 +57,10 @@ void parked_records::add_file(const std::string& name, std::string_view text) {
     if (line.empty()) continue;
     // After a loss of power a file has zeros where text was to be written.
     line = line.substr(0, line.find_last_not_of('\0') + 1);
+    if (line.find('\0') != std::string_view::npos) {
+      cut_off_.push_back(place);
+      continue;
+    }
     try {
       add_line(name, line);
     } catch (const std::exception& error) {

@@ -795,6 +795,59 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
       static_cast<int>(exit_status::resident_gone));
 }
 
+TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descriptors",
+          "[sharing]") {
+  const bool is_connected_before = GENERATE(true, false);
+  check_in_copy([&](played_host& host, launcher& first) {
+    launcher second = played_host::unconnected();
+    launcher third = played_host::unconnected();
+    moment go;
+    moment closed;
+    moment first_may_end;
+    moment second_may_end;
+    std::atomic<bool> is_intact = false;
+    const auto serve_first = [&] {
+      go.wait();
+      for (const int standard : {1, 2}) ::close(standard);
+      closed.come();
+      first_may_end.wait();
+      return exit_status::ok;
+    };
+    bool is_first = true;
+    const session_maker make_session = [&](const handed_shard& shard, auto&, const auto&) {
+      if (std::exchange(is_first, false)) {
+        return std::make_unique<session_of>(played_session{.serve = serve_first});
+      }
+      is_intact = std::min({shard.input.get(), shard.output.get(), shard.error.get()}) > 2;
+      return std::make_unique<session_of>(played_session{.serve = waits_for(second_may_end)});
+    };
+    bool is_accepted = false;
+    bool has_first_ended = false;
+    bool has_second_ended = false;
+    serve(host.start(), make_session, [&] {
+      first.offer(host.daemon.identity());
+      first.is_accepted();
+      if (is_connected_before) {
+        host.connect(second);
+        host.connect(third);
+        third.send("x");
+        third.reply();  // it is let go, so the one before it was heard
+      }
+      go.come();
+      closed.wait();
+      if (!is_connected_before) host.connect(second);
+      second.offer(host.daemon.identity());
+      is_accepted = second.is_accepted();
+      first_may_end.come();
+      has_first_ended = first.has_ended_with(exit_status::ok);  // prints are the second's now
+      second_may_end.come();
+      has_second_ended = second.has_ended_with(exit_status::ok);
+      host.daemon.end();
+    });
+    return first_false({is_intact, is_accepted, has_first_ended, has_second_ended});
+  });
+}
+
 #ifndef KCLXX_IS_SANITIZED  // UndefinedBehaviorSanitizer opens pipes
 TEST_CASE("where descriptors do not come back a launcher is let go, and the shards stay",
           "[sharing]") {

@@ -209,6 +209,10 @@ TEST_CASE("what is no scan, or not all of one, is told with its place", "[leases
         "Items[0]: leaseCounter is not a whole number");
   CHECK(error_of(lease + R"("parentShardId": {"SS": [1]}}]})") ==
         "Items[0]: parentShardId is no set of texts");
+  for (const char* own : {R"("stream": 1)", R"("kclxxBacklogs": {"s": {"records": "many"}})"}) {
+    CHECK(error_of(std::string(R"({"Items": [], )") + own + "}") ==
+          "stream or kclxxBacklogs is not as kclxx local has it");
+  }
 }
 
 TEST_CASE("the table aligns its columns, and shows no control characters", "[leases]") {
