@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "session/session.hpp"
+#include "support/run_options.hpp"  // IWYU pragma: export
 
 namespace kclxx::test {
 
@@ -185,12 +186,10 @@ class session_dialogue {
   std::array<std::optional<session::time_point>, session::timer_count> timers_;
 };
 
-/// checkpoint_mode::manual, without a pace unless one is given.
-inline run_options manual(std::chrono::milliseconds interval = std::chrono::milliseconds(0)) {
-  run_options options;
-  options.mode = checkpoint_mode::manual;
-  options.checkpoint_interval = interval;
-  return options;
+/// What follows an answer of ThrottlingException when another try will come.
+inline session_dialogue::lines retrying(const std::string& position) {
+  return {"log warning: the checkpoint at " + position + " failed: ThrottlingException; retrying",
+          "arm retry timer"};
 }
 
 inline sequence_position at(std::string_view sequence_number, std::uint64_t sub = 0) {

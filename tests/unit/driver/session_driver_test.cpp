@@ -2,6 +2,7 @@
 // What is between the session and where it runs: options, handlers, user code, lines.
 #include "driver/session_driver.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -20,12 +21,14 @@
 #include "driver/file_dialogue.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/run_options.hpp"
+#include "support/text.hpp"
 
 using namespace kclxx;
-using driver::describe;
 using session::timer;
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using test::manual;
 using lines = std::vector<std::string>;
 using shard_events = std::vector<observer::shard_event>;
 
@@ -96,6 +99,15 @@ class driven_child : private driver::host {
     now_ = *due;
     feed([&] { driver.on_timer(which); });
   }
+  void timer_throws(const std::exception_ptr& what) {
+    feed([&] { driver.on_user_code_threw(driver::describe("a timer", what)); });
+  }
+  void end_input(int error = 0) {
+    feed([&] { driver.on_end_of_input(false, error); });
+  }
+  void resume() {
+    feed([&] { file->resume(); });
+  }
   /// As a host does, outside the event.
   void run_handlers() {
     while (!handlers.empty()) {
@@ -111,10 +123,8 @@ class driven_child : private driver::host {
     is_in_event = false;
   }
   [[nodiscard]] bool logged(std::string_view text) const {
-    for (const std::string& line : log_lines) {
-      if (line.find(text) != std::string::npos) return true;
-    }
-    return false;
+    return std::any_of(log_lines.begin(), log_lines.end(),
+                       [&](const std::string& line) { return test::contains(line, text); });
   }
   lines take_written() { return std::exchange(written, {}); }
   shard_events take_events() { return std::exchange(events, {}); }
@@ -194,13 +204,6 @@ std::string status_line(const std::string& action) {
   return "\n{\"action\":\"status\",\"responseFor\":\"" + action + "\"}\n";
 }
 
-run_options manual() {
-  run_options options;
-  options.mode = checkpoint_mode::manual;
-  options.checkpoint_interval = milliseconds(0);
-  return options;
-}
-
 }  // namespace
 
 TEST_CASE("the lines of one event are one write", "[driver][P39]") {
@@ -258,7 +261,7 @@ TEST_CASE("the longest duration in each option neither overflows nor changes its
     driven_child child(longest);
     child.initialize();
     child.records({"100"});
-    child.feed([&] { child.driver.on_end_of_input(false); });
+    child.end_input();
     const auto due = child.timers[static_cast<std::size_t>(timer::grace)];
     REQUIRE(due);
     CHECK(*due > start_time + hours(24 * 365));
@@ -304,7 +307,7 @@ TEST_CASE("a handler is called once with its outcome, and never inside an event"
     CHECK(outcomes == lines{"persisted", "persisted"});
   }
   SECTION("when the session ends first") {
-    child.feed([&] { child.driver.on_end_of_input(false); });
+    child.end_input();
     CHECK(outcomes.empty());
     child.run_handlers();
     CHECK(outcomes == lines{make_error_code(errc::daemon_gone).message()});
@@ -369,7 +372,7 @@ TEST_CASE("an exception without a text is logged as such", "[driver][P53]") {
 TEST_CASE("what catch has of pthread_exit is not rethrown", "[driver][P53]") {
   driven_child child;
   child.initialize();
-  child.feed([&] { child.driver.on_user_code_threw(describe("a timer", nullptr)); });
+  child.timer_throws(nullptr);
   CHECK(child.logged("a timer failed: an exception that is not a std::exception"));
 }
 
@@ -518,14 +521,14 @@ TEST_CASE("a file's next line waits for the status of the action before", "[driv
   child.run_call();
   CHECK(child.take_written() == lines{checkpoint_line("100") + status_line("processRecords")});
   CHECK(child.file->is_full());  // of the line that was handed over too early
-  child.feed([&] { child.file->resume(); });
+  child.resume();
   CHECK(child.logged("the daemon did not answer the checkpoint at 100/0"));
   SECTION("and so does its end") {
     child.feed([&] { child.file->on_end(); });
     child.run_call();
     CHECK(child.take_written() == lines{status_line("processRecords")});
     CHECK_FALSE(child.driver.status());
-    child.feed([&] { child.file->resume(); });
+    child.resume();
     CHECK(child.driver.status() == exit_status::ok);
   }
   SECTION("but not a line that is blank, or bad") {
@@ -563,11 +566,11 @@ TEST_CASE("a file that continues, or ends, instead of an answer fails what waits
     child.feed([&] { child.driver.on_checkpoint(1, std::nullopt, true); });
     child.records({"200"});
     child.feed([&] { child.driver.on_checkpoint(2, std::nullopt, true); });
-    child.feed([&] { child.file->resume(); });
+    child.resume();
     CHECK(child.woken == std::vector<std::pair<session::waiter_id, std::error_code>>{
                              {1, errc::not_answered}, {2, errc::not_answered}});
     child.run_call();
-    child.feed([&] { child.file->resume(); });
+    child.resume();
     child.run_call();
     CHECK_FALSE(child.driver.status());
   }
@@ -591,7 +594,7 @@ TEST_CASE("an input that cannot be read ends the session with what the system re
           "[driver][P66]") {
   driven_child child;
   child.initialize();
-  child.feed([&] { child.driver.on_end_of_input(false, EIO); });
+  child.end_input(EIO);
   CHECK(child.logged("cannot read from the daemon: Input/output error"));
   CHECK(child.driver.status() == exit_status::daemon_gone);
 }
@@ -599,10 +602,7 @@ TEST_CASE("an input that cannot be read ends the session with what the system re
 TEST_CASE("an exception of a timer names the timer and ends the session", "[driver][P53]") {
   driven_child child;
   child.initialize();
-  child.feed([&] {
-    child.driver.on_user_code_threw(
-        describe("a timer", std::make_exception_ptr(std::runtime_error("no table"))));
-  });
+  child.timer_throws(std::make_exception_ptr(std::runtime_error("no table")));
   CHECK(child.logged("a timer failed: no table"));
   CHECK(child.driver.status() == exit_status::callback_failed);
 }
@@ -611,10 +611,7 @@ TEST_CASE("a timer or a handler that ends since the lease is gone ends nothing e
           "[driver][P65]") {
   driven_child child;
   child.initialize();
-  child.feed([&] {
-    child.driver.on_user_code_threw(describe(
-        "a timer", std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost)))));
-  });
+  child.timer_throws(std::make_exception_ptr(checkpoint_error(make_error_code(errc::lease_lost))));
   CHECK(child.is_stopped);
   CHECK_FALSE(child.has_timers);
   CHECK_FALSE(child.driver.status());
@@ -665,10 +662,7 @@ TEST_CASE("a call that waits for its thread is dropped when a timer gives the sh
   child.initialize();
   child.take_written();
   child.records({"100"});
-  child.feed([&] {
-    child.driver.on_user_code_threw(
-        describe("a timer", std::make_exception_ptr(fenced_error("epoch 7"))));
-  });
+  child.timer_throws(std::make_exception_ptr(fenced_error("epoch 7")));
   child.run_call();
   CHECK(calls.empty());
   CHECK(child.take_written() == lines{status_line("processRecords")});
@@ -682,7 +676,7 @@ TEST_CASE("warnings that were left out are counted in the log when the session e
   child.initialize();
   for (int i = 0; i < 15; ++i) child.receive(R"({"action":"tune)" + std::to_string(i) + "\"}");
   CHECK(child.log_lines.size() == 10);
-  child.feed([&] { child.driver.on_end_of_input(false); });
+  child.end_input();
   REQUIRE(child.log_lines.size() == 11);
   CHECK(child.logged("tune14 (4 more like this were left out)"));
 }
@@ -742,7 +736,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
                          observer::checkpoint_answered{second, milliseconds(0), "not answered"}});
     }
     SECTION("that is not answered: the input ends") {
-      child.feed([&] { child.driver.on_end_of_input(false); });
+      child.end_input();
       CHECK(child.take_events() ==
             shard_events{observer::checkpoint_answered{first, milliseconds(7), "not answered"},
                          observer::session_ended{exit_status::ok}});
@@ -770,10 +764,7 @@ TEST_CASE("observers get what happens in the dialogue, in order", "[driver][obse
   SECTION("of a lease that is lost, whose call was waiting when a timer gave the shard up") {
     child.records({});
     child.take_events();
-    child.feed([&] {
-      child.driver.on_user_code_threw(
-          describe("a timer", std::make_exception_ptr(fenced_error("epoch 7"))));
-    });
+    child.timer_throws(std::make_exception_ptr(fenced_error("epoch 7")));
     child.run_call();
     CHECK(child.take_events().empty());
     child.receive_and_run(R"({"action":"leaseLost"})");
@@ -793,7 +784,7 @@ TEST_CASE("without observers no events are made", "[driver][observer]") {
   child.initialize();
   child.process({"100"});
   child.answer("100");
-  child.feed([&] { child.driver.on_end_of_input(false); });
+  child.end_input();
   CHECK(child.driver.status() == exit_status::ok);
   CHECK(child.events.empty());
 }

@@ -5,27 +5,14 @@
 #include "support/catch.hpp"
 #include "support/session_dialogue.hpp"
 
-using kclxx::errc;
-using kclxx::record_batch;
-using kclxx::run_options;
-using kclxx::sequence_position;
-using kclxx::protocol::action_kind;
-using kclxx::protocol::initialize;
-using kclxx::protocol::process_records;
-using kclxx::session::actions;
-using kclxx::session::call;
+using namespace kclxx;
+using protocol::action_kind;
+using protocol::initialize;
+using protocol::process_records;
+using session::actions;
+using session::call;
 using namespace kclxx::test;
 using lines = session_dialogue::lines;
-
-namespace {
-
-run_options every_batch() {
-  run_options options;
-  options.checkpoint_interval = std::chrono::milliseconds(0);
-  return options;
-}
-
-}  // namespace
 
 TEST_CASE("each action calls its callback, and its return is answered by the action's name",
           "[session][P18][P24]") {
@@ -51,24 +38,21 @@ TEST_CASE("the older shutdown is answered by its own name", "[session][P11]") {
 TEST_CASE("an unknown action is logged and answered, and the dialogue continues",
           "[session][P29]") {
   session_dialogue daemon;
-  CHECK(daemon.unknown("hello") == lines{"log warning: the daemon sent an action that this version "
-                                         "does not know; answering it: hello",
-                                         "write status hello"});
+  const auto answered = [](const std::string& name) {
+    return lines{
+        "log warning: the daemon sent an action that this version does not know; "
+        "answering it: " +
+            name,
+        "write status " + name};
+  };
+  CHECK(daemon.unknown("hello") == answered("hello"));
   daemon.open();
-  CHECK(daemon.unknown("tuneUp") == lines{"log warning: the daemon sent an action that this "
-                                          "version does not know; answering it: tuneUp",
-                                          "write status tuneUp"});
+  CHECK(daemon.unknown("tuneUp") == answered("tuneUp"));
   CHECK(daemon.no_records() == lines{"call process_records with 0"});
-}
-
-TEST_CASE("an unknown action after the last one of the shard is answered too", "[session][P29]") {
-  session_dialogue daemon;
-  daemon.open();
+  daemon.returns();
   daemon.lease_lost();
   daemon.returns();
-  CHECK(daemon.unknown("goodbye") == lines{"log warning: the daemon sent an action that this "
-                                           "version does not know; answering it: goodbye",
-                                           "write status goodbye"});
+  CHECK(daemon.unknown("goodbye") == answered("goodbye"));  // after the last one of the shard
 }
 
 TEST_CASE("an action out of place ends the process with a protocol error", "[session][P54]") {
@@ -152,7 +136,7 @@ TEST_CASE("before it leaves, a failed batch has the earlier ones checkpointed", 
                 "arm retry timer", "leave with 10"});
   }
   SECTION("or not answered within the grace time") {
-    CHECK(daemon.fires(kclxx::session::timer::grace) == lines{"leave with 10"});
+    CHECK(daemon.fires(session::timer::grace) == lines{"leave with 10"});
   }
   SECTION("or the daemon is gone") {
     CHECK(daemon.end_of_input() ==
@@ -257,7 +241,7 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
     daemon.callback_lasts();
     daemon.throws_lease_gone();
     daemon.answer();
-    daemon.now += kclxx::session::give_up_patience;
+    daemon.now += session::give_up_patience;
     CHECK(daemon.no_records() == lines{"write status processRecords"});
     CHECK(daemon.records("200") ==
           lines{"log error: records still arrive, so this worker has the lease: leaving, for a new "
@@ -268,7 +252,7 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
     daemon.callback_lasts();
     daemon.throws_lease_gone();
     daemon.answer("ShutdownException");
-    daemon.now += kclxx::session::give_up_patience;
+    daemon.now += session::give_up_patience;
     CHECK(daemon.records("200") ==
           lines{"log warning: records up to 200/0 are answered, but not processed: lease gone",
                 "write status processRecords"});
@@ -280,7 +264,7 @@ TEST_CASE(
     "[session][P65][P67]") {
   run_options options;
   SECTION("the end of a shard, which is not reported") {
-    options.mode = kclxx::checkpoint_mode::manual;
+    options.mode = checkpoint_mode::manual;
     session_dialogue daemon(options);
     daemon.process("100");
     daemon.end_shard();
@@ -356,23 +340,8 @@ TEST_CASE("an exception of a timer while no action is open ends the session", "[
   CHECK(daemon.throws() == lines{"log error: oops", "request stop", "leave with 10"});
 }
 
-TEST_CASE("after the end nothing more happens", "[session]") {
-  session_dialogue daemon;
-  daemon.start_batch("100");
-  daemon.failure();
-  CHECK(daemon.returns() == lines{"leave with 16"});
-  CHECK(daemon.returns() == lines{});
-  CHECK(daemon.throws() == lines{});
-  CHECK(daemon.throws_lease_gone() == lines{});
-  CHECK(daemon.bad_line() == lines{});
-  CHECK(daemon.failure() == lines{});
-  CHECK(daemon.broken_output() == lines{});
-  CHECK(daemon.end_of_input() == lines{});
-  CHECK(daemon.no_records() == lines{});
-}
-
 TEST_CASE("a process that cannot continue fails what waits, and leaves", "[session][P59]") {
-  session_dialogue daemon(kclxx::test::manual());
+  session_dialogue daemon(test::manual());
   const std::string gone = make_error_code(errc::daemon_gone).message();
   daemon.start_batch("100");
   daemon.async_checkpoint(1, at("50"));
@@ -416,7 +385,7 @@ TEST_CASE("the end of input leads out at every step", "[session][P31][P56][P57]"
   SECTION("while a callback runs without end") {
     daemon.initialize();
     daemon.end_of_input();
-    CHECK(daemon.fires(kclxx::session::timer::grace) ==
+    CHECK(daemon.fires(session::timer::grace) ==
           lines{"log error: a callback did not return within the grace time", "leave with 13"});
   }
   SECTION("while a checkpoint is awaited in a callback") {
@@ -468,7 +437,7 @@ TEST_CASE("a bad line or a broken output waits for a running callback, within th
 }
 
 TEST_CASE("an action before the status of another is a protocol error", "[session][P54]") {
-  session_dialogue daemon(every_batch());
+  session_dialogue daemon(prompt());
   daemon.start_batch("100");
   SECTION("while a callback runs") {
     CHECK(daemon.lease_lost() ==
@@ -487,7 +456,7 @@ TEST_CASE("an action before the status of another is a protocol error", "[sessio
 }
 
 TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P10]") {
-  kclxx::session::session session{run_options()};
+  session::session session{run_options()};
   actions told;
   const sequence_position start("100", 7);
   session.on_message({"initialize", initialize{"shardId-0", start}}, {}, {}, told);
@@ -495,14 +464,14 @@ TEST_CASE("initialize is called with the shard's id and where reading begins", "
 }
 
 TEST_CASE("process_records is called with the records of the line", "[session][P10]") {
-  kclxx::session::session session{run_options()};
+  session::session session{run_options()};
   actions told;
   session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);
   session.on_callback_returned({}, told);
   told.clear();
-  kclxx::record::fields fields;
+  record::fields fields;
   fields.sequence_number = "100";
-  const std::array records{kclxx::record(fields), kclxx::record(fields)};
+  const std::array records{record(fields), record(fields)};
   const record_batch batch(records, nullptr);
   const process_records line{{}, sequence_position("100")};
   session.on_message({"processRecords", line}, batch, {}, told);

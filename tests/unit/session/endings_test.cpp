@@ -7,6 +7,19 @@ using kclxx::session::timer;
 using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
+namespace {
+
+/// What follows shardEnded when checkpoints were requested only so far.
+lines waiting_for_rest(const std::string& requested) {
+  return {
+      "log warning: the end of the shard waits: records up to 100/0 were delivered, but "
+      "checkpoints were requested " +
+          requested + "; call async_checkpoint when the rest is done",
+      "arm report timer 60000 ms"};
+}
+
+}  // namespace
+
 TEST_CASE("at shard end the null checkpoint is sent after the callback, and waited for",
           "[session][P49][P47][P50][P51]") {
   session_dialogue daemon(manual());
@@ -19,10 +32,7 @@ TEST_CASE("at shard end the null checkpoint is sent after the callback, and wait
     CHECK(daemon.end_of_input() == lines{"request stop", "leave with 0"});
   }
   SECTION("it is retried") {
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException; "
-                "retrying",
-                "arm retry timer"});
+    CHECK(daemon.answer("ThrottlingException") == retrying("the end of the shard"));
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint SHARD_END/0"});
     CHECK(daemon.answer() == lines{"write status shardEnded"});
   }
@@ -71,19 +81,10 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
   daemon.returns();
   daemon.answer();
   daemon.shard_ended();
-  CHECK(
-      daemon.returns() ==
-      lines{
-          "log warning: the end of the shard waits: records up to 100/0 were delivered, but "
-          "checkpoints were requested only up to 40/0; call async_checkpoint when the rest is done",
-          "arm report timer 60000 ms"});
+  CHECK(daemon.returns() == waiting_for_rest("only up to 40/0"));
   SECTION("which is logged at once, and then every minute") {
     for (int minute = 1; minute < 4; ++minute) {
-      CHECK(daemon.fires(timer::report) ==
-            lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, "
-                  "but checkpoints were requested only up to 40/0; call async_checkpoint when the "
-                  "rest is done",
-                  "arm report timer 60000 ms"});
+      CHECK(daemon.fires(timer::report) == waiting_for_rest("only up to 40/0"));
     }
   }
   SECTION("and continues when async_checkpoint asks for the rest") {
@@ -109,9 +110,7 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
   SECTION("and the errors of that part do not count as errors of the end") {
     daemon.async_checkpoint(1, at("60"), false);
     for (int attempt = 1; attempt < 30; ++attempt) {
-      CHECK(daemon.answer("ThrottlingException") ==
-            lines{"log warning: the checkpoint at 60/0 failed: ThrottlingException; retrying",
-                  "arm retry timer"});
+      CHECK(daemon.answer("ThrottlingException") == retrying("60/0"));
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
     CHECK(daemon.answer("InvalidStateException") ==
@@ -125,10 +124,7 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     session_dialogue other(manual());
     other.process("100");
     other.shard_ended();
-    CHECK(other.returns() ==
-          lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, but "
-                "checkpoints were requested for none; call async_checkpoint when the rest is done",
-                "arm report timer 60000 ms"});
+    CHECK(other.returns() == waiting_for_rest("for none"));
   }
   SECTION("and reports where the shard had been continued") {
     const auto [start, reported] = GENERATE(table<kclxx::sequence_position, std::string>({
@@ -141,10 +137,7 @@ TEST_CASE("the end of the shard waits until all that was delivered is complete",
     other.records("100");
     other.returns();
     other.shard_ended();
-    CHECK(other.returns() == lines{"log warning: the end of the shard waits: records up to 100/0 "
-                                   "were delivered, but checkpoints were requested " +
-                                       reported + "; call async_checkpoint when the rest is done",
-                                   "arm report timer 60000 ms"});
+    CHECK(other.returns() == waiting_for_rest(reported));
   }
   SECTION("within the life of the daemon") {
     CHECK(daemon.end_of_input() ==
@@ -176,16 +169,10 @@ TEST_CASE("a call in shard_ended that gave up does not finish a shard with recor
   daemon.process("100");
   daemon.shard_ended();
   CHECK(daemon.checkpoint(1) == lines{"write checkpoint SHARD_END/0"});
-  CHECK(daemon.answer("ThrottlingException") ==
-        lines{"log warning: the checkpoint at the end of the shard failed: ThrottlingException; "
-              "retrying",
-              "arm retry timer"});
+  CHECK(daemon.answer("ThrottlingException") == retrying("the end of the shard"));
   CHECK(daemon.deadline_passes(1) == lines{});
   CHECK(daemon.was_waiting);
-  CHECK(daemon.returns() ==
-        lines{"log warning: the end of the shard waits: records up to 100/0 were delivered, but "
-              "checkpoints were requested for none; call async_checkpoint when the rest is done",
-              "arm report timer 60000 ms"});
+  CHECK(daemon.returns() == waiting_for_rest("for none"));
   CHECK(daemon.fires(timer::retry) == lines{});
   CHECK(daemon.async_checkpoint(at("100"), false) == lines{"write checkpoint SHARD_END/0"});
 }
@@ -228,9 +215,7 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
     CHECK(daemon.answer() == lines{"write status shutdownRequested"});
   }
   SECTION("with retries") {
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
-                "arm retry timer"});
+    CHECK(daemon.answer("ThrottlingException") == retrying("200/0"));
     CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 200/0"});
     CHECK(daemon.answer() == lines{"write status shutdownRequested"});
   }
@@ -244,9 +229,7 @@ TEST_CASE("a shutdown request checkpoints what is complete, awaited", "[session]
                 "write status shutdownRequested"});
   }
   SECTION("and not when the time for them has passed before the timer fires") {
-    CHECK(daemon.answer("ThrottlingException") ==
-          lines{"log warning: the checkpoint at 200/0 failed: ThrottlingException; retrying",
-                "arm retry timer"});
+    CHECK(daemon.answer("ThrottlingException") == retrying("200/0"));
     daemon.now += std::chrono::hours(1);
     CHECK(daemon.fires(timer::retry) ==
           lines{"log error: shutdown: records up to 200/0 are complete but not checkpointed: they "

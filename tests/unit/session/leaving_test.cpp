@@ -17,6 +17,12 @@ TEST_CASE("the first failure decides, and a later one starts nothing again", "[s
   CHECK(daemon.bad_line() == lines{"log error: bad line"});
   CHECK(daemon.broken_output() == lines{});  // expected while the session leaves
   CHECK(daemon.returns() == lines{"leave with 16"});
+  // After the end nothing more happens.
+  CHECK(daemon.returns() == lines{});
+  CHECK(daemon.throws() == lines{});
+  CHECK(daemon.throws_lease_gone() == lines{});
+  CHECK(daemon.end_of_input() == lines{});
+  CHECK(daemon.no_records() == lines{});
   CHECK(daemon.broken_output() == lines{});
   CHECK(daemon.bad_line() == lines{});
   CHECK(daemon.failure() == lines{});
