@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -43,6 +42,7 @@
 
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
+#include "support/run_options.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
 
@@ -61,16 +61,6 @@ using namespace std::chrono_literals;
 
 /// Lets the others of its executor run.
 asio::awaitable<void> yield() { co_await asio::post(asio::use_awaitable); }
-
-void process_3000(served_shard& shard) {
-  shard.initialize("shard-1");
-  for (std::uint64_t first = 1; first <= 3000; first += 200) {
-    shard.send(keyed_records(200, first, 61));
-    answer_until(shard, "processRecords");
-  }
-  shard.send(R"({"action":"shardEnded"})");
-  CHECK(answer_until(shard, "shardEnded"));
-}
 
 }  // namespace
 
@@ -104,7 +94,7 @@ TEST_CASE("coroutines process records side by side, those of a key in order, on 
           },
           {.initial_backoff = 1ms, .max_backoff = 2ms}, {.lanes = 40, .window_records = 500}),
       prompt());
-  process_3000(shard);
+  CHECK(process_shard(shard, 3000, 200, 61));
   CHECK(done.count() == 3000);
   CHECK(done.is_in_order());
   CHECK(most_running > 10);
@@ -123,8 +113,7 @@ asio::awaitable<void> handle(record, const shard_context&) {
 TEST_CASE("a plain function can be the coroutine", "[processing][asio]") {
   served_shard shard(kclxx::asio::parallel(handle), prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(20, 1, 3));
-  answer_until(shard, "processRecords");
+  process(shard, keyed_records(20, 1, 3));
   CHECK(function_calls.await(20));
   CHECK(function_calls == 20);
 }
@@ -140,7 +129,7 @@ TEST_CASE("coroutines run on the program's executor", "[processing][asio]") {
                            },
                            {}, {}, pool.get_executor()),
                        prompt());
-    process_3000(shard);
+    CHECK(process_shard(shard, 3000, 200, 61));
   }
   pool.join();
   CHECK(done.count() == 3000);
@@ -164,10 +153,8 @@ TEST_CASE("a shard can have a handler of its own, made for its executor", "[proc
                            {}, {.lanes = 1}),
                        prompt());
     shard.initialize("shard-1");
-    shard.send(keyed_records(10, 1, 3));
-    answer_until(shard, "processRecords");
-    shard.send(R"({"action":"shardEnded"})");
-    CHECK(answer_until(shard, "shardEnded"));
+    process(shard, keyed_records(10, 1, 3));
+    CHECK(perform(shard, "shardEnded"));
   }
   CHECK(shard_id == "shard-1");
   CHECK(sum == 55);
@@ -278,12 +265,9 @@ TEST_CASE("a forked copy in which a coroutine ends leaves", "[processing][asio]"
   };
   served_shard shard(kclxx::asio::parallel(handler), prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(1, 1, 1));
-  answer_until(shard, "processRecords");
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  process(shard, keyed_records(1, 1, 1));
+  perform(shard, "shutdownRequested");
+  CHECK(shard.end() == kclxx::exit_status::ok);
   CHECK(status == static_cast<int>(kclxx::exit_status::daemon_gone));
 }
 #endif
@@ -297,12 +281,9 @@ TEST_CASE("a program's context does not return for want of work while a shard us
     served_shard shard(kclxx::asio::parallel(handle, {}, {}, context.get_executor()), prompt());
     shard.initialize("shard-1");
     work.reset();
-    shard.send(keyed_records(3, 1, 3));
-    answer_until(shard, "processRecords");
-    shard.send(R"({"action":"shardEnded"})");
-    CHECK(answer_until(shard, "shardEnded"));
-    shard.close();
-    CHECK(shard.status() == kclxx::exit_status::ok);
+    process(shard, keyed_records(3, 1, 3));
+    CHECK(perform(shard, "shardEnded"));
+    CHECK(shard.end() == kclxx::exit_status::ok);
   }
   thread.join();
 }
@@ -325,11 +306,9 @@ TEST_CASE("no coroutine can checkpoint over a record that is not complete", "[pr
   shard.expect_status("processRecords");
   CHECK(asked == 0);
   is_mended = true;
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
+  perform(shard, "shutdownRequested");
   CHECK(asked.await(3));
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == kclxx::exit_status::ok);
 }
 
 #if BOOST_VERSION >= 107700  // an older one cannot cancel a coroutine
@@ -366,16 +345,12 @@ TEST_CASE("a coroutine cannot wait for the checkpoint of its own record or a lat
   };
   served_shard shard(kclxx::asio::parallel(handler, {}, {.lanes = 1}), prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(1, 1, 1));
-  answer_until(shard, "processRecords");
-  shard.send(keyed_records(1, 2, 1));
-  answer_until(shard, "processRecords");
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
+  process(shard, keyed_records(1, 1, 1));
+  process(shard, keyed_records(1, 2, 1));
+  perform(shard, "shutdownRequested");
   // Nothing else waits for a detached coroutine, and the end of the shard drops it.
   CHECK(detached_ended.await(2));
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == kclxx::exit_status::ok);
   const auto refused = make_error_code(kclxx::errc::not_allowed_here).message();
   CHECK(outcomes == std::vector<std::string>{refused, "persisted"});
   CHECK(detached == std::vector<std::string>{"persisted", "persisted"});
@@ -423,8 +398,7 @@ TEST_CASE("the stop token cancels coroutines that wait", "[processing][asio]") {
     shard.send(R"({"action":"leaseLost"})");
     shard.expect_status("leaseLost");
     CHECK(cancelled.await(64));
-    shard.close();
-    CHECK(shard.status() == kclxx::exit_status::ok);
+    CHECK(shard.end() == kclxx::exit_status::ok);
     CHECK(shard.log().entries().empty());
   }
   CHECK(running == 64);
@@ -478,7 +452,7 @@ TEST_CASE("what a coroutine throws is destroyed by the thread that handles the f
                            },
                            {.initial_backoff = 0ms, .max_backoff = 0ms}),
                        prompt());
-    process_3000(shard);
+    CHECK(process_shard(shard, 3000, 200, 61));
   }
   CHECK(attempts >= 3000 * 4);
   CHECK(destroyed == 0);
@@ -489,14 +463,11 @@ namespace {
 /// Its callback requests a checkpoint with a completion token.
 kclxx::testing::daemon checkpointing(
     const std::function<void(const kclxx::checkpointer&, const kclxx::record_batch&)>& request) {
-  auto options = prompt();
-  options.mode = kclxx::checkpoint_mode::manual;
-  options.checkpoint_interval = 0ms;
   return kclxx::testing::daemon(
       [request](kclxx::record_batch batch, const kclxx::checkpointer& with) {
         request(with, batch);
       },
-      options);
+      manual());
 }
 
 }  // namespace

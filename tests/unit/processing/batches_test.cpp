@@ -18,12 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-strings payloads_of(const record_batch& batch) {
-  strings all;
-  for (const record& one : batch) all.emplace_back(one.data());
-  return all;
-}
-
 bool is_bad(const record& one) { return one.data().starts_with("bad"); }
 
 /// Notes what it was called with. Fails for a batch with a bad record, without telling which.
@@ -59,10 +53,6 @@ struct telling_handler {
     }
   }
 };
-
-failure_policy parking(const std::shared_ptr<memory_lot>& lot, int attempts = 2) {
-  return {.max_attempts = attempts, .bad_record = bad_record::park, .lot = lot, .breaker = {}};
-}
 
 }  // namespace
 
@@ -105,7 +95,7 @@ TEST_CASE("a batch that fails is halved until the bad record is alone, at no att
           "[processing][batches]") {
   silent_handler handler;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), parking(lot)), prompt());
+  testing::daemon with(batches(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
   const auto begin = with.now();
   with.initialize().deliver({"a", "b", "c", "d", "e", "bad", "g", "h"});
   INFO(with);
@@ -151,7 +141,7 @@ TEST_CASE("a batch_failure at the same position twice counts as two attempts",
           "[processing][batches]") {
   telling_handler handler;
   const auto lot = std::make_shared<memory_lot>();
-  testing::daemon with(batches(std::ref(handler), parking(lot)), prompt());
+  testing::daemon with(batches(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
   with.initialize().deliver({"a", "bad1", "c", "bad2", "e"});
   INFO(with);
   CHECK(handler.calls == std::vector<strings>{{"a", "bad1", "c", "bad2", "e"},
@@ -193,7 +183,7 @@ TEST_CASE("a batch_failure outside of the batch tells nothing: the batch is halv
                              }
                              for (const auto& one : payloads_of(batch)) done.push_back(one);
                            },
-                           parking(lot)),
+                           parking(lot, 2, std::nullopt)),
                        prompt());
   with.initialize().deliver({"before", "before", "before"}).deliver({"a", "b", "bad", "d"});
   INFO(with);
@@ -231,7 +221,7 @@ TEST_CASE("a lost lease within a batch is no failure: the batch is not halved",
         if (is_wrapped) throw batch_failure(batch[1].position(), std::make_exception_ptr(fenced));
         throw fenced;
       },
-      parking(lot)));
+      parking(lot, 2, std::nullopt)));
   with.initialize().deliver({"a", "b", "c"});
   CHECK(calls == 1);
   CHECK(lot->all.empty());

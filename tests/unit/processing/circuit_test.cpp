@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -18,69 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum class form {
-  each,
-  batches,
-  batches_with_position,
-  batches_with_names,
-  parallel,
-  completions,
-};
-
 #define ALL_FORMS                                                                            \
   GENERATE(form::each, form::batches, form::batches_with_position, form::batches_with_names, \
            form::parallel, form::completions)
-
-/// The form, of a function that processes one record.
-processor_factory make(form which, std::function<void(const record&)> process,
-                       const failure_policy& policy, const parallel_options& options = {}) {
-  switch (which) {
-    case form::each:
-      return each(process, policy);
-    case form::batches:
-      return batches(
-          [process](const record_batch& batch) {
-            for (const record& one : batch) process(one);
-          },
-          policy);
-    case form::batches_with_position:
-      return batches(
-          [process](const record_batch& batch) {
-            for (const record& one : batch) {
-              try {
-                process(one);
-              } catch (...) {
-                throw batch_failure(one.position(), std::current_exception());
-              }
-            }
-          },
-          policy);
-    case form::batches_with_names:
-      return batches(
-          [process](const record_batch& batch) {
-            std::vector<batch_failure::failed> failed;
-            for (const record& one : batch) {
-              try {
-                process(one);
-              } catch (const std::runtime_error&) {
-                failed.push_back({one.position(), std::current_exception()});
-              }
-            }
-            if (!failed.empty()) throw batch_failure(std::move(failed));
-          },
-          policy);
-    case form::parallel:
-      return parallel(process, policy, options);
-    case form::completions:
-      return parallel(
-          [process](completion one) {
-            process(one.record());
-            one.complete();
-          },
-          policy, options);
-  }
-  throw std::logic_error("no such form");
-}
 
 /// A store that is away, and comes back after so many calls, or at a time. What it is called with,
 /// and when.
@@ -93,8 +34,8 @@ struct store {
   std::vector<shard_context::clock::time_point> times{};
   strings stored{};
 
-  std::function<void(const record&)> handler() {
-    return [this](const record& one) {
+  record_handler::of_shard handler() {
+    return [this](const record& one, const shard_context&) {
       ++calls;
       times.push_back(daemon->now());
       on_call(calls);
@@ -102,13 +43,14 @@ struct store {
       stored.emplace_back(one.data());
     };
   }
+  /// A shard that is processed in this form.
+  testing::daemon& start(form which, const failure_policy& policy,
+                         const parallel_options& options = {},
+                         std::shared_ptr<observer> watching = nullptr) {
+    daemon.emplace(make(which, handler(), policy, options), prompt(std::move(watching)));
+    return daemon->initialize();
+  }
 };
-
-failure_policy parking(const std::shared_ptr<memory_lot>& lot, int max_attempts,
-                       circuit_breaker breaker = {}) {
-  return {
-      .max_attempts = max_attempts, .bad_record = bad_record::park, .lot = lot, .breaker = breaker};
-}
 
 strings numbered(int count) {
   strings all;
@@ -135,8 +77,7 @@ TEST_CASE("restarts during an outage give up at most one record each", "[process
     }
     if (crashes == 20) away.is_away = [](const record&) { return false; };
   };
-  away.daemon.emplace(make(which, away.handler(), parking(away.lot, 1)), prompt());
-  away.daemon->initialize().deliver(numbered(3000));
+  away.start(which, parking(away.lot, 1)).deliver(numbered(3000));
   for (int i = 0; i < 20; ++i) {
     if (crashes == i) away.daemon->advance(24h);  // handlers run between callbacks, too
     REQUIRE(crashes == i + 1);
@@ -152,31 +93,22 @@ TEST_CASE("an outage gives up no record that is retried without end", "[processi
   const auto which = ALL_FORMS;
   store away;
   away.is_away = [&](const record&) { return away.calls < 200; };
-  away.daemon.emplace(
-      make(which, away.handler(), {.bad_record = bad_record::park, .lot = away.lot}), prompt());
-  away.daemon->initialize().deliver(numbered(50)).end_shard();
+  away.start(which, {.bad_record = bad_record::park, .lot = away.lot})
+      .deliver(numbered(50))
+      .end_shard();
   CHECK(away.lot->all.empty());
   CHECK(sorted(away.stored) == sorted(numbered(50)));
 }
 
 TEST_CASE("the log has a line when the circuit opens, and one when it closes",
           "[processing][circuit]") {
-  struct seen_events final : observer {
-    void on_circuit_changed(const observer::event_source&,
-                            const observer::circuit_changed& event) override {
-      all.push_back(event);
-    }
-    std::vector<observer::circuit_changed> all{};
-  };
   const auto which = ALL_FORMS;
   const auto events = std::make_shared<seen_events>();
-  auto options = prompt();
-  options.observers = {events};
   store away;
   away.is_away = [&](const record&) { return away.calls <= 10; };
-  away.daemon.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 4}}),
-                      options);
-  away.daemon->initialize().deliver({"a"}).end_shard();
+  away.start(which, {.breaker = circuit_breaker{.failures = 4}}, {}, events)
+      .deliver({"a"})
+      .end_shard();
   INFO(*away.daemon);
   CHECK(away.stored == strings{"a"});
   CHECK(count_logged(*away.daemon,
@@ -186,7 +118,7 @@ TEST_CASE("the log has a line when the circuit opens, and one when it closes",
                      "away") == 1);
   CHECK(count_logged(*away.daemon,
                      "the circuit is closed: an attempt succeeded, after 10 that failed") == 1);
-  CHECK(events->all ==
+  CHECK(events->circuits ==
         std::vector<observer::circuit_changed>{{true, 4, "the store is away"}, {false, 10, {}}});
 }
 
@@ -195,11 +127,10 @@ TEST_CASE("while the circuit is open the waits between attempts grow up to max_w
   const auto which = GENERATE(form::each, form::batches_with_position);
   store away;
   away.is_away = [&](const record&) { return away.calls < 30; };
-  away.daemon.emplace(make(which, away.handler(),
-                           {.initial_backoff = 1s,
-                            .max_backoff = 1s,
-                            .breaker = circuit_breaker{.failures = 10, .max_wait = 20s}}));
-  away.daemon->initialize().deliver({"a", "b"});
+  away.start(which, {.initial_backoff = 1s,
+                     .max_backoff = 1s,
+                     .breaker = circuit_breaker{.failures = 10, .max_wait = 20s}})
+      .deliver({"a", "b"});
   REQUIRE(away.times.size() == 31);
   auto most = 1s;
   for (std::size_t i = 1; i < 30; ++i) {
@@ -217,9 +148,7 @@ TEST_CASE("while the circuit is open one record at a time is tried, however many
   store away;
   const failure_policy policy{
       .initial_backoff = 10ms, .max_backoff = 100ms, .breaker = circuit_breaker{.max_wait = 10s}};
-  away.daemon.emplace(make(which, away.handler(), policy, {.lanes = 8, .order = order::none}),
-                      prompt());
-  away.daemon->initialize().deliver(numbered(100)).advance(1h);
+  away.start(which, policy, {.lanes = 8, .order = order::none}).deliver(numbered(100)).advance(1h);
   INFO(away.calls);
   CHECK(away.calls > 300);  // one in 10 s
   CHECK(away.calls < 1000);
@@ -235,7 +164,6 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
   const auto which = GENERATE(form::parallel, form::completions);
   store endpoints;
   endpoints.is_away = [](const record& one) { return one.data() < "60"; };
-  endpoints.daemon.emplace(make(which, endpoints.handler(), {}), prompt());
   std::vector<record::fields> records;
   const strings keys = [] {
     strings all;
@@ -246,7 +174,7 @@ TEST_CASE("keys that fail and open the circuit do not hold up the ones after the
     records.emplace_back();
     records.back().data = records.back().partition_key = key;
   }
-  endpoints.daemon->initialize().deliver_records(records).advance(1min);
+  endpoints.start(which, {}).deliver_records(records).advance(1min);
   CHECK(sorted(endpoints.stored) == strings(keys.end() - 40, keys.end()));
 }
 
@@ -255,9 +183,10 @@ TEST_CASE("an attempt that fails while the circuit is open is not counted",
   const auto which = ALL_FORMS;
   store away;
   away.is_away = [&](const record&) { return away.calls > 1 && away.calls < 100; };
-  away.daemon.emplace(
-      make(which, away.handler(), parking(away.lot, 3, {.failures = 5}), {.lanes = 4}), prompt());
-  away.daemon->initialize().deliver({"a"}).deliver(numbered(20)).end_shard();
+  away.start(which, parking(away.lot, 3, circuit_breaker{.failures = 5}), {.lanes = 4})
+      .deliver({"a"})
+      .deliver(numbered(20))
+      .end_shard();
   INFO(*away.daemon);
   CHECK(away.lot->all.size() <= 1);
   CHECK(away.stored.size() + away.lot->all.size() == 21);
@@ -268,8 +197,7 @@ TEST_CASE("a record that fails alone can use up its attempts, however many",
   const auto which = ALL_FORMS;
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 50)), prompt());
-  bad.daemon->initialize().deliver({"bad", "a"}).end_shard();
+  bad.start(which, parking(bad.lot, 50)).deliver({"bad", "a"}).end_shard();
   INFO(*bad.daemon);
   REQUIRE(bad.lot->all.size() == 1);
   CHECK(bad.lot->all[0].attempts == 50);
@@ -280,9 +208,8 @@ TEST_CASE("a record that fails alone can use up its attempts, however many",
 TEST_CASE("a record that fails alone can become too old", "[processing][circuit]") {
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.daemon.emplace(
-      each(bad.handler(), {.max_age = 24h, .bad_record = bad_record::park, .lot = bad.lot}));
-  bad.daemon->initialize().deliver({"bad", "a"});
+  bad.start(form::each, {.max_age = 24h, .bad_record = bad_record::park, .lot = bad.lot})
+      .deliver({"bad", "a"});
   CHECK(bad.lot->data() == strings{"bad"});
   CHECK(bad.stored == strings{"a"});
 }
@@ -292,9 +219,7 @@ TEST_CASE("bad records are parked as long as others succeed between them",
   const auto which = ALL_FORMS;
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 1, {.failures = 3}), {.lanes = 1}),
-                     prompt());
-  bad.daemon->initialize();
+  bad.start(which, parking(bad.lot, 1, circuit_breaker{.failures = 3}), {.lanes = 1});
   for (int i = 0; i < 20; ++i) bad.daemon->deliver({"1", "bad", "bad", "2", "bad"});
   bad.daemon->end_shard();
   CHECK(bad.lot->all.size() == 60);
@@ -307,11 +232,9 @@ TEST_CASE("bad records are parked when others succeeded after they first failed"
   const auto which = GENERATE(form::batches_with_names, form::parallel, form::completions);
   store bad;
   bad.is_away = [](const record& one) { return one.data() == "bad"; };
-  bad.daemon.emplace(make(which, bad.handler(), parking(bad.lot, 5), {.order = order::none}),
-                     prompt());
   strings records(500, "good");
   for (std::size_t i = 0; i < 30; ++i) records[10 * i] = "bad";
-  bad.daemon->initialize().deliver(records).end_shard();
+  bad.start(which, parking(bad.lot, 5), {.order = order::none}).deliver(records).end_shard();
   INFO(*bad.daemon);
   CHECK(bad.lot->data() == strings(30, "bad"));
   CHECK(bad.stored.size() == 470);
@@ -321,62 +244,53 @@ TEST_CASE("bad records are parked when others succeeded after they first failed"
 TEST_CASE("while an open circuit's record cannot be parked, attempts are a backoff apart",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  lot->refusals = 10;
-  std::optional<testing::daemon> with;
-  std::vector<shard_context::clock::time_point> times;
-  const auto handler = [&](const record&) {
-    times.push_back(with->now());
-    if (times.size() <= 3) throw std::runtime_error("the store is away");
-    throw permanent_error("malformed");
+  store bad;
+  bad.lot->refusals = 10;
+  bad.is_away = [&](const record&) {
+    if (bad.calls > 3) throw permanent_error("malformed");
+    return true;
   };
-  with.emplace(make(which, handler,
-                    {.initial_backoff = 1s,
-                     .max_backoff = 1s,
-                     .bad_record = bad_record::park,
-                     .lot = lot,
-                     .breaker = circuit_breaker{.failures = 3}}),
-               prompt());
-  with->initialize().deliver({"bad"}).end_shard();
-  CHECK(lot->all.size() == 1);
-  REQUIRE(times.size() == 14);
-  for (std::size_t i = 1; i < times.size(); ++i) CHECK(times[i] - times[i - 1] >= 500ms);
+  bad.start(which, {.initial_backoff = 1s,
+                    .max_backoff = 1s,
+                    .bad_record = bad_record::park,
+                    .lot = bad.lot,
+                    .breaker = circuit_breaker{.failures = 3}})
+      .deliver({"bad"})
+      .end_shard();
+  CHECK(bad.lot->all.size() == 1);
+  REQUIRE(bad.times.size() == 14);
+  for (std::size_t i = 1; i < 14; ++i) CHECK(bad.times[i] - bad.times[i - 1] >= 500ms);
 }
 
 TEST_CASE("a permanent error is the handler's judgement: it neither opens nor closes the circuit",
           "[processing][circuit]") {
   const auto which = ALL_FORMS;
-  const auto lot = std::make_shared<memory_lot>();
-  std::optional<testing::daemon> with;
-  int calls = 0;
-  const auto handler = [&](const record& one) {
+  store bad;
+  int failures = 10;
+  bad.is_away = [&](const record& one) {
     if (one.data() == "bad") throw permanent_error("malformed");
-    if (++calls <= 10) throw std::runtime_error("the store is away");
+    return failures-- > 0;
   };
-  with.emplace(
-      make(which, handler,
-           {.bad_record = bad_record::park, .lot = lot, .breaker = circuit_breaker{.failures = 3}},
-           {.lanes = 1}),
-      prompt());
-  with->initialize().deliver(strings(50, "bad"));
-  CHECK(lot->all.size() == 50);
-  CHECK_FALSE(logged(*with, "circuit"));
-  with->deliver({"a", "bad", "bad"}).end_shard();
-  CHECK(lot->all.size() == 52);
-  CHECK(count_logged(*with, "the circuit is open") == 1);
-  CHECK(count_logged(*with, "the circuit is closed: an attempt succeeded, after ") == 1);
+  auto& daemon = bad.start(
+      which,
+      {.bad_record = bad_record::park, .lot = bad.lot, .breaker = circuit_breaker{.failures = 3}},
+      {.lanes = 1});
+  daemon.deliver(strings(50, "bad"));
+  CHECK(bad.lot->all.size() == 50);
+  CHECK_FALSE(logged(daemon, "circuit"));
+  daemon.deliver({"a", "bad", "bad"}).end_shard();
+  CHECK(bad.lot->all.size() == 52);
+  CHECK(count_logged(daemon, "the circuit is open") == 1);
+  CHECK(count_logged(daemon, "the circuit is closed: an attempt succeeded, after ") == 1);
 }
 
 TEST_CASE("a requested stop ends the pause of an open circuit", "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
   store away;
-  away.daemon.emplace(make(which, away.handler(),
-                           {.initial_backoff = 10min,
-                            .max_backoff = 10min,
-                            .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}}),
-                      prompt());
   away.is_away = [](const record& one) { return one.data() != "a"; };
-  away.daemon->initialize();
+  away.start(which, {.initial_backoff = 10min,
+                     .max_backoff = 10min,
+                     .breaker = circuit_breaker{.failures = 1, .max_wait = 10min}});
   const auto begin = away.daemon->now();
   away.daemon->lose_lease_silently();  // the checkpoint of "a" tells, during the pause
   away.daemon->deliver({"a", "b", "c"});
@@ -390,9 +304,10 @@ TEST_CASE("after a drain that an outage has outlasted no probe is waited for",
           "[processing][circuit]") {
   const auto which = GENERATE(form::parallel, form::completions);
   store away;
-  away.daemon.emplace(make(which, away.handler(), {.breaker = circuit_breaker{.failures = 3}}),
-                      prompt());
-  away.daemon->initialize().deliver({"a", "b", "c"}).advance(2min).request_shutdown();
+  away.start(which, {.breaker = circuit_breaker{.failures = 3}})
+      .deliver({"a", "b", "c"})
+      .advance(2min)
+      .request_shutdown();
   const int calls = away.calls;
   CHECK_NOTHROW(away.daemon->advance(10min));
   INFO(*away.daemon);
@@ -403,8 +318,7 @@ TEST_CASE("a policy that stops ends the session at the first bad record, circuit
           "[processing][circuit]") {
   const auto which = GENERATE(form::each, form::batches_with_position);
   store away;
-  away.daemon.emplace(make(which, away.handler(), {.max_attempts = 30}), prompt());
-  away.daemon->initialize().deliver({"a", "b"});
+  away.start(which, {.max_attempts = 30}).deliver({"a", "b"});
   CHECK(away.calls == 30);
   CHECK(away.daemon->exit_status() == exit_status::callback_failed);
 }
@@ -412,10 +326,7 @@ TEST_CASE("a policy that stops ends the session at the first bad record, circuit
 TEST_CASE("without a breaker attempts are counted in an outage, too", "[processing][circuit]") {
   const auto which = ALL_FORMS;
   store away;
-  auto policy = parking(away.lot, 2);
-  policy.breaker.reset();
-  away.daemon.emplace(make(which, away.handler(), policy), prompt());
-  away.daemon->initialize().deliver(numbered(100)).end_shard();
+  away.start(which, parking(away.lot, 2, std::nullopt)).deliver(numbered(100)).end_shard();
   CHECK(away.lot->all.size() == 100);
 }
 
@@ -424,8 +335,7 @@ TEST_CASE("a line in the log tells that a record which was retried has succeeded
   const auto which = ALL_FORMS;
   store away;
   away.is_away = [&](const record&) { return away.calls < 3; };
-  away.daemon.emplace(make(which, away.handler(), {}), prompt());
-  away.daemon->initialize().deliver({"a"}).deliver({"b"}).end_shard();
+  away.start(which, {}).deliver({"a"}).deliver({"b"}).end_shard();
   INFO(*away.daemon);
   CHECK(count_logged(*away.daemon,
                      "attempt 1 at record 1/0 (partition key 'key') failed: the store is "

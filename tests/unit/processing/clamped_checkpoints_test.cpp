@@ -8,27 +8,14 @@
 #include <system_error>
 #include <vector>
 
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
-
 #include "support/catch.hpp"
 #include "unit/processing/processing_support.hpp"
 
 namespace {
 
-using kclxx::record;
-using kclxx::sequence_position;
-using kclxx::shard_context;
+using namespace kclxx;
 using namespace kclxx::test;
-using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
-
-record::fields keyed(const char* key, const char* data) {
-  record::fields fields;
-  fields.partition_key = key;
-  fields.data = data;
-  return fields;
-}
 
 enum class asked { record, everything, in_timer };
 
@@ -51,14 +38,11 @@ TEST_CASE("in parallel no handler can checkpoint over a record that is not compl
   const auto how = GENERATE(asked::record, asked::everything, asked::in_timer);
   CAPTURE(how);
   bool is_mended = false;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one, const shard_context& shard) {
-                           if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
-                           ask(how, one, shard);
-                         },
-                         {}),
-                     prompt());
-  daemon.initialize().deliver_records({keyed("a", "bad"), keyed("b", "fine")});
+  parallel_daemon daemon([&](const record& one, const shard_context& shard) {
+    if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
+    ask(how, one, shard);
+  });
+  deliver(daemon, {{"a", "bad"}, {"b", "fine"}});
   daemon.advance(1s).deliver({}).advance(1s).deliver({});
   CHECK(daemon.checkpoints().empty());
   is_mended = true;
@@ -69,9 +53,9 @@ TEST_CASE("in parallel no handler can checkpoint over a record that is not compl
 TEST_CASE("in each and batches no handler can checkpoint over the rest of its batch",
           "[processing][clamped]") {
   const auto how = GENERATE(asked::record, asked::everything);
-  const bool is_batch = GENERATE(false, true);
-  CAPTURE(how, is_batch);
-  std::optional<test_daemon> daemon;
+  const auto which = GENERATE(form::each, form::batches);
+  CAPTURE(how, which);
+  std::optional<testing::daemon> daemon;
   const auto handle = [&](const record& one, const shard_context& shard) {
     if (one.data() == "crash") {
       shard.sleep_for(1min);  // what was requested is sent meanwhile
@@ -79,32 +63,24 @@ TEST_CASE("in each and batches no handler can checkpoint over the rest of its ba
     }
     ask(how, one, shard);
   };
-  daemon.emplace(is_batch
-                     ? kclxx::batches([&](kclxx::record_batch batch, const shard_context& shard) {
-                         for (const record& one : batch) handle(one, shard);
-                       })
-                     : kclxx::each(handle),
-                 prompt());
+  daemon.emplace(make(which, handle), prompt());
   daemon->initialize().deliver({"1", "2", "crash", "4"});
-  CHECK(daemon->persisted() == sequence_position(is_batch ? "TRIM_HORIZON" : "2"));
+  CHECK(daemon->persisted() == sequence_position(which == form::batches ? "TRIM_HORIZON" : "2"));
 }
 
 TEST_CASE("the handler of a clamped checkpoint is called when its target is persisted",
           "[processing][clamped]") {
   bool is_mended = false;
   std::vector<std::string> order;
-  std::optional<test_daemon> daemon;
-  daemon.emplace(kclxx::parallel(
-                     [&](const record& one, const shard_context& shard) {
-                       if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
-                       shard.get_checkpointer().async_checkpoint(
-                           one, [&order, name = std::string(one.data())](std::error_code ec) {
-                             order.push_back(name + (ec ? " failed" : " is persisted"));
-                           });
-                     },
-                     {}),
-                 prompt());
-  daemon->initialize().deliver_records({keyed("a", "bad"), keyed("b", "fine")});
+  std::optional<parallel_daemon> daemon;
+  daemon.emplace([&](const record& one, const shard_context& shard) {
+    if (one.data() == "bad" && !is_mended) throw std::runtime_error("no");
+    shard.get_checkpointer().async_checkpoint(
+        one, [&order, name = std::string(one.data())](std::error_code ec) {
+          order.push_back(name + (ec ? " failed" : " is persisted"));
+        });
+  });
+  deliver(*daemon, {{"a", "bad"}, {"b", "fine"}});
   SECTION("once the oldest record is complete") {
     daemon->deliver({}).deliver({});
     CHECK(order.empty());
@@ -132,12 +108,12 @@ TEST_CASE("a handler cannot wait for the checkpoint of its own record", "[proces
     shard.get_checkpointer().checkpoint({}, ec);  // of what is complete
     seen.push_back(ec);
   };
-  const bool is_each = GENERATE(true, false);
-  test_daemon daemon(is_each ? kclxx::each(handle) : kclxx::parallel(handle), prompt());
+  const auto which = GENERATE(form::each, form::parallel);
+  testing::daemon daemon(make(which, handle), prompt());
   daemon.initialize().deliver({"1"});
-  if (!is_each) daemon.deliver({});
+  if (which == form::parallel) daemon.deliver({});
   using codes = std::vector<std::error_code>;
-  CHECK(seen == codes{kclxx::errc::not_allowed_here, {}});
+  CHECK(seen == codes{errc::not_allowed_here, {}});
 }
 
 TEST_CASE("a handler of each can wait for the checkpoint of a record before its own",
@@ -145,47 +121,45 @@ TEST_CASE("a handler of each can wait for the checkpoint of a record before its 
   const bool is_everything = GENERATE(false, true);
   std::optional<sequence_position> previous;
   std::vector<sequence_position> persisted;
-  std::optional<test_daemon> daemon;
-  daemon.emplace(kclxx::each([&](const record& one, const shard_context& shard) {
-                   if (one.data() == "3" || one.data() == "4") {
-                     shard.get_checkpointer().checkpoint(is_everything ? kclxx::checkpoint_target()
-                                                                       : *previous);
-                     persisted.push_back(daemon->persisted());
-                   }
-                   previous = one.position();
-                 }),
-                 prompt());
+  std::optional<testing::daemon> daemon;
+  daemon.emplace(
+      each([&](const record& one, const shard_context& shard) {
+        if (one.data() == "3" || one.data() == "4") {
+          shard.get_checkpointer().checkpoint(is_everything ? checkpoint_target() : *previous);
+          persisted.push_back(daemon->persisted());
+        }
+        previous = one.position();
+      }),
+      prompt());
   daemon->initialize().deliver({"1", "2"}).deliver({"3", "4"});
   CHECK(persisted == std::vector{sequence_position("2"), sequence_position("3")});
 }
 
 TEST_CASE("a checkpointer that outlives each's processor has nothing to ask",
           "[processing][clamped]") {
-  std::optional<kclxx::checkpointer> kept;
+  std::optional<checkpointer> kept;
   {
-    test_daemon daemon(kclxx::each([&](const record&, const shard_context& shard) {
-                         kept = shard.get_checkpointer();
-                       }),
-                       prompt());
+    testing::daemon daemon(
+        each([&](const record&, const shard_context& shard) { kept = shard.get_checkpointer(); }),
+        prompt());
     daemon.initialize().deliver({"1"});
   }
   std::error_code ec;
   kept->checkpoint({}, ec);
-  CHECK(ec == kclxx::errc::daemon_gone);
+  CHECK(ec == errc::daemon_gone);
 }
 
 TEST_CASE("a lot, too, sees checkpoints of complete records only", "[processing][clamped]") {
-  struct eager final : kclxx::parking_lot {
-    void park(const shard_context& shard, const kclxx::failed_record& failed) override {
+  struct eager final : parking_lot {
+    void park(const shard_context& shard, const failed_record& failed) override {
       shard.get_checkpointer().async_checkpoint(failed.record);
       shard.sleep_for(1min);
       throw std::runtime_error("full");
     }
   };
-  test_daemon daemon(
-      kclxx::each([](const record&) { throw kclxx::permanent_error("bad"); },
-                  {.bad_record = kclxx::bad_record::park, .lot = std::make_shared<eager>()}),
-      prompt());
+  testing::daemon daemon(each([](const record&) { throw permanent_error("bad"); },
+                              {.bad_record = bad_record::park, .lot = std::make_shared<eager>()}),
+                         prompt());
   daemon.initialize();
   daemon.end_input_in_next_callback();
   daemon.deliver({"1"});

@@ -14,35 +14,22 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/detail/shard_service_wrapper.hpp>
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
-
 #include "support/catch.hpp"
 #include "unit/processing/processing_support.hpp"
 
 namespace {
 
-using kclxx::bad_record;
-using kclxx::completion;
-using kclxx::order;
-using kclxx::sequence_position;
+using namespace kclxx;
 using namespace kclxx::test;
-using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
-using positions = std::vector<sequence_position>;
 
 /// A processor whose records are reported by the test.
 struct reported_by_test {
-  explicit reported_by_test(kclxx::failure_policy policy = {},
-                            kclxx::parallel_options with = {.order = order::none})
-      : options(std::move(with)), daemon(make(std::move(policy)), prompt()) {
-    daemon.initialize();
-  }
-  kclxx::processor_factory make(kclxx::failure_policy policy) {
-    return kclxx::parallel([this](completion one) { held.push_back(std::move(one)); },
-                           std::move(policy), options);
-  }
+  explicit reported_by_test(failure_policy policy = {},
+                            parallel_options options = {.order = order::none},
+                            std::shared_ptr<observer> watching = nullptr)
+      : daemon([this](completion one) { held.push_back(std::move(one)); }, std::move(policy),
+               std::move(options), std::move(watching)) {}
   strings held_data() const {
     strings result;
     for (const auto& one : held) result.emplace_back(one.record().data());
@@ -53,11 +40,10 @@ struct reported_by_test {
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
     return one;
   }
-  bool logged(const std::string& text) const { return kclxx::test::logged(daemon, text); }
+  bool logged(const std::string& text) const { return test::logged(daemon, text); }
 
-  kclxx::parallel_options options;
   std::vector<completion> held;
-  test_daemon daemon;
+  parallel_daemon daemon;
 };
 
 }  // namespace
@@ -114,9 +100,8 @@ TEST_CASE("a failed record comes back with its next attempt", "[processing][comp
 
 TEST_CASE("a completion that is dropped or overwritten has failed", "[processing][completion]") {
   const bool is_overwritten = GENERATE(true, false);
-  const auto lot = std::make_shared<kclxx::test::memory_lot>();
-  reported_by_test shard({.max_attempts = 1, .bad_record = bad_record::park, .lot = lot},
-                         {.order = order::none});
+  const auto lot = std::make_shared<memory_lot>();
+  reported_by_test shard(parking(lot, 1));
   shard.daemon.deliver({"1", "2"});
   if (is_overwritten) {
     shard.held[0] = completion();
@@ -140,18 +125,17 @@ TEST_CASE("fail() passes on the exception that is being handled", "[processing][
     shard.take(0).fail();
   }
   shard.daemon.advance(1ms);
-  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
   CHECK(shard.logged("a timer failed: the connection is closed"));
 }
 
 TEST_CASE(
     "a permanent_error is not tried again, and fail() without an exception is reported as such",
     "[processing][completion]") {
-  const auto lot = std::make_shared<kclxx::test::memory_lot>();
-  reported_by_test shard({.max_attempts = 2, .bad_record = bad_record::park, .lot = lot},
-                         {.order = order::none});
+  const auto lot = std::make_shared<memory_lot>();
+  reported_by_test shard(parking(lot, 2));
   shard.daemon.deliver({"1", "2"});
-  shard.take(0).fail(std::make_exception_ptr(kclxx::permanent_error("not JSON")));
+  shard.take(0).fail(std::make_exception_ptr(permanent_error("not JSON")));
   shard.take(0).fail();
   shard.daemon.advance(1ms);
   CHECK(lot->data() == strings{"1"});
@@ -162,22 +146,24 @@ TEST_CASE(
   CHECK(shard.logged("the handler reported a failure without an exception"));
 }
 
-TEST_CASE("what a handler throws is the failure, although its completion is dropped by that",
+TEST_CASE("what a handler throws is the failure of one attempt, though its completion is dropped",
           "[processing][completion]") {
   std::vector<completion> kept;
   int calls = 0;
   const bool keeps = GENERATE(true, false);
-  test_daemon daemon(kclxx::parallel(
-                         [&](completion one) {
-                           ++calls;
-                           if (keeps) kept.push_back(std::move(one));
-                           throw std::runtime_error("no connection");
-                         },
-                         {.max_attempts = 1}),
-                     prompt());
-  daemon.initialize().deliver({"1"});
+  const auto seen = std::make_shared<seen_events>();
+  parallel_daemon daemon(
+      [&](completion one) {
+        ++calls;
+        if (keeps) kept.push_back(std::move(one));
+        throw std::runtime_error("no connection");
+      },
+      {.max_attempts = 1}, {}, seen);
+  daemon.deliver({"1"});
   CHECK(calls == 1);
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  REQUIRE(seen->attempts.size() == 1);
+  CHECK(seen->attempts[0].error == "no connection");
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   REQUIRE(daemon.thrown());
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no connection");
   CHECK_FALSE(logged(daemon, "reported it as complete"));
@@ -185,16 +171,13 @@ TEST_CASE("what a handler throws is the failure, although its completion is drop
 
 TEST_CASE("a handler that throws after it has reported the record as complete is logged",
           "[processing][completion]") {
-  test_daemon daemon(kclxx::parallel([&](completion one) {
-                       one.complete();
-                       throw std::runtime_error("late");
-                     }),
-                     prompt());
-  daemon.initialize().deliver({"1"}).deliver({});
+  parallel_daemon daemon([&](completion one) {
+    one.complete();
+    throw std::runtime_error("late");
+  });
+  daemon.deliver({"1"}).deliver({});
   CHECK(daemon.persisted() == sequence_position("1"));
-  CHECK(daemon.log().at(0).text.find(
-            "the handler of record 1/0 reported it as complete, and then threw: late") !=
-        std::string::npos);
+  CHECK(logged(daemon, "the handler of record 1/0 reported it as complete, and then threw: late"));
 }
 
 TEST_CASE("a completion is empty once it is reported or moved from", "[processing][completion]") {
@@ -228,7 +211,7 @@ TEST_CASE("a completion is reported and destroyed on another thread after the le
     held.clear();
   }).join();
   CHECK(data == "3");
-  CHECK(shard.daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(shard.daemon.exit_status() == exit_status::ok);
   CHECK(shard.daemon.checkpoints().empty());
   CHECK(shard.daemon.log().empty());
 }
@@ -236,19 +219,19 @@ TEST_CASE("a completion is reported and destroyed on another thread after the le
 namespace {
 
 /// Sees how long the memory of batches lives.
-struct watched_batches final : kclxx::record_processor {
+struct watched_batches final : record_processor {
   using memory = std::vector<std::weak_ptr<const void>>;
 
-  watched_batches(memory& seen, std::unique_ptr<kclxx::record_processor> processor)
+  watched_batches(memory& seen, std::unique_ptr<record_processor> processor)
       : all(seen), inner(std::move(processor)) {}
-  void process_records(kclxx::record_batch batch, const kclxx::checkpointer& with) override {
+  void process_records(record_batch batch, const checkpointer& with) override {
     all.emplace_back(batch.owner());
     inner->process_records(std::move(batch), with);
   }
   void lease_lost() override { inner->lease_lost(); }
 
   memory& all;
-  std::unique_ptr<kclxx::record_processor> inner;
+  std::unique_ptr<record_processor> inner;
 };
 
 }  // namespace
@@ -258,11 +241,11 @@ TEST_CASE("a completion outlives the processor, and keeps the memory of its reco
   watched_batches::memory batches;
   std::vector<completion> held;
   {
-    const auto form = kclxx::parallel([&](completion one) { held.push_back(std::move(one)); });
-    const auto watched = [&](const kclxx::shard_context& shard) {
+    const auto form = parallel([&](completion one) { held.push_back(std::move(one)); });
+    const auto watched = [&](const shard_context& shard) {
       return std::make_unique<watched_batches>(batches, form(shard));
     };
-    test_daemon daemon(kclxx::processor_factory(watched, form.mode()), prompt());
+    testing::daemon daemon(processor_factory(watched, form.mode()), prompt());
     daemon.initialize().deliver({"1"}).deliver({"2"});  // which waits for the first of its key
     REQUIRE(held.size() == 1);
     SECTION("once the lease is lost") {
@@ -285,7 +268,7 @@ TEST_CASE("a handler waits no longer for its completions when the session ends",
   reported_by_test shard;
   shard.daemon.deliver({"1"});
   shard.daemon.end_input();
-  CHECK(shard.daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(shard.daemon.exit_status() == exit_status::ok);
   CHECK(shard.daemon.log().empty());  // nothing was complete
 }
 
@@ -341,16 +324,10 @@ TEST_CASE("touch() after a report starts the stuck clock anew, without a callbac
           "[processing][completion]") {
   reported_by_test shard({}, {.stuck_after = 60s});
   shard.daemon.deliver({"1"}).advance(250s);
-  const auto reports = [&] {
-    const auto& log = shard.daemon.log();
-    return std::count_if(log.begin(), log.end(), [](const auto& one) {
-      return one.text.starts_with("a handler is stuck");
-    });
-  };
-  const auto before = reports();
+  const auto before = count_logged(shard.daemon, "a handler is stuck");
   shard.held.at(0).touch();
   shard.daemon.advance(61s);
-  CHECK(reports() == before + 1);
+  CHECK(count_logged(shard.daemon, "a handler is stuck") == before + 1);
 }
 
 TEST_CASE("a record without a partition key is reported as such when its handler is stuck",
@@ -365,7 +342,7 @@ TEST_CASE("leave_when_stuck ends the session after the report", "[processing][co
   reported_by_test shard({}, {.stuck_after = 60s, .leave_when_stuck = true});
   shard.daemon.deliver({"1"});
   shard.daemon.advance(61s);
-  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
   CHECK(
       shard.logged("a timer failed: the handler of record 1/0 (partition key 'key', attempt 1) "
                    "is stuck (leave_when_stuck)"));
@@ -373,50 +350,27 @@ TEST_CASE("leave_when_stuck ends the session after the report", "[processing][co
 
 TEST_CASE("observers see when a handler gets stuck, and when none is any more",
           "[processing][completion]") {
-  struct stuck_observer : kclxx::observer {
-    void on_handlers_stuck(const kclxx::observer::event_source&,
-                           const kclxx::observer::handlers_stuck& event) override {
-      events.push_back(event);
-    }
-    std::vector<kclxx::observer::handlers_stuck> events;
-  };
-  const auto seen = std::make_shared<stuck_observer>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::vector<completion> held;
-  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }),
-                     options);
-  daemon.initialize().deliver({"1"}).advance(61s);
-  REQUIRE(seen->events.size() == 1);
-  CHECK(seen->events[0] ==
-        kclxx::observer::handlers_stuck{1, sequence_position("1"), "key", 1, 60s});
-  SECTION("it ends") { held.clear(); }
-  SECTION("it makes progress") { held.at(0).touch(); }
-  daemon.deliver({});
-  REQUIRE(seen->events.size() == 2);
-  CHECK(seen->events[1] == kclxx::observer::handlers_stuck{});
+  const auto seen = std::make_shared<seen_events>();
+  reported_by_test shard({}, {}, seen);
+  shard.daemon.deliver({"1"}).advance(61s);
+  REQUIRE(seen->stuck.size() == 1);
+  CHECK(seen->stuck[0] == observer::handlers_stuck{1, sequence_position("1"), "key", 1, 60s});
+  SECTION("it ends") { shard.held.clear(); }
+  SECTION("it makes progress") { shard.held.at(0).touch(); }
+  shard.daemon.deliver({});
+  REQUIRE(seen->stuck.size() == 2);
+  CHECK(seen->stuck[1] == observer::handlers_stuck{});
 }
 
 TEST_CASE("observers see how long a record was with its completion", "[processing][completion]") {
-  struct attempts final : kclxx::observer {
-    void on_record_attempted(const kclxx::observer::event_source&,
-                             const kclxx::observer::record_attempted& event) override {
-      all.push_back(event);
-    }
-    std::vector<kclxx::observer::record_attempted> all;
-  };
-  const auto seen = std::make_shared<attempts>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::vector<completion> held;
-  test_daemon daemon(kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }),
-                     options);
-  daemon.initialize().deliver({"1"}).advance(7s);
-  held.at(0).complete();
-  daemon.deliver({});
-  using outcome = kclxx::observer::record_attempted::outcome;
-  CHECK(seen->all == std::vector<kclxx::observer::record_attempted>{
-                         {sequence_position("1"), 1, 7s, outcome::succeeded, {}}});
+  const auto seen = std::make_shared<seen_events>();
+  reported_by_test shard({}, {}, seen);
+  shard.daemon.deliver({"1"}).advance(7s);
+  shard.take(0).complete();
+  shard.daemon.deliver({});
+  using outcome = observer::record_attempted::outcome;
+  CHECK(seen->attempts == std::vector<observer::record_attempted>{
+                              {sequence_position("1"), 1, 7s, outcome::succeeded, {}}});
 }
 
 TEST_CASE("a completion that is assigned to itself is still to be reported",
@@ -435,13 +389,12 @@ TEST_CASE("a completion that is reported after its handler threw is of no use",
           "[processing][completion]") {
   std::vector<completion> held;
   int calls = 0;
-  test_daemon daemon(kclxx::parallel([&](completion one) {
-                       if (++calls > 1) return one.complete();
-                       held.push_back(std::move(one));
-                       throw std::runtime_error("no table");
-                     }),
-                     prompt());
-  daemon.initialize().deliver({"1"});
+  parallel_daemon daemon([&](completion one) {
+    if (++calls > 1) return one.complete();
+    held.push_back(std::move(one));
+    throw std::runtime_error("no table");
+  });
+  daemon.deliver({"1"});
   CHECK(calls == 1);
   held.at(0).complete();
   daemon.deliver({});
@@ -460,37 +413,13 @@ TEST_CASE(
       {.order = order::none, .window_records = 1, .stuck_after = 60s, .leave_when_stuck = true});
   shard.daemon.deliver({"1", "2"});
   CHECK(shard.logged("a handler is stuck: it has had record 1/0"));
-  CHECK(shard.daemon.exit_status() == kclxx::exit_status::callback_failed);
-}
-
-TEST_CASE("observers get the error that an async handler threw, once", "[processing][completion]") {
-  struct attempts final : kclxx::observer {
-    void on_record_attempted(const kclxx::observer::event_source&,
-                             const kclxx::observer::record_attempted& event) override {
-      errors.push_back(event.error);
-    }
-    strings errors;
-  };
-  const bool is_kept = GENERATE(true, false);
-  const auto seen = std::make_shared<attempts>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::vector<completion> held;
-  test_daemon daemon(kclxx::parallel(
-                         [&](completion one) {
-                           if (is_kept) held.push_back(std::move(one));
-                           throw std::runtime_error("no table");
-                         },
-                         {.max_attempts = 1, .bad_record = kclxx::bad_record::skip}),
-                     options);
-  daemon.initialize().deliver({"1"}).deliver({});
-  CHECK(seen->errors == strings{"no table"});
+  CHECK(shard.daemon.exit_status() == exit_status::callback_failed);
 }
 
 namespace {
 
 /// Knows how many timers wait.
-struct counted_timers final : kclxx::detail::shard_service_wrapper {
+struct counted_timers final : detail::shard_service_wrapper {
   using shard_service_wrapper::shard_service_wrapper;
   timer_id start_timer(std::chrono::milliseconds delay, std::chrono::milliseconds period,
                        std::function<void()> function) override {
@@ -517,10 +446,10 @@ struct counted_timers final : kclxx::detail::shard_service_wrapper {
 TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]") {
   // Each attempt arms a timer for the report of a stuck handler, and its retry an earlier one.
   std::vector<completion> held;
-  wrapped<counted_timers> processors(kclxx::parallel(
-      [&](completion one) { held.push_back(std::move(one)); },
-      {.initial_backoff = 10ms, .max_backoff = 10ms, .breaker = {}}, {.stuck_after = 1h}));
-  test_daemon daemon(processors.factory(), prompt());
+  wrapped<counted_timers> processors(
+      parallel([&](completion one) { held.push_back(std::move(one)); },
+               {.initial_backoff = 10ms, .max_backoff = 10ms, .breaker = {}}, {.stuck_after = 1h}));
+  testing::daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});
   for (int i = 0; i < 100; ++i) {
     CAPTURE(i, daemon);
@@ -534,7 +463,7 @@ TEST_CASE("retries on an idle shard leave no timers", "[processing][completion]"
 
 TEST_CASE("a callback that waits is notified when there is room, and nobody while none waits",
           "[processing][completion]") {
-  struct counted_notifications final : kclxx::detail::shard_service_wrapper {
+  struct counted_notifications final : detail::shard_service_wrapper {
     using shard_service_wrapper::shard_service_wrapper;
     void notify() override {
       ++count;
@@ -545,16 +474,16 @@ TEST_CASE("a callback that waits is notified when there is room, and nobody whil
   SECTION("no callback waits") {
     std::vector<completion> held;
     wrapped<counted_notifications> processors(
-        kclxx::parallel([&](completion one) { held.push_back(std::move(one)); }));
-    test_daemon daemon(processors.factory(), prompt());
+        parallel([&](completion one) { held.push_back(std::move(one)); }));
+    testing::daemon daemon(processors.factory(), prompt());
     daemon.initialize().deliver({"1"});
     held.at(0).complete();
     CHECK(processors.service().count == 0);
   }
   SECTION("a callback waits") {
     wrapped<counted_notifications> processors(
-        kclxx::parallel([](const kclxx::record&) {}, {}, {.lanes = 1, .window_records = 1}));
-    test_daemon daemon(processors.factory(), prompt());
+        parallel([](const record&) {}, {}, {.lanes = 1, .window_records = 1}));
+    testing::daemon daemon(processors.factory(), prompt());
     daemon.initialize().deliver({"1", "2", "3", "4"});
     CHECK(processors.service().count == 3);
   }
@@ -563,11 +492,11 @@ TEST_CASE("a callback that waits is notified when there is room, and nobody whil
 namespace {
 
 /// Has no memory for a warning.
-struct exhausted_log final : kclxx::detail::shard_service_wrapper {
+struct exhausted_log final : detail::shard_service_wrapper {
   using shard_service_wrapper::shard_service_wrapper;
-  void log(kclxx::log_level level, const std::string& text,
+  void log(log_level level, const std::string& text,
            const std::optional<sequence_position>& position) override {
-    if (level == kclxx::log_level::warning) throw std::bad_alloc();
+    if (level == log_level::warning) throw std::bad_alloc();
     shard_service_wrapper::log(level, text, position);
   }
 };
@@ -575,13 +504,13 @@ struct exhausted_log final : kclxx::detail::shard_service_wrapper {
 }  // namespace
 
 TEST_CASE("what a lane throws itself ends the session", "[processing][completion]") {
-  wrapped<exhausted_log> processors(kclxx::parallel([](completion one) {
+  wrapped<exhausted_log> processors(parallel([](completion one) {
     one.complete();
     throw std::runtime_error("late");  // which the lane logs
   }));
-  test_daemon daemon(processors.factory(), prompt());
+  testing::daemon daemon(processors.factory(), prompt());
   daemon.initialize().deliver({"1"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   REQUIRE(daemon.thrown());
   CHECK_THROWS_AS(std::rethrow_exception(daemon.thrown()), std::bad_alloc);
 }
@@ -595,21 +524,18 @@ TEST_CASE("an error may own another completion, wherever it is destroyed",
   const bool throws = GENERATE(false, true);
   const auto lot = std::make_shared<memory_lot>();
   std::shared_ptr<completion> first;
-  test_daemon daemon(
-      kclxx::parallel(
-          [&](completion one) {
-            if (!first) {
-              first = std::make_shared<completion>(std::move(one));
-              return;
-            }
-            const std::string name(one.record().data());
-            one.fail(std::make_exception_ptr(owner(std::exchange(first, nullptr))));
-            if (throws) throw std::runtime_error(name);  // takes the place of the owner
-          },
-          {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = std::nullopt},
-          {.order = order::none}),
-      prompt());
-  daemon.initialize().deliver({"1", "2"}).deliver({});
+  parallel_daemon daemon(
+      [&](completion one) {
+        if (!first) {
+          first = std::make_shared<completion>(std::move(one));
+          return;
+        }
+        const std::string name(one.record().data());
+        one.fail(std::make_exception_ptr(owner(std::exchange(first, nullptr))));
+        if (throws) throw std::runtime_error(name);  // takes the place of the owner
+      },
+      parking(lot, 1, std::nullopt), {.order = order::none});
+  daemon.deliver({"1", "2"}).deliver({});
   CHECK(lot->all.size() == 2);
   CHECK(daemon.persisted() == sequence_position("2"));
 }

@@ -7,25 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
-
 #include "support/catch.hpp"
 #include "unit/processing/processing_support.hpp"
 
 namespace {
 
-using kclxx::completion;
-using kclxx::sequence_position;
-using kclxx::shard_context;
+using namespace kclxx;
 using namespace kclxx::test;
-using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
 
 /// Calls the test where parallel() calls the service.
-struct hooked : kclxx::detail::shard_service_wrapper {
+struct hooked : detail::shard_service_wrapper {
   struct hooks {
-    std::function<void(const kclxx::observer::shard_event&)> observe{};
+    std::function<void(const observer::shard_event&)> observe{};
     bool runs_lanes_next = false;  // when the clock is read next
     bool has_timers = true;
     bool holds_lanes = false;  // until run_lanes()
@@ -39,7 +33,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
   };
   static inline hooks* current = nullptr;
 
-  struct held_pool final : kclxx::detail::thread_pool {
+  struct held_pool final : detail::thread_pool {
     explicit held_pool(std::unique_ptr<thread_pool> pool) : inner(std::move(pool)) {}
     ~held_pool() override { current->lanes.clear(); }
     void post(std::function<void()> function) override {
@@ -51,7 +45,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
 
   using shard_service_wrapper::shard_service_wrapper;
   void async_checkpoint(const std::optional<sequence_position>& position,
-                        kclxx::checkpoint_handler handler) override {
+                        checkpoint_handler handler) override {
     if (position) current->requested.push_back(*position);
     shard_service_wrapper::async_checkpoint(position, std::move(handler));
   }
@@ -60,10 +54,10 @@ struct hooked : kclxx::detail::shard_service_wrapper {
     if (!current->has_timers) return 1;
     return shard_service_wrapper::start_timer(delay, period, std::move(function));
   }
-  std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(std::size_t threads) override {
+  std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override {
     return std::make_unique<held_pool>(shard_service_wrapper::make_thread_pool(threads));
   }
-  void observe(kclxx::observer::shard_event event) noexcept override {
+  void observe(observer::shard_event event) noexcept override {
     if (current->observe) current->observe(event);
   }
   [[nodiscard]] clock::time_point now() const override {
@@ -75,7 +69,7 @@ struct hooked : kclxx::detail::shard_service_wrapper {
 
 /// A processor under hooks.
 struct hooked_shard {
-  explicit hooked_shard(const kclxx::processor_factory& make) : processors(make) {
+  explicit hooked_shard(const processor_factory& make) : processors(make) {
     hooked::current = &with;
     daemon.emplace(processors.factory(), prompt());
     daemon->initialize();
@@ -86,64 +80,55 @@ struct hooked_shard {
 
   hooked::hooks with;
   wrapped<hooked> processors;
-  std::optional<test_daemon> daemon;
+  std::optional<testing::daemon> daemon;
 };
 
-void fail_second(const kclxx::record& one) {
-  if (one.data() == "2") throw kclxx::permanent_error("no");
+void fail_second(const record& one) {
+  if (one.data() == "2") throw permanent_error("no");
 }
 
 }  // namespace
 
 TEST_CASE("a failure after a callback's last look does not wait for the next batch",
           "[processing][dispatcher]") {
-  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  hooked_shard shard(parallel(record_handler(fail_second), {}, {.lanes = 1}));
   shard.with.holds_lanes = true;
-  shard.with.observe = [&](const kclxx::observer::shard_event& event) {
+  shard.with.observe = [&](const observer::shard_event& event) {
     // The callback tells of its window last, and then looks when the next retry is due.
-    if (std::holds_alternative<kclxx::observer::window_changed>(event))
-      shard.with.runs_lanes_next = true;
+    if (std::holds_alternative<observer::window_changed>(event)) shard.with.runs_lanes_next = true;
   };
   shard.daemon->deliver({"1", "2"}).advance(0ms);
-  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon->exit_status() == exit_status::callback_failed);
 }
 
 TEST_CASE("a failure between callbacks leaves the next one, which checkpoints what is complete",
           "[processing][dispatcher]") {
-  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  hooked_shard shard(parallel(record_handler(fail_second), {}, {.lanes = 1}));
   shard.with.has_timers = false;  // the next batch comes first
   shard.daemon->deliver({"1", "2"});
   REQUIRE_FALSE(shard.daemon->exit_status());
   shard.daemon->deliver({"3"});
-  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon->exit_status() == exit_status::callback_failed);
   CHECK(shard.daemon->persisted() == sequence_position("1"));
 }
 
 TEST_CASE("a failure that leaves a timer requests the checkpoint of what is complete",
           "[processing][dispatcher]") {
-  hooked_shard shard(kclxx::parallel(kclxx::record_handler(fail_second), {}, {.lanes = 1}));
+  hooked_shard shard(parallel(record_handler(fail_second), {}, {.lanes = 1}));
   shard.daemon->deliver({"1", "2"}).advance(0ms);
-  CHECK(shard.daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.daemon->exit_status() == exit_status::callback_failed);
   CHECK(shard.with.requested == std::vector<sequence_position>{sequence_position("1")});
 }
 
 TEST_CASE("a lane that read the clock before a probe was due does not end the probes",
           "[processing][dispatcher]") {
-  const bool is_async = GENERATE(false, true);
-  CAPTURE(is_async);
+  const auto which = GENERATE(form::parallel, form::completions);
+  CAPTURE(which);
   int attempts = 0;
-  const auto fail_first = [&] {
+  const auto fail_first = [&](const record&, const shard_context&) {
     if (++attempts == 1) throw std::runtime_error("no connection");
   };
-  const kclxx::failure_policy policy{.breaker = {{.failures = 1}}};
-  hooked_shard shard(is_async ? kclxx::parallel(
-                                    [&](completion one) {
-                                      fail_first();
-                                      one.complete();
-                                    },
-                                    policy, {.lanes = 1})
-                              : kclxx::parallel([&](const kclxx::record&) { fail_first(); }, policy,
-                                                {.lanes = 1}));
+  hooked_shard shard(make(which, fail_first, {.breaker = {{.failures = 1}}}, {.lanes = 1}));
   shard.daemon->deliver({"1"}).advance(0ms);
   REQUIRE(attempts == 1);
   shard.with.holds_lanes = true;
@@ -159,10 +144,9 @@ TEST_CASE("a lane that read the clock before a probe was due does not end the pr
 }
 
 TEST_CASE("when drain_timeout has passed, no probe is waited for", "[processing][dispatcher]") {
-  hooked_shard shard(
-      kclxx::parallel([](const kclxx::record&) { throw std::runtime_error("no connection"); },
-                      {.breaker = {{.failures = 1}}},
-                      {.lanes = 1, .order = kclxx::order::none, .drain_timeout = 20s}));
+  hooked_shard shard(parallel([](const record&) { throw std::runtime_error("no connection"); },
+                              {.breaker = {{.failures = 1}}},
+                              {.lanes = 1, .order = order::none, .drain_timeout = 20s}));
   shard.daemon->deliver({"1", "2"}).request_shutdown();
   CHECK_NOTHROW(shard.daemon->advance(1h));
 }
@@ -172,15 +156,15 @@ TEST_CASE("user code is destroyed with the processor, even while a completion is
   std::vector<completion> held;
   std::weak_ptr<int> of_handler;
   bool is_destroyed = false;
-  hooked_shard shard(kclxx::parallel([&](const shard_context&) {
+  hooked_shard shard(parallel([&](const shard_context&) {
     auto state = std::make_shared<int>(0);
     of_handler = state;
     return [&held, state](completion one) { held.push_back(std::move(one)); };
   }));
   shard.daemon->deliver({"1"}).advance(0ms);
   REQUIRE(held.size() == 1);
-  shard.with.observe = [&](const kclxx::observer::shard_event& event) {
-    if (!std::holds_alternative<kclxx::observer::record_attempted>(event)) return;
+  shard.with.observe = [&](const observer::shard_event& event) {
+    if (!std::holds_alternative<observer::record_attempted>(event)) return;
     shard.daemon.reset();
     is_destroyed = of_handler.expired();
   };
@@ -190,22 +174,17 @@ TEST_CASE("user code is destroyed with the processor, even while a completion is
 
 TEST_CASE("what ends after a stop moves no watermark, and is no attempt",
           "[processing][dispatcher]") {
-  const bool is_async = GENERATE(false, true);
-  CAPTURE(is_async);
+  const auto which = GENERATE(form::parallel, form::completions);
+  CAPTURE(which);
   std::optional<hooked_shard> shard;
-  const auto stop = [&](const kclxx::record& one) {
+  shard.emplace(make(which, [&](const record& one, const shard_context&) {
     if (one.data() == "2") shard->daemon->end_input();
-  };
-  shard.emplace(is_async ? kclxx::parallel([&](completion one) {
-    stop(one.record());
-    one.complete();
-  })
-                         : kclxx::parallel(kclxx::record_handler(stop)));
+  }));
   int attempts = 0;
   std::optional<sequence_position> watermark;
-  shard->with.observe = [&](const kclxx::observer::shard_event& event) {
-    if (std::holds_alternative<kclxx::observer::record_attempted>(event)) ++attempts;
-    if (const auto* const changed = std::get_if<kclxx::observer::window_changed>(&event)) {
+  shard->with.observe = [&](const observer::shard_event& event) {
+    if (std::holds_alternative<observer::record_attempted>(event)) ++attempts;
+    if (const auto* const changed = std::get_if<observer::window_changed>(&event)) {
       watermark = changed->watermark;
     }
   };

@@ -33,16 +33,6 @@ struct flaky {
   }
 };
 
-/// Records of which the given share is bad, spread evenly.
-strings records_with_bad(std::size_t count, std::size_t percent) {
-  strings all;
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool is_bad = (i + 1) * percent / 100 > i * percent / 100;
-    all.push_back((is_bad ? "bad" : "good") + std::to_string(i));
-  }
-  return all;
-}
-
 std::shared_ptr<memory_lot> make_lot() { return std::make_shared<memory_lot>(); }
 
 }  // namespace
@@ -88,21 +78,17 @@ TEST_CASE("a handler can take the shard, be move-only, and be made for each shar
   CHECK(seen.back() == "d to shard-2");
 }
 
-TEST_CASE("a long batch is checkpointed on the way", "[processing][each]") {
+TEST_CASE("during a long batch a checkpoint is requested once a second", "[processing][each]") {
+  const auto [records, each_takes, least, most] =
+      GENERATE(table<std::size_t, std::chrono::milliseconds, std::size_t, std::size_t>(
+          {{100, 100ms, 8, 12}, {5, 1s, 5, 5}}));
   std::optional<testing::daemon> with;
-  with.emplace(each([&](const record&) { with->advance(100ms); }), prompt());
-  with->initialize().deliver(strings(100, "slow"));
+  with.emplace(each([&, time = each_takes](const record&) { with->advance(time); }), prompt());
+  with->initialize().deliver(strings(records, "slow"));
   INFO(*with);
-  CHECK(with->checkpoints().size() >= 8);
-  CHECK(with->checkpoints().size() <= 12);
-  CHECK(with->persisted() == sequence_position("100"));
-}
-
-TEST_CASE("a checkpoint is requested once a second during a batch", "[processing][each]") {
-  std::optional<testing::daemon> with;
-  with.emplace(each([&](const record&) { with->advance(1s); }), prompt());
-  with->initialize().deliver(strings(5, "slow"));
-  CHECK(with->checkpoints().size() == 5);
+  CHECK(with->checkpoints().size() >= least);
+  CHECK(with->checkpoints().size() <= most);
+  CHECK(with->persisted() == sequence_position(std::to_string(records)));
 }
 
 TEST_CASE("the clock is read a few times during a batch of quick records", "[processing][each]") {
@@ -134,7 +120,7 @@ TEST_CASE("what a decorator's service throws is no failure of the record", "[pro
         ++calls;
         shard.get_checkpointer().async_checkpoint(one);
       },
-      {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot}));
+      parking(lot, 1)));
   testing::daemon with(processors.factory(), prompt());
   with.initialize().deliver({"processed", "next"});
   CHECK(with.exit_status() == exit_status::callback_failed);
@@ -145,9 +131,7 @@ TEST_CASE("what a decorator's service throws is no failure of the record", "[pro
 TEST_CASE("each record of a batch has its own attempts", "[processing][each]") {
   flaky handler{.failures = 1};
   const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
-      prompt());
+  testing::daemon with(each(std::ref(handler), parking(lot, 2)), prompt());
   with.initialize().deliver({"bad1", "bad2", "bad3"});
   CHECK(handler.done == strings{"bad1", "bad2", "bad3"});
   CHECK(lot->all.empty());
@@ -259,9 +243,7 @@ TEST_CASE("by default a record that has failed for good ends the session, and th
 TEST_CASE("a parked record is complete", "[processing][each]") {
   flaky handler;
   const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler), {.max_attempts = 3, .bad_record = bad_record::park, .lot = lot}),
-      prompt());
+  testing::daemon with(each(std::ref(handler), parking(lot, 3)), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(handler.done == strings{"a", "c"});
@@ -272,16 +254,10 @@ TEST_CASE("a parked record is complete", "[processing][each]") {
 
 TEST_CASE("each parked record has its line, however many there are", "[processing][each]") {
   flaky handler;
-  testing::daemon with(
-      each(std::ref(handler),
-           {.max_attempts = 1, .bad_record = bad_record::park, .lot = make_lot(), .breaker = {}}),
-      prompt());
-  with.initialize().deliver(records_with_bad(50, 100));
+  testing::daemon with(each(std::ref(handler), parking(make_lot(), 1, std::nullopt)), prompt());
+  with.initialize().deliver(strings(50, "bad"));
   INFO(with);
-  const auto entries = with.log();
-  CHECK(std::count_if(entries.begin(), entries.end(), [](const log_entry& entry) {
-          return Contains(" parked ").match(std::string(entry.text));
-        }) == 50);
+  CHECK(count_logged(with, " parked ") == 50);
 }
 
 TEST_CASE("a skipped record is complete, and an error in the log", "[processing][each]") {
@@ -309,10 +285,7 @@ TEST_CASE("the first, the last and the only record of a batch can fail, and thos
   CAPTURE(payloads, is_aggregate);
   flaky handler;
   const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler),
-           {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
-      prompt());
+  testing::daemon with(each(std::ref(handler), parking(lot, 2, std::nullopt)), prompt());
   with.initialize();
   CHECK(with.persisted() == deliver(with, payloads, is_aggregate));
   INFO(with);
@@ -348,7 +321,7 @@ TEST_CASE("attempts are bounded when the exception's type changes", "[processing
             throw 42;  // NOLINT(hicpp-exception-baseclass): not a std::exception
         }
       },
-      {.max_attempts = 5, .bad_record = bad_record::park, .lot = lot}));
+      parking(lot, 5)));
   with.initialize().deliver({"a"});
   CHECK(calls == 5);
   CHECK(lot->all == std::vector<memory_lot::parked>{
@@ -436,8 +409,7 @@ TEST_CASE("a lost lease is not a failure of the record: nothing is tried again, 
 TEST_CASE("a process that ends within a handler parks nothing", "[processing][each]") {
   const auto lot = make_lot();
   std::optional<testing::daemon> with;
-  with.emplace(each([&](const record&) { with->crash(); },
-                    {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot}));
+  with.emplace(each([&](const record&) { with->crash(); }, parking(lot, 1)));
   with->initialize().deliver({"a"});
   CHECK(lot->all.empty());
 }
@@ -459,10 +431,7 @@ TEST_CASE("a record that cannot be parked is tried again without a breaker, too"
   flaky handler;
   const auto lot = make_lot();
   lot->refusals = 1;
-  testing::daemon with(
-      each(std::ref(handler),
-           {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
-      prompt());
+  testing::daemon with(each(std::ref(handler), parking(lot, 1, std::nullopt)), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   CHECK(lot->data() == strings{"bad"});
   CHECK(with.persisted() == sequence_position("3"));
@@ -474,9 +443,7 @@ TEST_CASE("a record that cannot be parked is not complete, and its attempts star
   flaky handler;
   const auto lot = make_lot();
   lot->refusals = 3;
-  testing::daemon with(
-      each(std::ref(handler), {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
-      prompt());
+  testing::daemon with(each(std::ref(handler), parking(lot, 2)), prompt());
   with.initialize().deliver({"a", "bad", "c"});
   INFO(with);
   CHECK(handler.calls["bad"] == 8);
@@ -496,8 +463,7 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
     if (++calls == 200) with->end_input();
     throw std::runtime_error("no");
   };
-  with.emplace(each(fail, {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
-               prompt());
+  with.emplace(each(fail, parking(lot, 2)), prompt());
   with->initialize();
   const auto begin = with->now();
   with->deliver({"a", "bad", "c"});
@@ -506,18 +472,6 @@ TEST_CASE("while a record cannot be parked, nothing after it is complete, for as
   CHECK(minutes > 3);
   CHECK(count_logged(*with, "cannot be parked") <= static_cast<std::size_t>(minutes));
   CHECK_FALSE(logged(*with, "circuit"));  // it is one record that failed, not many
-}
-
-TEST_CASE("without a breaker a shard moves while all records fail", "[processing][each]") {
-  flaky handler;
-  const auto lot = make_lot();
-  testing::daemon with(
-      each(std::ref(handler),
-           {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
-      prompt());
-  with.initialize().deliver(records_with_bad(1000, 100));
-  CHECK(lot->all.size() == 1000);
-  CHECK(with.persisted() == sequence_position("1000"));
 }
 
 TEST_CASE("with attempts without end, the log tells which record holds the shard",
@@ -554,7 +508,7 @@ TEST_CASE("a failed attempt is logged again after a minute, not later", "[proces
 }
 
 TEST_CASE("observers receive each attempt, retry and parked record", "[processing][each]") {
-  struct seen_events final : observer {
+  struct all_in_order final : observer {
     void on_record_attempted(const observer::event_source&,
                              const observer::record_attempted& event) override {
       add("attempt", event.position, event.attempt, event.error);
@@ -579,16 +533,15 @@ TEST_CASE("observers receive each attempt, retry and parked record", "[processin
     }
     strings all{};
   };
-  const auto observer = std::make_shared<seen_events>();
-  auto options = prompt();
-  options.observers = {observer};
+  const auto observer = std::make_shared<all_in_order>();
   std::optional<testing::daemon> with;
   const auto handler = [&](const record& one) {
     with->advance(70ms);
     if (one.data() == "bad") throw std::runtime_error("no");
   };
   const auto then = GENERATE(bad_record::park, bad_record::skip);
-  with.emplace(each(handler, {.max_attempts = 2, .bad_record = then, .lot = make_lot()}), options);
+  with.emplace(each(handler, {.max_attempts = 2, .bad_record = then, .lot = make_lot()}),
+               prompt(observer));
   with->initialize().deliver({"a", "bad", "c"});
   CHECK(observer->all == strings{"attempt 1/0 1", "attempt 2/0 1 no", "retry 2/0 2 no",
                                  "attempt 2/0 2 no",
@@ -659,14 +612,13 @@ TEST_CASE("any exception is a failure of its record, whatever text it has", "[pr
     [[nodiscard]] const char* what() const noexcept override { return nullptr; }
   };
   const auto lot = make_lot();
-  testing::daemon with(
-      each(
-          [](const record& one) {
-            if (one.data() == "none") throw without_text();
-            throw std::runtime_error(std::string(5'000'000, 'x'));
-          },
-          {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot, .breaker = {}}),
-      prompt());
+  testing::daemon with(each(
+                           [](const record& one) {
+                             if (one.data() == "none") throw without_text();
+                             throw std::runtime_error(std::string(5'000'000, 'x'));
+                           },
+                           parking(lot, 1, std::nullopt)),
+                       prompt());
   with.initialize().deliver({"none", "long"});
   REQUIRE(lot->all.size() == 2);
   CHECK(lot->all[0].last_error == "a std::exception without a text");
@@ -682,7 +634,7 @@ TEST_CASE("a lot that is fenced has lost the lease: nothing is tried again", "[p
     int calls = 0;
   };
   const auto lot = std::make_shared<fenced_lot>();
-  const failure_policy policy{.max_attempts = 1, .bad_record = bad_record::park, .lot = lot};
+  const failure_policy policy = parking(lot, 1);
   const auto fail = [](const record&) { throw std::runtime_error("no"); };
   const auto which = GENERATE(0, 1, 2);
   testing::daemon with(which == 0   ? each(fail, policy)

@@ -12,10 +12,9 @@
 #include "support/catch.hpp"
 #include "unit/processing/owned_batch.hpp"
 
-using kclxx::record;
-using kclxx::record_batch;
-using kclxx::processing::gathered_records;
-using kclxx::test::owned_batch;
+using namespace kclxx;
+using processing::gathered_records;
+using test::owned_batch;
 using namespace std::chrono_literals;
 
 TEST_CASE("a gathered record has all that the delivered one had", "[processing]") {

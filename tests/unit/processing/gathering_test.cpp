@@ -20,12 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using calls = std::vector<strings>;
 
-strings payloads_of(const record_batch& batch) {
-  strings all;
-  for (const record& one : batch) all.emplace_back(one.data());
-  return all;
-}
-
 /// Notes what it was called with, and when.
 struct noting_handler {
   std::shared_ptr<calls> seen = std::make_shared<calls>();
@@ -43,14 +37,6 @@ struct gathering_daemon {
 
   noting_handler handler;
   testing::daemon daemon;
-};
-
-struct seen_windows final : observer {
-  void on_window_changed(const observer::event_source&,
-                         const observer::window_changed& event) override {
-    all.push_back(event);
-  }
-  std::vector<observer::window_changed> all;
 };
 
 batch_failure::failed failed(const record& one, const char* why = "refused") {
@@ -71,10 +57,6 @@ struct naming_handler {
     if (!bad.empty()) throw batch_failure(std::move(bad));
   }
 };
-
-failure_policy parking(const std::shared_ptr<memory_lot>& lot) {
-  return {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot};
-}
 
 /// A record with this key.
 record::fields keyed(std::string_view key, std::string_view data, std::string_view number) {
@@ -286,14 +268,12 @@ TEST_CASE("a batch that is complete in one call is not copied", "[processing][ga
 }
 
 TEST_CASE("observers see what is gathered as the window", "[processing][gathering]") {
-  const auto windows = std::make_shared<seen_windows>();
-  auto options = prompt();
-  options.observers = {windows};
-  gathering_daemon one({.linger = 1s}, options);
+  const auto seen = std::make_shared<seen_events>();
+  gathering_daemon one({.linger = 1s}, prompt(seen));
   const auto delivered = one.daemon.now();
   one.daemon.deliver({"aa", "b"}).advance(1s);
   const observer::window_changed in_flight{2, 3, delivered, std::nullopt};
-  CHECK(windows->all ==
+  CHECK(seen->windows ==
         std::vector<observer::window_changed>{in_flight,  // gathered, and then with the handler
                                               in_flight,
                                               {0, 0, std::nullopt, sequence_position("2")}});
@@ -333,7 +313,7 @@ TEST_CASE("each record that a batch_failure names has its own attempts, and is p
             if (!bad.empty()) bad.push_back(bad.back());
             if (!bad.empty()) throw batch_failure(bad);
           },
-          parking(lot)),
+          parking(lot, 2)),
       prompt());
   with.initialize().deliver({"a", "poison", "bad1", "d", "bad2"}).deliver({"f"});
   INFO(with);
@@ -361,10 +341,8 @@ TEST_CASE("with order::key the later records of a parked one's key are tried aga
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
   naming_handler handler;
-  testing::daemon with(
-      batches(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot},
-              {.order = order::key}),
-      prompt());
+  testing::daemon with(batches(std::ref(handler), parking(lot, 1), {.order = order::key}),
+                       prompt());
   with.initialize().deliver_records(
       {keyed("k", "bad", "1"), keyed("other", "b", "2"), keyed("k", "c", "3")});
   CHECK(handler.seen == calls{{"bad", "b", "c"}, {"c"}});
@@ -395,7 +373,7 @@ TEST_CASE("a batch_failure that names no record of the batch names none",
                                                     {sequence_position("TRIM_HORIZON")}});
                              }
                            },
-                           parking(lot)),
+                           parking(lot, 2)),
                        prompt());
   with.initialize().deliver({"a", "bad", "c", "d"});
   CHECK(lot->data() == strings{"bad"});
@@ -407,10 +385,7 @@ TEST_CASE("records that fail while others of their batch succeed do not open the
           "[processing][gathering]") {
   const auto lot = std::make_shared<memory_lot>();
   naming_handler handler{.failures = 18};
-  testing::daemon with(batches(std::ref(handler), {.max_attempts = 1,
-                                                   .bad_record = bad_record::park,
-                                                   .lot = lot,
-                                                   .breaker = circuit_breaker{.failures = 3}}),
+  testing::daemon with(batches(std::ref(handler), parking(lot, 1, circuit_breaker{.failures = 3})),
                        prompt());
   strings payloads;
   for (int i = 0; i < 5; ++i) payloads.insert(payloads.end(), {"bad", "bad", "good"});
@@ -448,9 +423,7 @@ TEST_CASE("after a stop no further named record is parked", "[processing][gather
   };
   const auto lot = std::make_shared<last_lot>();
   naming_handler handler;
-  testing::daemon with(
-      batches(std::ref(handler), {.max_attempts = 1, .bad_record = bad_record::park, .lot = lot}),
-      prompt());
+  testing::daemon with(batches(std::ref(handler), parking(lot, 1)), prompt());
   lot->daemon = &with;
   with.initialize().deliver({"good"}).deliver({"bad1", "bad2", "good"});
   CHECK(lot->parked == 1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // parallel() on real threads, under serve(): what ThreadSanitizer and AddressSanitizer watch.
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,19 +19,16 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/detail/shard_service_wrapper.hpp>
-#include <kclxx/processing.hpp>
-
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
+#include "unit/processing/processing_support.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
 
 namespace {
 
-using kclxx::completion;
-using kclxx::record;
-using kclxx::shard_context;
+using namespace kclxx;
 using namespace kclxx::test;
 using namespace std::chrono_literals;
 
@@ -53,9 +49,9 @@ void fill_lanes(served_shard& shard, awaited_count& running) {
 }
 
 /// Counts the functions that are posted to a shard's threads.
-struct counting_posts : kclxx::detail::shard_service_wrapper {
+struct counting_posts : detail::shard_service_wrapper {
   static inline std::atomic<int> posts = 0;
-  struct pool final : kclxx::detail::thread_pool {
+  struct pool final : detail::thread_pool {
     explicit pool(std::unique_ptr<thread_pool> counted) : inner(std::move(counted)) {}
     void post(std::function<void()> function) override {
       ++posts;
@@ -65,7 +61,7 @@ struct counting_posts : kclxx::detail::shard_service_wrapper {
   };
 
   using shard_service_wrapper::shard_service_wrapper;
-  std::unique_ptr<kclxx::detail::thread_pool> make_thread_pool(std::size_t threads) override {
+  std::unique_ptr<detail::thread_pool> make_thread_pool(std::size_t threads) override {
     return std::make_unique<pool>(shard_service_wrapper::make_thread_pool(threads));
   }
 };
@@ -77,7 +73,7 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
   processed_records done;
   std::atomic<int> failures = 0;
   served_shard shard(
-      kclxx::parallel(
+      parallel(
           [&](const record& one) {
             if (number_of(one) % 16 == 0 && failures.fetch_add(1) % 2 == 0) {
               throw std::runtime_error("no");
@@ -86,17 +82,10 @@ TEST_CASE("64 lanes process all records, those of a key in order, with failures 
           },
           {.initial_backoff = 1ms, .max_backoff = 2ms}, {.lanes = 64, .window_records = 500}),
       prompt());
-  shard.initialize("shard-1");
-  for (std::uint64_t first = 1; first <= 6000; first += 300) {
-    shard.send(keyed_records(300, first, 97));
-    answer_until(shard, "processRecords");
-  }
-  shard.send(R"({"action":"shardEnded"})");
-  CHECK(answer_until(shard, "shardEnded"));
+  CHECK(process_shard(shard, 6000, 300, 97));
   CHECK(done.count() == 6000);
   CHECK(done.is_in_order());
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
 }
 
 TEST_CASE("completions are reported from several threads, in any order", "[processing][lanes]") {
@@ -123,7 +112,7 @@ TEST_CASE("completions are reported from several threads, in any order", "[proce
     });
   }
   {
-    served_shard shard(kclxx::parallel(
+    served_shard shard(parallel(
                            [&](completion one) {
                              const std::lock_guard lock(mutex);
                              held.push_back(std::move(one));
@@ -131,13 +120,7 @@ TEST_CASE("completions are reported from several threads, in any order", "[proce
                            },
                            {.initial_backoff = 1ms}, {.lanes = 64, .window_records = 300}),
                        prompt());
-    shard.initialize("shard-1");
-    for (std::uint64_t first = 1; first <= 3000; first += 100) {
-      shard.send(keyed_records(100, first, 31));
-      answer_until(shard, "processRecords");
-    }
-    shard.send(R"({"action":"shardEnded"})");
-    CHECK(answer_until(shard, "shardEnded"));
+    CHECK(process_shard(shard, 3000, 100, 31));
   }
   {
     const std::lock_guard lock(mutex);
@@ -164,7 +147,7 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
     }
   });
   for (int round = 0; round < 20; ++round) {
-    served_shard shard(kclxx::parallel(
+    served_shard shard(parallel(
                            [&](completion one) {
                              const std::lock_guard lock(mutex);
                              held.push_back(std::move(one));
@@ -172,14 +155,11 @@ TEST_CASE("completions are reported and destroyed while the session ends", "[pro
                            {.initial_backoff = 1ms, .max_backoff = 1ms}),
                        prompt());
     shard.initialize("shard-1");
-    shard.send(keyed_records(100, 1, 13));
-    answer_until(shard, "processRecords");
+    process(shard, keyed_records(100, 1, 13));
     if (round % 2 == 0) {
-      shard.send(R"({"action":"leaseLost"})");
-      answer_until(shard, "leaseLost");
+      perform(shard, "leaseLost");
     }
-    shard.close();
-    CHECK(shard.status() == kclxx::exit_status::ok);
+    CHECK(shard.end() == exit_status::ok);
   }
   is_over = true;
   reporter.join();
@@ -190,7 +170,7 @@ TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the proc
           "[processing][lanes]") {
   awaited_count running;
   awaited_count stopped;
-  served_shard shard(kclxx::parallel(
+  served_shard shard(parallel(
                          [&](const record&, const shard_context& context) {
                            ++running;
                            wait_for_stop(context);
@@ -200,8 +180,7 @@ TEST_CASE("a stop reaches all of 64 handlers that wait only for it, and the proc
                      prompt());
   fill_lanes(shard, running);
   CHECK(stopped == 0);
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(running == 64);
   CHECK(stopped == 64);
 }
@@ -211,12 +190,12 @@ TEST_CASE("a handler that is fenced on an idle shard stops the others, without a
   awaited_count running;
   awaited_count stopped;
   std::promise<void> fence;
-  served_shard shard(kclxx::parallel(
+  served_shard shard(parallel(
                          [&](const record& one, const shard_context& context) {
                            ++running;
                            if (number_of(one) == 1) {
                              fence.get_future().wait();
-                             throw kclxx::fenced_error("another processor");
+                             throw fenced_error("another processor");
                            }
                            wait_for_stop(context);
                            ++stopped;
@@ -227,8 +206,7 @@ TEST_CASE("a handler that is fenced on an idle shard stops the others, without a
   CHECK(stopped == 0);
   fence.set_value();
   CHECK(stopped.await(63));
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(logged(shard, "another processor"));
   CHECK(running == 64);
 }
@@ -237,7 +215,7 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
           "[processing][lanes]") {
   awaited_count running;
   awaited_count woken;
-  served_shard shard(kclxx::parallel(
+  served_shard shard(parallel(
                          [&](const record& one, const shard_context& context) {
                            if (number_of(one) % 2 == 0) throw std::runtime_error("no");
                            ++running;
@@ -245,13 +223,12 @@ TEST_CASE("a stop ends retries that wait, handlers that sleep, and a callback th
                            ++woken;
                          },
                          {.initial_backoff = 10min, .max_backoff = 10min, .breaker = {}},
-                         {.lanes = 64, .order = kclxx::order::none, .window_records = 100}),
+                         {.lanes = 64, .order = order::none, .window_records = 100}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(200, 1, 200));
   REQUIRE(running.await(50));  // the others have failed
-  shard.close();               // the daemon dies
-  CHECK(shard.status() == kclxx::exit_status::daemon_gone);
+  CHECK(shard.end() == exit_status::daemon_gone);
   CHECK(woken == 50);
 }
 
@@ -259,7 +236,7 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
           "[processing][lanes]") {
   std::atomic<int> ended = 0;
   std::optional<served_shard> session;
-  session.emplace(kclxx::parallel(
+  session.emplace(parallel(
                       [&](const record& one) {
                         if (number_of(one) == 4) throw std::runtime_error("the table is gone");
                         // One of the next may be taken after the log, before the failure stops it.
@@ -277,41 +254,20 @@ TEST_CASE("a failure that stops lets the handlers that run end, and checkpoints 
     line = shard.next_line();
     shard.send(line);
   } while (line.find(R"("sequenceNumber":"3")") == std::string::npos);
-  CHECK(shard.status() == kclxx::exit_status::callback_failed);
+  CHECK(shard.status() == exit_status::callback_failed);
   CHECK(ended == 3);
   CHECK(logged(shard, "failed: the table is gone"));
-}
-
-TEST_CASE("a failure waits for the handlers that run until the last one has failed, and no longer",
-          "[processing][lanes]") {
-  std::optional<served_shard> session;
-  session.emplace(
-      kclxx::parallel(
-          [&](const record& one, const kclxx::shard_context& shard) {
-            if (number_of(one) == 1) {
-              static_cast<void>(session->log().await("failed after 1 attempt"));
-              shard.sleep_for(50ms);  // the callback most likely waits by now
-            }
-            throw kclxx::permanent_error("no");
-          },
-          {}, {.lanes = 2, .window_records = 2, .stuck_after = 0ms, .drain_timeout = 100s}),
-      prompt());
-  session->initialize("shard-1");
-  const auto began = std::chrono::steady_clock::now();
-  session->send(keyed_records(3, 1, 3));
-  CHECK(session->status() == kclxx::exit_status::callback_failed);
-  CHECK(std::chrono::steady_clock::now() - began < 90s);
 }
 
 TEST_CASE("while a callback waits, what is complete is checkpointed within a second",
           "[processing][lanes]") {
   awaited_count may_end;  // the records up to this one
   std::atomic<bool> has_waited_in_vain = false;
-  served_shard shard(kclxx::parallel(
+  served_shard shard(parallel(
                          [&](const record& one) {
                            if (!may_end.await(number_of(one))) has_waited_in_vain = true;
                          },
-                         {}, {.lanes = 3, .order = kclxx::order::none, .drain_timeout = 2min}),
+                         {}, {.lanes = 3, .order = order::none, .drain_timeout = 2min}),
                      prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(3, 1, 3));
@@ -326,8 +282,7 @@ TEST_CASE("while a callback waits, what is complete is checkpointed within a sec
   ++may_end;
   answer_until(shard, "shutdownRequested");
   CHECK_FALSE(has_waited_in_vain);
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
 }
 
 TEST_CASE("a handler may return after its callback has thrown, and before the lease is lost",
@@ -335,11 +290,11 @@ TEST_CASE("a handler may return after its callback has thrown, and before the le
   std::optional<served_shard> session;
   awaited_count begun;  // the second
   awaited_count ended;
-  session.emplace(kclxx::parallel(
+  session.emplace(parallel(
                       [&](const record& one) {
                         if (number_of(one) == 1) {
                           if (!begun.await(1)) return;
-                          throw kclxx::fenced_error("epoch 7, not 6");
+                          throw fenced_error("epoch 7, not 6");
                         }
                         ++begun;
                         if (session->log().await("ended early")) ++ended;
@@ -352,8 +307,7 @@ TEST_CASE("a handler may return after its callback has thrown, and before the le
   CHECK(ended.await(1));
   session->send(R"({"action":"leaseLost"})");
   session->expect_status("leaseLost");
-  session->close();
-  CHECK(session->status() == kclxx::exit_status::ok);
+  CHECK(session->end() == exit_status::ok);
 }
 
 TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stuck",
@@ -365,7 +319,7 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   options.grace_time = 100ms;
   std::shared_ptr<void> kept(nullptr, [](void*) { ++destroyed; });  // with the session
   std::optional<served_shard> shard;
-  shard.emplace(kclxx::parallel(
+  shard.emplace(parallel(
                     [kept = std::move(kept)](const record&) {
                       ++running;
                       is_free.wait(false);
@@ -376,24 +330,21 @@ TEST_CASE("leave_when_stuck ends a session whose handler does not return, as stu
   shard->initialize("shard-1");
   shard->send(keyed_records(1, 1, 1));
   shard->expect_status("processRecords");
-  CHECK(shard->status() == kclxx::exit_status::callback_stuck);
+  CHECK(shard->status() == exit_status::callback_stuck);
   CHECK(logged(*shard, "is stuck (leave_when_stuck)"));
   shard.reset();
   // The numbers of the descriptors are another's now, when the thread destroys the session.
-  std::array<int, 2> others{};
-  REQUIRE(::pipe(others.data()) == 0);
+  const open_pipe others;
   is_free = true;
   is_free.notify_all();
   CHECK(destroyed.await(1));
   CHECK(running == 0);
-  ::close(others[0]);
-  ::close(others[1]);
 }
 
 TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[processing][lanes]") {
   std::atomic<bool> is_mended = false;
   awaited_count good;
-  served_shard shard(kclxx::parallel(
+  served_shard shard(parallel(
                          [&](const record& one) {
                            if (number_of(one) > 30) {
                              ++good;
@@ -403,25 +354,21 @@ TEST_CASE("failing keys that keep all lanes busy do not starve the others", "[pr
                            }
                          },
                          {.initial_backoff = 0ms, .max_backoff = 0ms, .breaker = std::nullopt},
-                         {.lanes = 4, .order = kclxx::order::none}),
+                         {.lanes = 4, .order = order::none}),
                      prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(30, 1, 30));
-  answer_until(shard, "processRecords");
-  shard.send(keyed_records(1000, 31, 30));
-  answer_until(shard, "processRecords");
+  process(shard, keyed_records(30, 1, 30));
+  process(shard, keyed_records(1000, 31, 30));
   CHECK(good.await(1000));
   is_mended = true;
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  perform(shard, "shutdownRequested");
+  CHECK(shard.end() == exit_status::ok);
 }
 
 TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][P69]") {
   std::vector<std::vector<std::uint64_t>> calls;
-  served_shard shard(kclxx::batches(
-                         [&](const kclxx::record_batch& batch) {
+  served_shard shard(batches(
+                         [&](const record_batch& batch) {
                            auto& numbers = calls.emplace_back();
                            for (const record& one : batch) numbers.push_back(number_of(one));
                          },
@@ -430,13 +377,10 @@ TEST_CASE("a batch that comes twice is gathered once", "[processing][gathering][
   shard.initialize("shard-1");
   for (const std::string& batch :
        {keyed_records(6, 1, 2), keyed_records(6, 1, 2), keyed_records(1, 7, 2)}) {
-    shard.send(batch);
-    answer_until(shard, "processRecords");
+    process(shard, batch);
   }
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
+  perform(shard, "shutdownRequested");
+  CHECK(shard.end() == exit_status::ok);
   CHECK(calls == std::vector<std::vector<std::uint64_t>>{{1, 2, 3, 4}, {5, 6, 7}});
 }
 
@@ -444,20 +388,13 @@ TEST_CASE("while the circuit is open lanes start for a probe alone", "[processin
   awaited_count calls;
   std::atomic<bool> is_away = true;
   counting_posts::posts = 0;
-  const kclxx::processor_factory inner = kclxx::parallel(
+  wrapped<counting_posts> processors(parallel(
       [&](const record&) {
         ++calls;
         if (is_away) throw std::runtime_error("away");
       },
-      {.breaker = kclxx::circuit_breaker{.failures = 5, .max_wait = 50ms}}, {.lanes = 4});
-  std::optional<shard_context> context;
-  served_shard shard({[&](const shard_context& given) {
-                        auto fields = given.to_fields();
-                        fields.service = std::make_shared<counting_posts>(fields.service);
-                        return inner(context.emplace(fields));
-                      },
-                      inner.mode()},
-                     prompt());
+      {.breaker = circuit_breaker{.failures = 5, .max_wait = 50ms}}, {.lanes = 4}));
+  served_shard shard(processors.factory(), prompt());
   shard.initialize("shard-1");
   shard.send(keyed_records(10, 1, 10));
   shard.expect_status("processRecords");
@@ -472,16 +409,14 @@ TEST_CASE("while the circuit is open lanes start for a probe alone", "[processin
 #if !defined(__SANITIZE_THREAD__)
 TEST_CASE("a forked copy that returns from a handler processes nothing and leaves",
           "[processing][lanes]") {
-  enum class form { each, batches, parallel, completions };
   const auto which = GENERATE(form::each, form::batches, form::parallel, form::completions);
   CAPTURE(which);
   static std::atomic<int> status;
   status = -1;
-  std::array<int, 2> ends{};  // what the copy processes
-  REQUIRE(::pipe(ends.data()) == 0);
-  const auto handle = [&, parent = ::getpid()](const record&) {
+  open_pipe processed;  // by the copy
+  const auto handle = [&, parent = ::getpid()](const record&, const shard_context&) {
     if (::getpid() != parent) {
-      static_cast<void>(!::write(ends[1], "x", 1));
+      static_cast<void>(!::write(processed.write_end(), "x", 1));
     } else if (status == -1) {
       const pid_t copy = ::fork();
       if (copy == 0) return;
@@ -490,37 +425,20 @@ TEST_CASE("a forked copy that returns from a handler processes nothing and leave
       status = WIFEXITED(left) ? WEXITSTATUS(left) : 1000;
     }
   };
-  const auto make = [&]() -> kclxx::processor_factory {
-    switch (which) {
-      case form::each:
-        return kclxx::each(handle);
-      case form::batches:
-        return kclxx::batches([&](const kclxx::record_batch& batch) {
-          handle(batch.front());
-          if (batch.size() > 1) throw kclxx::batch_failure(batch[1].position());
-        });
-      case form::parallel:
-        return kclxx::parallel(handle, {}, {.lanes = 1});
-      case form::completions:
-        break;
-    }
-    return kclxx::parallel([&](completion one) {
-      handle(one.record());
-      one.complete();
-    });
+  const auto handle_first = [&](const record_batch& batch, const shard_context& context) {
+    handle(batch.front(), context);
+    if (batch.size() > 1) throw batch_failure(batch[1].position());
   };
-  served_shard shard(make(), prompt());
+  served_shard shard(
+      which == form::batches ? batches(handle_first) : make(which, handle, {}, {.lanes = 1}),
+      prompt());
   shard.initialize("shard-1");
-  shard.send(keyed_records(4, 1, 4));
-  answer_until(shard, "processRecords");
-  shard.send(R"({"action":"shutdownRequested"})");
-  answer_until(shard, "shutdownRequested");
-  shard.close();
-  CHECK(shard.status() == kclxx::exit_status::ok);
-  CHECK(status == static_cast<int>(kclxx::exit_status::daemon_gone));
-  ::close(ends[1]);
+  process(shard, keyed_records(4, 1, 4));
+  perform(shard, "shutdownRequested");
+  CHECK(shard.end() == exit_status::ok);
+  CHECK(status == static_cast<int>(exit_status::daemon_gone));
+  processed.close_write_end();
   char byte = 0;
-  CHECK(::read(ends[0], &byte, 1) == 0);
-  ::close(ends[0]);
+  CHECK(::read(processed.read_end(), &byte, 1) == 0);
 }
 #endif

@@ -10,54 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/kclxx.hpp>
-#include <kclxx/testing/daemon.hpp>
-
 #include "support/catch.hpp"
 #include "unit/processing/processing_support.hpp"
 
 namespace {
 
-using kclxx::bad_record;
-using kclxx::order;
-using kclxx::record;
-using kclxx::sequence_position;
-using kclxx::shard_context;
+using namespace kclxx;
 using namespace kclxx::test;
-using test_daemon = kclxx::testing::daemon;
 using namespace std::chrono_literals;
 using positions = std::vector<sequence_position>;
-
-/// A batch of (key, data); deliver_records gives the sequence numbers 1, 2, ...
-using keys_and_data = std::vector<std::pair<std::string, std::string>>;
-void deliver(test_daemon& daemon, const keys_and_data& records) {
-  std::vector<record::fields> fields(records.size());
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    fields[i].partition_key = records[i].first;
-    fields[i].data = records[i].second;
-  }
-  daemon.deliver_records(fields);
-}
-
-/// Of a handler, with prompt(), and initialized.
-struct parallel_daemon : test_daemon {
-  template <class Handler>
-  explicit parallel_daemon(Handler handler, kclxx::failure_policy policy = {},
-                           kclxx::parallel_options options = {})
-      : test_daemon(kclxx::parallel(std::move(handler), std::move(policy), std::move(options)),
-                    prompt()) {
-    initialize();
-  }
-};
-
-std::string thrown_text(const test_daemon& daemon) {
-  try {
-    if (daemon.thrown()) std::rethrow_exception(daemon.thrown());
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -81,20 +42,24 @@ TEST_CASE(
 namespace {
 int calls_of_functions = 0;
 void process_record(const record&) { ++calls_of_functions; }
-void process_batch(kclxx::record_batch) { ++calls_of_functions; }
-void process_completion(kclxx::completion one) {
+void process_batch(record_batch) { ++calls_of_functions; }
+void process_completion(completion one) {
   ++calls_of_functions;
   one.complete();
 }
 }  // namespace
 
-TEST_CASE("a plain function can be a handler", "[processing][parallel]") {
-  const std::vector<kclxx::processor_factory> factories{process_batch, kclxx::each(process_record),
-                                                        kclxx::parallel(process_record),
-                                                        kclxx::parallel(process_completion)};
+TEST_CASE("a plain function or a generic lambda can be a handler", "[processing][parallel]") {
+  const std::vector<processor_factory> factories{
+      process_batch,
+      each(process_record),
+      parallel(process_record),
+      parallel(process_completion),
+      [](auto batch) { calls_of_functions += static_cast<int>(batch.front().data().size()); },
+      parallel([](const auto& one) { calls_of_functions += static_cast<int>(one.data().size()); })};
   calls_of_functions = 0;
-  for (const auto& factory : factories) test_daemon(factory).initialize().deliver({"a"});
-  CHECK(calls_of_functions == 4);
+  for (const auto& factory : factories) testing::daemon(factory).initialize().deliver({"a"});
+  CHECK(calls_of_functions == 6);
 }
 
 TEST_CASE("a record that fails keeps later ones of its key waiting, and no other",
@@ -137,12 +102,12 @@ TEST_CASE(
 
 TEST_CASE("what a key function throws leaves process_records", "[processing][parallel]") {
   int calls = 0;
-  test_daemon daemon(kclxx::parallel(
+  parallel_daemon daemon(
       [&](const record&) { ++calls; }, {},
-      {.key = [](const record&) -> std::string { throw std::runtime_error("no key"); }}));
-  daemon.initialize().deliver({"a"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(thrown_text(daemon) == "no key");
+      {.key = [](const record&) -> std::string { throw std::runtime_error("no key"); }});
+  daemon.deliver({"a"});
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no key");
   CHECK(calls == 0);
 }
 
@@ -188,8 +153,8 @@ TEST_CASE("stop: the exception leaves a timer when no callback is open", "[proce
       },
       {.max_attempts = 1});
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(thrown_text(daemon) == "the table is gone");
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "the table is gone");
   CHECK(logged(daemon, "a timer failed: the table is gone"));
 }
 
@@ -203,7 +168,7 @@ TEST_CASE("stop: in an open callback what is complete is checkpointed first",
       },
       {.max_attempts = 1}, {.lanes = 1, .window_records = 2});
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "bad"}, {"d", "3"}, {"e", "4"}});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK(logged(daemon, "process_records (5 records, 1/0 to 5/0) failed: the table is gone"));
   CHECK(daemon.persisted() == sequence_position("2"));
   CHECK(last == "bad");  // the next one is in the window too, and is not begun
@@ -218,28 +183,26 @@ TEST_CASE("stop: of two records that fail for good, the first one's exception en
       },
       {.max_attempts = 1}, {.window_records = 2});
   deliver(daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(thrown_text(daemon) == "record 2");
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "record 2");
   CHECK(daemon.checkpoints().empty());
 }
 
 TEST_CASE("a callback that waits for records ends with the stop token, and finishes nothing",
           "[processing][parallel]") {
   int calls = 0;
-  std::optional<test_daemon> daemon;
-  daemon.emplace(kclxx::parallel(
-                     [&](const record&) {
-                       if (++calls == 3) daemon->end_input();
-                       throw std::runtime_error("no");
-                     },
-                     {}, {.drain_timeout = 1h}),
-                 prompt());
-  daemon->initialize();
+  std::optional<parallel_daemon> daemon;
+  daemon.emplace(
+      [&](const record&) {
+        if (++calls == 3) daemon->end_input();
+        throw std::runtime_error("no");
+      },
+      failure_policy{}, parallel_options{.drain_timeout = 1h});
   deliver(*daemon, {{"a", "1"}});
   const auto begin = daemon->now();
   SECTION("shard_ended") { daemon->end_shard(); }
   SECTION("shutdown_requested") { daemon->request_shutdown(); }
-  CHECK(daemon->exit_status() == kclxx::exit_status::daemon_gone);
+  CHECK(daemon->exit_status() == exit_status::daemon_gone);
   CHECK(daemon->now() - begin < 1h);
   CHECK(daemon->checkpoints().empty());
   CHECK_FALSE(logged(*daemon, "records that are not complete after"));
@@ -248,13 +211,13 @@ TEST_CASE("a callback that waits for records ends with the stop token, and finis
 TEST_CASE("a callback that waits for room returns as soon as there is room",
           "[processing][parallel]") {
   std::vector<shard_context::clock::time_point> began;
-  test_daemon daemon(kclxx::parallel(
+  parallel_daemon daemon(
       [&](const record&, const shard_context& shard) {
         began.push_back(shard.now());
         shard.sleep_for(10ms);
       },
-      {}, {.lanes = 1, .window_records = 1}));
-  daemon.initialize().deliver({"1", "2", "3"});
+      {}, {.lanes = 1, .window_records = 1});
+  daemon.deliver({"1", "2", "3"});
   REQUIRE(began.size() == 3);
   CHECK(began[1] - began[0] == 10ms);
   CHECK(began[2] - began[1] == 10ms);
@@ -262,16 +225,15 @@ TEST_CASE("a callback that waits for room returns as soon as there is room",
 
 TEST_CASE("the wait of a failure for the handlers that run ends when the last one fails",
           "[processing][parallel]") {
-  test_daemon daemon(kclxx::parallel(
-                         [](const record& one, const shard_context& shard) {
-                           if (one.data() == "slow") shard.sleep_for(3s);
-                           throw kclxx::permanent_error(std::string(one.data()));
-                         },
-                         {}, {.lanes = 2, .order = order::none, .window_records = 2}),
-                     prompt());
-  const auto begin = daemon.initialize().now();
+  parallel_daemon daemon(
+      [](const record& one, const shard_context& shard) {
+        if (one.data() == "slow") shard.sleep_for(3s);
+        throw permanent_error(std::string(one.data()));
+      },
+      {}, {.lanes = 2, .order = order::none, .window_records = 2});
+  const auto begin = daemon.now();
   daemon.deliver({"slow", "quick", "waits for room"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "quick");
   CHECK(daemon.now() - begin == 3s);
 }
@@ -281,18 +243,18 @@ TEST_CASE("a failure is not waited with when no handler runs any more", "[proces
                          {.max_attempts = 1});
   const auto before = daemon.now();
   daemon.deliver({"1"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK(daemon.now() == before);
 }
 
 TEST_CASE("a lost lease that a handler reports ends the processing, and is no failure",
           "[processing][parallel]") {
   int calls = 0;
-  const auto lot = std::make_shared<kclxx::test::memory_lot>();
+  const auto lot = std::make_shared<memory_lot>();
   parallel_daemon daemon(
       [&](const record&) {
         ++calls;
-        throw kclxx::checkpoint_error(make_error_code(kclxx::errc::lease_lost));
+        throw checkpoint_error(make_error_code(errc::lease_lost));
       },
       {.bad_record = bad_record::park, .lot = lot}, {.lanes = 1});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
@@ -304,7 +266,7 @@ TEST_CASE("a lost lease that a handler reports ends the processing, and is no fa
   CHECK(calls == 1);
   CHECK(lot->all.empty());
   daemon.lose_lease();
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.exit_status() == exit_status::ok);
   CHECK(daemon.checkpoints().empty());
 }
 
@@ -315,7 +277,7 @@ TEST_CASE("a handler that is fenced on an idle shard ends the processing without
       [&](const record&, const shard_context& shard) {
         ++calls;
         shard.sleep_for(5s);
-        throw kclxx::fenced_error("epoch 7, not 6");
+        throw fenced_error("epoch 7, not 6");
       },
       {}, {.lanes = 1});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
@@ -326,30 +288,28 @@ TEST_CASE("a handler that is fenced on an idle shard ends the processing without
   CHECK_FALSE(daemon.exit_status());
   CHECK(daemon.checkpoints().empty());
   daemon.lose_lease();
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("end of input while a callback waits for room: it returns", "[processing][parallel]") {
   int calls = 0;
-  std::optional<test_daemon> daemon;
-  daemon.emplace(kclxx::parallel(
-                     [&](const record&) {
-                       CHECK_FALSE(daemon->stop_requested());
-                       if (++calls == 40) daemon->end_input();
-                       throw std::runtime_error("no");
-                     },
-                     {.breaker = {}}, {.window_records = 4}),
-                 prompt());
-  daemon->initialize();
+  std::optional<parallel_daemon> daemon;
+  daemon.emplace(
+      [&](const record&) {
+        CHECK_FALSE(daemon->stop_requested());
+        if (++calls == 40) daemon->end_input();
+        throw std::runtime_error("no");
+      },
+      failure_policy{.breaker = {}}, parallel_options{.window_records = 4});
   const auto before = daemon->now();
   deliver(*daemon, {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}, {"e", "5"}});
-  CHECK(daemon->exit_status() == kclxx::exit_status::daemon_gone);
+  CHECK(daemon->exit_status() == exit_status::daemon_gone);
   CHECK(daemon->now() - before < 2min);  // the waits of ten attempts, and none after the stop
 }
 
 TEST_CASE("when drain_timeout has passed, no further record is begun", "[processing][parallel]") {
-  std::vector<kclxx::completion> held;
-  parallel_daemon daemon([&](kclxx::completion one) { held.push_back(std::move(one)); }, {},
+  std::vector<completion> held;
+  parallel_daemon daemon([&](completion one) { held.push_back(std::move(one)); }, {},
                          {.lanes = 1, .order = order::none, .drain_timeout = 5s});
   deliver(daemon, {{"a", "1"}, {"b", "2"}});
   daemon.request_shutdown();
@@ -360,15 +320,15 @@ TEST_CASE("when drain_timeout has passed, no further record is begun", "[process
 }
 
 TEST_CASE("a failure during the drain does not lengthen it", "[processing][parallel]") {
-  std::vector<kclxx::completion> held;
+  std::vector<completion> held;
   parallel_daemon daemon(
-      [&](kclxx::completion one) {
+      [&](completion one) {
         if (one.record().data() == "long") {
           held.push_back(std::move(one));
         } else if (one.attempt() == 1) {
           one.fail("no");
         } else {
-          one.fail(std::make_exception_ptr(kclxx::permanent_error("no")));
+          one.fail(std::make_exception_ptr(permanent_error("no")));
         }
       },
       {.initial_backoff = 4s, .max_backoff = 4s}, {.drain_timeout = 5s});
@@ -376,7 +336,7 @@ TEST_CASE("a failure during the drain does not lengthen it", "[processing][paral
   const auto before = daemon.now();
   daemon.request_shutdown();
   CHECK(daemon.now() - before == 5s);
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
 }
 
 TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
@@ -401,32 +361,18 @@ TEST_CASE("a retry ends with the stop token", "[processing][parallel]") {
 TEST_CASE("shard_ended waits for stuck work: the end is not checkpointed before it is complete",
           "[processing][parallel]") {
   strings events;
-  test_daemon* seen = nullptr;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one, const shard_context& shard) {
-                           if (one.data() == "slow") shard.sleep_for(20min);
-                           if (one.data() == "bad" && shard.now().time_since_epoch() < 20h) {
-                             throw std::runtime_error("no");
-                           }
-                           CHECK(seen->persisted() != sequence_position("SHARD_END"));
-                           events.emplace_back(one.data());
-                         },
-                         {}),
-                     prompt());
+  const testing::daemon* seen = nullptr;
+  parallel_daemon daemon([&](const record& one, const shard_context& shard) {
+    if (one.data() == "slow") shard.sleep_for(20min);
+    if (one.data() == "bad" && shard.now().time_since_epoch() < 20h) throw std::runtime_error("no");
+    CHECK(seen->persisted() != sequence_position("SHARD_END"));
+    events.emplace_back(one.data());
+  });
   seen = &daemon;
-  daemon.initialize();
   deliver(daemon, {{"a", "slow"}, {"b", "bad"}, {"c", "1"}});
   daemon.end_shard();
   CHECK(events.size() == 3);
   CHECK(daemon.persisted() == sequence_position("SHARD_END"));
-}
-
-TEST_CASE("a generic lambda handles records", "[processing][parallel]") {
-  std::size_t bytes = 0;
-  parallel_daemon daemon([&bytes](const auto& one) { bytes += one.data().size(); });
-  deliver(daemon, {{"a", "12"}, {"b", "345"}});
-  daemon.deliver({});
-  CHECK(bytes == 5);
 }
 
 TEST_CASE("shutdown_requested waits for what is in the window, and checkpoints it",
@@ -473,11 +419,10 @@ TEST_CASE("shutdown_requested waits without limit for the longest drain_timeout"
 
 TEST_CASE("a checkpoint of the watermark costs at most one line for each interval",
           "[processing][parallel]") {
-  kclxx::run_options options;
+  run_options options;
   options.checkpoint_interval = 5s;
-  test_daemon daemon(
-      kclxx::parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }),
-      options);
+  testing::daemon daemon(
+      parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }), options);
   daemon.initialize();
   for (int i = 0; i < 100; ++i) daemon.deliver({"1", "2", "3", "4", "5"});
   // 500 records of 10 ms, one key.
@@ -485,66 +430,39 @@ TEST_CASE("a checkpoint of the watermark costs at most one line for each interva
 }
 
 TEST_CASE("what failure_policy::is_permanent throws ends the session", "[processing][parallel]") {
-  test_daemon daemon(
-      kclxx::parallel([](const record&) { throw std::runtime_error("no"); },
-                      {.is_permanent = [](const std::exception&) -> bool {
-                        throw std::runtime_error("not a question that can be answered");
-                      }}),
-      prompt());
-  daemon.initialize().deliver({"1"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(thrown_text(daemon) == "not a question that can be answered");
+  parallel_daemon daemon([](const record&) { throw std::runtime_error("no"); },
+                         {.is_permanent = [](const std::exception&) -> bool {
+                           throw std::runtime_error("not a question that can be answered");
+                         }});
+  daemon.deliver({"1"});
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "not a question that can be answered");
 }
 
 TEST_CASE("options that cannot work are refused where the processor factory is made",
           "[processing][parallel]") {
-  const auto refusal = [](const kclxx::parallel_options& options) -> std::string {
-    try {
-      static_cast<void>(kclxx::parallel([](const record&) {}, {}, options));
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return {};
+  const auto refuses = [](const parallel_options& options, const std::string& why) {
+    CHECK_THROWS_AS(parallel([](const record&) {}, {}, options), std::invalid_argument);
+    CHECK_THROWS_WITH(parallel([](const record&) {}, {}, options), "parallel_options: " + why);
   };
-  CHECK(refusal({.lanes = 0}) == "parallel_options: lanes is 0");
-  CHECK(refusal({.window_records = 0}) == "parallel_options: window_records is 0");
-  CHECK(refusal({.window_bytes = 0}) == "parallel_options: window_bytes is 0");
-  CHECK(refusal({.stuck_after = -1ms}) == "parallel_options: stuck_after is negative");
-  CHECK(refusal({.drain_timeout = -1ms}) == "parallel_options: drain_timeout is negative");
-  CHECK(refusal({.order = order::none, .key = [](const record&) { return std::string(); }}) ==
-        "parallel_options: a key has no effect with order::none");
+  refuses({.lanes = 0}, "lanes is 0");
+  refuses({.window_records = 0}, "window_records is 0");
+  refuses({.window_bytes = 0}, "window_bytes is 0");
+  refuses({.stuck_after = -1ms}, "stuck_after is negative");
+  refuses({.drain_timeout = -1ms}, "drain_timeout is negative");
+  refuses({.order = order::none, .key = [](const record&) { return std::string(); }},
+          "a key has no effect with order::none");
 }
 
 TEST_CASE("a drain_timeout of 0 is accepted", "[processing][parallel]") {
-  test_daemon daemon(kclxx::parallel([](const record&) {}, {}, {.drain_timeout = 0ms}));
-  daemon.initialize();
+  const parallel_daemon daemon([](const record&) {}, {}, {.drain_timeout = 0ms});
   CHECK(daemon.exit_status() == std::nullopt);
 }
 
-namespace {
-
-struct counting final : kclxx::observer {
-  void on_record_attempted(const kclxx::observer::event_source&,
-                           const kclxx::observer::record_attempted& event) override {
-    attempts.push_back(event);
-  }
-  void on_window_changed(const kclxx::observer::event_source&,
-                         const kclxx::observer::window_changed& event) override {
-    windows.push_back(event);
-  }
-  std::vector<kclxx::observer::record_attempted> attempts{};
-  std::vector<kclxx::observer::window_changed> windows{};
-};
-
-}  // namespace
-
 TEST_CASE("a window that neither fills nor empties is an event once a second at most",
           "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
-  test_daemon daemon(kclxx::parallel([](const record&) {}), options);
-  daemon.initialize();
+  const auto seen = std::make_shared<seen_events>();
+  parallel_daemon daemon([](const record&) {}, {}, {}, seen);
   for (int i = 0; i < 10; ++i) daemon.deliver({"1"});
   REQUIRE(seen->windows.size() == 2);
   CHECK(seen->windows[0].records == 1);
@@ -555,22 +473,20 @@ TEST_CASE("a window that neither fills nor empties is an event once a second at 
 
 TEST_CASE("neither a retry nor a completion is a further event within the second",
           "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
+  const auto seen = std::make_shared<seen_events>();
   bool is_retry = false;
   const auto fail_once = [&](const record&) {
     if (!std::exchange(is_retry, true)) throw std::runtime_error("no");
   };
-  const auto complete = [](kclxx::completion one) { one.complete(); };
+  const auto complete = [](completion one) { one.complete(); };
   SECTION("a retry") {
-    test_daemon daemon(kclxx::parallel(fail_once), options);
-    daemon.initialize().deliver({"1"}).advance(900ms);
+    parallel_daemon daemon(fail_once, {}, {}, seen);
+    daemon.deliver({"1"}).advance(900ms);
     CHECK(is_retry);
   }
   SECTION("a completion") {
-    test_daemon daemon(kclxx::parallel(complete), options);
-    daemon.initialize().deliver({"1"}).deliver({"2"}).deliver({"3"});
+    parallel_daemon daemon(complete, {}, {}, seen);
+    daemon.deliver({"1"}).deliver({"2"}).deliver({"3"});
   }
   REQUIRE(seen->windows.size() == 2);
   CHECK(seen->windows[0].records == 1);
@@ -578,14 +494,10 @@ TEST_CASE("neither a retry nor a completion is a further event within the second
 }
 
 TEST_CASE("a completion after the lost lease is no event", "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::optional<kclxx::completion> held;
-  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.emplace(std::move(one)); }),
-                     options);
-  daemon.initialize().deliver({"1"});
-  daemon.lose_lease();
+  const auto seen = std::make_shared<seen_events>();
+  std::optional<completion> held;
+  parallel_daemon daemon([&](completion one) { held.emplace(std::move(one)); }, {}, {}, seen);
+  daemon.deliver({"1"}).lose_lease();
   const auto before = seen->windows.size();
   held->complete();
   daemon.advance(1s);
@@ -593,26 +505,20 @@ TEST_CASE("a completion after the lost lease is no event", "[processing][paralle
 }
 
 TEST_CASE("a full window is an event at once", "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
-  test_daemon daemon(kclxx::parallel([](const record&) {}, {}, {.lanes = 1, .window_records = 2}),
-                     options);
-  daemon.initialize().deliver({"1"}).deliver({"1", "2", "3"});
+  const auto seen = std::make_shared<seen_events>();
+  parallel_daemon daemon([](const record&) {}, {}, {.lanes = 1, .window_records = 2}, seen);
+  daemon.deliver({"1"}).deliver({"1", "2", "3"});
   REQUIRE(seen->windows.size() > 2);
   CHECK(seen->windows[2].records == 2);
 }
 
 TEST_CASE("a window that completions empty, or that a handler keeps, is an event",
           "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::vector<kclxx::completion> held;
-  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.push_back(std::move(one)); },
-                                     {}, {.order = order::none}),
-                     options);
-  daemon.initialize().deliver({"1", "2"});
+  const auto seen = std::make_shared<seen_events>();
+  std::vector<completion> held;
+  parallel_daemon daemon([&](completion one) { held.push_back(std::move(one)); }, {},
+                         {.order = order::none}, seen);
+  daemon.deliver({"1", "2"});
   CHECK(seen->windows.back().records == 2);
   held.at(0).complete();
   daemon.advance(60s);  // the other one is stuck
@@ -624,51 +530,37 @@ TEST_CASE("a window that completions empty, or that a handler keeps, is an event
 
 TEST_CASE("no handler counts as stuck when the stuck one has failed for good",
           "[processing][parallel]") {
-  struct stuck final : kclxx::observer {
-    void on_handlers_stuck(const kclxx::observer::event_source&,
-                           const kclxx::observer::handlers_stuck& event) override {
-      counts.push_back(event.handlers);
-    }
-    std::vector<std::size_t> counts{};
-  };
-  const auto seen = std::make_shared<stuck>();
-  auto options = prompt();
-  options.observers = {seen};
-  std::optional<kclxx::completion> held;
-  test_daemon daemon(kclxx::parallel([&](kclxx::completion one) { held.emplace(std::move(one)); },
-                                     {.max_attempts = 1}),
-                     options);
-  daemon.initialize().deliver({"1"}).advance(60s);
-  CHECK(seen->counts == std::vector<std::size_t>{1});
+  const auto seen = std::make_shared<seen_events>();
+  std::optional<completion> held;
+  parallel_daemon daemon([&](completion one) { held.emplace(std::move(one)); }, {.max_attempts = 1},
+                         {}, seen);
+  daemon.deliver({"1"}).advance(60s);
+  REQUIRE(seen->stuck.size() == 1);
+  CHECK(seen->stuck[0].handlers == 1);
   held->fail("no");
   daemon.advance(0ms);
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
-  CHECK(seen->counts == std::vector<std::size_t>{1, 0});
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
+  REQUIRE(seen->stuck.size() == 2);
+  CHECK(seen->stuck[1].handlers == 0);
 }
 
 TEST_CASE("observers see each attempt, and the window fill and empty", "[processing][parallel]") {
-  const auto seen = std::make_shared<counting>();
-  auto options = prompt();
-  options.observers = {seen};
+  const auto seen = std::make_shared<seen_events>();
   int failures = 0;
-  test_daemon daemon(kclxx::parallel(
-                         [&](const record& one, const shard_context& shard) {
-                           shard.sleep_for(3ms);
-                           if (one.data() == "bad" && failures++ == 0) {
-                             throw std::runtime_error("no");
-                           }
-                         },
-                         {}, {.lanes = 1, .window_records = 2}),
-                     options);
-  daemon.initialize();
+  parallel_daemon daemon(
+      [&](const record& one, const shard_context& shard) {
+        shard.sleep_for(3ms);
+        if (one.data() == "bad" && failures++ == 0) throw std::runtime_error("no");
+      },
+      {}, {.lanes = 1, .window_records = 2}, seen);
   deliver(daemon, {{"a", "1"}, {"b", "bad"}, {"c", "2"}});
   daemon.advance(1s);
-  using outcome = kclxx::observer::record_attempted::outcome;
+  using outcome = observer::record_attempted::outcome;
   REQUIRE(seen->attempts.size() == 4);
   CHECK(seen->attempts[0] ==
-        kclxx::observer::record_attempted{sequence_position("1"), 1, 3ms, outcome::succeeded, {}});
+        observer::record_attempted{sequence_position("1"), 1, 3ms, outcome::succeeded, {}});
   CHECK(seen->attempts[1] ==
-        kclxx::observer::record_attempted{sequence_position("2"), 1, 3ms, outcome::failed, "no"});
+        observer::record_attempted{sequence_position("2"), 1, 3ms, outcome::failed, "no"});
   CHECK(seen->attempts[3].position == sequence_position("2"));
   CHECK(seen->attempts[3].attempt == 2);
   REQUIRE(seen->windows.size() >= 2);

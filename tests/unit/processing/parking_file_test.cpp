@@ -24,6 +24,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/locks.hpp"
 #include "support/temporary_folder.hpp"
@@ -254,8 +255,7 @@ TEST_CASE("on a full disk a record is not complete; once there is space, it is p
     }
     throw std::runtime_error("no");
   };
-  with.emplace(each(handler, {.max_attempts = 2, .bad_record = bad_record::park, .lot = lot}),
-               prompt());
+  with.emplace(each(handler, parking(lot, 2)), prompt());
   with->initialize("s").deliver({"a", "bad", "c"});
   INFO(*with);
   CHECK(attempts == 10);
@@ -392,16 +392,15 @@ TEST_CASE("a process that was forked while a record was parked does not keep the
           "[processing][parking]") {
   lot_of_one_shard lot;
   // The descriptor of this process is closed after the fork, and the lock is gone all the same.
-  int blocks[2];
-  REQUIRE(::pipe(blocks) == 0);
+  open_pipe blocks;
   pid_t child = -1;
   {
     const failing_disk disk("fdatasync", [&] {
       child = ::fork();
       if (child == 0) {
         char byte = 0;
-        ::close(blocks[1]);
-        [[maybe_unused]] const auto end = ::read(blocks[0], &byte, 1);
+        blocks.close_write_end();
+        [[maybe_unused]] const auto end = ::read(blocks.read_end(), &byte, 1);
         ::_exit(0);
       }
     });
@@ -410,9 +409,8 @@ TEST_CASE("a process that was forked while a record was parked does not keep the
   const int other = ::open(lot.file().c_str(), O_RDONLY | O_CLOEXEC);
   CHECK(::flock(other, LOCK_EX | LOCK_NB) == 0);
   ::close(other);
-  ::close(blocks[1]);
+  blocks.close_write_end();
   ::waitpid(child, nullptr, 0);
-  ::close(blocks[0]);
 }
 
 }  // namespace kclxx::test

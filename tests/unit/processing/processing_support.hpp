@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -15,15 +15,18 @@
 #include <kclxx/kclxx.hpp>
 #include <kclxx/testing/daemon.hpp>
 
+#include "support/run_options.hpp"  // IWYU pragma: export
+
 namespace kclxx::test {
 
 using strings = std::vector<std::string>;
 
-/// Checkpoints with every batch.
-inline run_options prompt() {
-  run_options options;
-  options.checkpoint_interval = std::chrono::milliseconds(0);
-  return options;
+/// A batch of (key, data); deliver_records gives the sequence numbers 1, 2, ...
+inline void deliver(testing::daemon& to,
+                    const std::vector<std::pair<std::string, std::string>>& records) {
+  std::vector<record::fields> fields;
+  for (const auto& [key, data] : records) fields.push_back({.data = data, .partition_key = key});
+  to.deliver_records(fields);
 }
 
 /// Delivers them, as one aggregated record or as several. Returns the position of the last.
@@ -45,6 +48,18 @@ inline std::size_t count_logged(const testing::daemon& from, const std::string& 
 inline bool logged(const testing::daemon& from, const std::string& text) {
   return count_logged(from, text) > 0;
 }
+
+/// Of a handler of parallel(), with prompt(), and initialized.
+struct parallel_daemon : testing::daemon {
+  template <class Handler>
+  explicit parallel_daemon(Handler handler, failure_policy policy = {},
+                           parallel_options options = {},
+                           std::shared_ptr<observer> watching = nullptr)
+      : testing::daemon(parallel(std::move(handler), std::move(policy), std::move(options)),
+                        prompt(std::move(watching))) {
+    initialize();
+  }
+};
 
 /// Keeps what is parked; refuses the first `refusals` times.
 struct memory_lot final : parking_lot {
@@ -73,6 +88,100 @@ struct memory_lot final : parking_lot {
   int refusals = 0;
   std::vector<parked> all{};
 };
+
+/// A policy with this lot.
+inline failure_policy parking(const std::shared_ptr<parking_lot>& lot, int max_attempts,
+                              std::optional<circuit_breaker> breaker = circuit_breaker{}) {
+  return {
+      .max_attempts = max_attempts, .bad_record = bad_record::park, .lot = lot, .breaker = breaker};
+}
+
+inline strings payloads_of(const record_batch& batch) {
+  strings all;
+  for (const record& one : batch) all.emplace_back(one.data());
+  return all;
+}
+
+/// Keeps the events of processing.
+struct seen_events final : observer {
+  void on_record_attempted(const event_source&, const record_attempted& event) override {
+    attempts.push_back(event);
+  }
+  void on_window_changed(const event_source&, const window_changed& event) override {
+    windows.push_back(event);
+  }
+  void on_circuit_changed(const event_source&, const circuit_changed& event) override {
+    circuits.push_back(event);
+  }
+  void on_handlers_stuck(const event_source&, const handlers_stuck& event) override {
+    stuck.push_back(event);
+  }
+  std::vector<record_attempted> attempts{};
+  std::vector<window_changed> windows{};
+  std::vector<circuit_changed> circuits{};
+  std::vector<handlers_stuck> stuck{};
+};
+
+enum class form {
+  each,
+  batches,
+  batches_with_position,
+  batches_with_names,
+  parallel,
+  completions,
+};
+
+/// The form, of a function that processes one record.
+inline processor_factory make(form which, const record_handler::of_shard& process,
+                              const failure_policy& policy = {},
+                              const parallel_options& options = {}) {
+  switch (which) {
+    case form::each:
+      return each(process, policy);
+    case form::batches:
+      return batches(
+          [process](const record_batch& batch, const shard_context& shard) {
+            for (const record& one : batch) process(one, shard);
+          },
+          policy);
+    case form::batches_with_position:
+      return batches(
+          [process](const record_batch& batch, const shard_context& shard) {
+            for (const record& one : batch) {
+              try {
+                process(one, shard);
+              } catch (...) {
+                throw batch_failure(one.position(), std::current_exception());
+              }
+            }
+          },
+          policy);
+    case form::batches_with_names:
+      return batches(
+          [process](const record_batch& batch, const shard_context& shard) {
+            std::vector<batch_failure::failed> failed;
+            for (const record& one : batch) {
+              try {
+                process(one, shard);
+              } catch (const std::runtime_error&) {
+                failed.push_back({one.position(), std::current_exception()});
+              }
+            }
+            if (!failed.empty()) throw batch_failure(std::move(failed));
+          },
+          policy);
+    case form::parallel:
+      return parallel(record_handler(process), policy, options);
+    case form::completions:
+      return parallel(
+          [process](completion one, const shard_context& shard) {
+            process(one.record(), shard);
+            one.complete();
+          },
+          policy, options);
+  }
+  throw std::logic_error("no such form");
+}
 
 /// Makes processors of one shard whose context has its service in a Wrapper, a
 /// shard_service_wrapper. It outlives them.

@@ -17,11 +17,10 @@
 
 namespace {
 
-using kclxx::order;
-using kclxx::sequence_position;
-using kclxx::processing::arrival;
-using kclxx::processing::record_queue;
-using kclxx::test::owned_batch;
+using namespace kclxx;
+using processing::arrival;
+using processing::record_queue;
+using test::owned_batch;
 using namespace std::chrono_literals;
 
 const record_queue::time_point now{};
@@ -177,9 +176,9 @@ TEST_CASE("an empty batch changes nothing", "[processing]") {
 
 TEST_CASE("records without a partition key are one key", "[processing]") {
   record_queue queue(order::key, 10, 100);
-  kclxx::record::fields fields;
+  record::fields fields;
   fields.sequence_number = "1";
-  const std::vector<kclxx::record> records(2, kclxx::record(fields));
+  const std::vector<record> records(2, record(fields));
   queue.admit({records, nullptr}, 0, now);
   CHECK(queue.take() == arrival{0});
   CHECK(queue.take() == std::nullopt);

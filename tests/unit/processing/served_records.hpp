@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -74,10 +73,25 @@ inline bool answer_until(served_shard& shard, const std::string& action) {
   }
 }
 
-inline run_options prompt() {
-  run_options options;
-  options.checkpoint_interval = std::chrono::milliseconds(1);
-  return options;
+/// Sends an action without fields, and answers up to its status, likewise.
+inline bool perform(served_shard& shard, const std::string& action) {
+  shard.send(R"({"action":")" + action + "\"}");
+  return answer_until(shard, action);
+}
+
+inline void process(served_shard& shard, const std::string& batch) {
+  shard.send(batch);
+  answer_until(shard, "processRecords");
+}
+
+/// From the shard's beginning to its end, in batches of this size.
+inline bool process_shard(served_shard& shard, std::size_t count, std::size_t batch,
+                          std::size_t keys) {
+  shard.initialize("shard-1");
+  for (std::size_t first = 1; first <= count; first += batch) {
+    process(shard, keyed_records(batch, first, keys));
+  }
+  return perform(shard, "shardEnded");
 }
 
 inline bool logged(const served_shard& shard, const std::string& text) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -102,6 +101,10 @@ class served_shard {
       send(line);  // an answer has the same fields
     }
   }
+  void process(const std::vector<std::string>& texts, std::uint64_t first) {
+    records(texts, first);
+    answer_until_status();
+  }
   /// Waits until the child has written something, and leaves it unread.
   void await_unread() const {
     pollfd ready{daemon_, POLLIN, 0};
@@ -112,9 +115,14 @@ class served_shard {
     if (daemon_ != -1) ::close(std::exchange(daemon_, -1));
   }
   [[nodiscard]] exit_status status() { return status_.get(); }
+  /// Of a session whose input the daemon closes.
+  [[nodiscard]] exit_status end() {
+    close();
+    return status();
+  }
   [[nodiscard]] kept_log& log() const { return *log_; }
 
- private:
+ protected:
   int daemon_ = -1;
   int child_ = -1;
   std::string read_;
