@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kclxx/kclxx.hpp>
+#include <kclxx/testing/daemon.hpp>
 
 namespace kclxx::test {
 
@@ -62,5 +64,19 @@ class recording_processor : public record_processor {
 
   step script_;
 };
+
+/// Does something in process_records only.
+inline recording_processor::step with_batch(std::function<void(const checkpointer&)> what) {
+  return [what = std::move(what)](const std::string& callback, const checkpointer* checkpointer) {
+    if (callback == "process_records") what(*checkpointer);
+  };
+}
+
+inline testing::daemon scripted(const recording_processor::step& script = {},
+                                const run_options& options = {},
+                                const testing::daemon_options& with = {}) {
+  return testing::daemon([script] { return std::make_unique<recording_processor>(script); },
+                         options, with);
+}
 
 }  // namespace kclxx::test

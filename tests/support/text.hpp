@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -28,6 +30,16 @@ inline std::string read_all(int fd) {
   ssize_t n = 0;
   while ((n = ::read(fd, piece, sizeof piece)) > 0) text.append(piece, static_cast<std::size_t>(n));
   return text;
+}
+
+/// What an action is refused with; empty: it is not.
+inline std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return {};
 }
 
 /// All of it; empty when there is no such file.

@@ -8,19 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include <kclxx/kclxx.hpp>
-#include <kclxx/processing/each.hpp>
-#include <kclxx/testing/daemon.hpp>
-
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
+#include "unit/processing/processing_support.hpp"
 
 namespace kclxx::test {
 
 namespace {
 
 using namespace std::chrono_literals;
-using strings = std::vector<std::string>;
 
 /// What survives a process: rows, and with store_position the last position they have.
 struct store {
@@ -122,16 +118,7 @@ TEST_CASE("what catches the end of the process is ended by its next call", "[tes
 }
 
 TEST_CASE("each does not take a crash for a failure of its record", "[testing][crash]") {
-  struct lot final : parking_lot {
-    void prepare(const shard_context&) override {}
-    void park(const shard_context&, const failed_record&) override { ++parked; }
-    int parked = 0;
-  };
-  const auto parking = std::make_shared<lot>();
-  failure_policy policy;
-  policy.max_attempts = 1;
-  policy.bad_record = bad_record::park;
-  policy.lot = parking;
+  const auto lot = std::make_shared<memory_lot>();
   strings handled;
   std::optional<testing::daemon> daemon;
   daemon.emplace(each(
@@ -139,10 +126,10 @@ TEST_CASE("each does not take a crash for a failure of its record", "[testing][c
         handled.emplace_back(one.data());
         if (handled.size() == 2) daemon->crash();
       },
-      policy));
+      parking(lot, 1)));
   daemon->initialize().deliver({"a", "b", "c"}).resume();
   INFO(*daemon);
-  CHECK(parking->parked == 0);
+  CHECK(lot->all.empty());
   CHECK(handled == strings{"a", "b", "a", "b", "c"});
   CHECK(daemon->persisted() == sequence_position("3"));
 }
@@ -163,11 +150,9 @@ TEST_CASE("a process may crash in its factory, in a timer, a handler and an obse
         ++lives;
         if (where == "factory") crash_once();
         if (where == "timer") shard.after(1s, crash_once);
-        return std::make_unique<recording_processor>(
-            [&](const std::string& callback, const checkpointer* checkpointer) {
-              if (where != "handler" || callback != "process_records") return;
-              checkpointer->async_checkpoint({}, [&](std::error_code) { crash_once(); });
-            });
+        return std::make_unique<recording_processor>(with_batch([&](const checkpointer& to) {
+          if (where == "handler") to.async_checkpoint({}, [&](std::error_code) { crash_once(); });
+        }));
       },
       options);
   daemon->initialize();

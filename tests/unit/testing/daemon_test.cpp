@@ -14,10 +14,11 @@
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
+#include "support/run_options.hpp"
 
-using kclxx::sequence_position;
-using kclxx::test::recording_processor;
-using kclxx::testing::daemon_options;
+using namespace kclxx;
+using namespace kclxx::test;
+using testing::daemon_options;
 using names = std::vector<std::string>;
 using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
@@ -27,16 +28,10 @@ namespace {
 const sequence_position trim_horizon("TRIM_HORIZON");
 const sequence_position shard_end("SHARD_END");
 
-kclxx::testing::daemon recording(const kclxx::run_options& options = {},
-                                 const kclxx::testing::daemon_options& with = {}) {
-  return kclxx::testing::daemon([] { return std::make_unique<recording_processor>(); }, options,
-                                with);
-}
-
 }  // namespace
 
 TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize("shard-0").deliver({"a b", "c"}).end_shard();
   INFO(daemon);
   CHECK(daemon.callbacks() == names{"initialize", "process_records", "shard_ended"});
@@ -46,20 +41,20 @@ TEST_CASE("a shard from its beginning to its end, in one chain", "[testing]") {
   CHECK(seen.records == names{"1/0 key: a b", "2/0 key: c"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2"), shard_end});
   CHECK(daemon.persisted() == shard_end);
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.exit_status() == exit_status::ok);
   CHECK(daemon.log().empty());
 }
 
 TEST_CASE("the function form is taken as run takes it", "[testing]") {
   std::size_t count = 0;
-  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { count += batch.size(); });
+  testing::daemon daemon([&](record_batch batch) { count += batch.size(); });
   daemon.initialize().deliver({"a"}).deliver(names{"b", std::string("c\0d", 3)}).deliver({});
   CHECK(count == 3);
   CHECK_FALSE(daemon.exit_status().has_value());
 }
 
 TEST_CASE("records are delivered with every field as it is given", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize("shard-0", sequence_position("99", 7));
   daemon.deliver_records(
       {{.data = std::string("\0\xff", 2),
@@ -84,7 +79,7 @@ TEST_CASE("records are delivered with every field as it is given", "[testing]") 
 }
 
 TEST_CASE("sequence numbers continue from the highest, carrying over nines", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize().deliver_records({{.data = "a", .sequence_number = "18446744073709551999"}});
   daemon.deliver({"b"}).deliver_records({{.data = "c", .sequence_number = "99999999999999999999"}});
   daemon.deliver({"d"});
@@ -94,9 +89,7 @@ TEST_CASE("sequence numbers continue from the highest, carrying over nines", "[t
 }
 
 TEST_CASE("an aggregated record's user records share its sequence number", "[testing]") {
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  auto daemon = recording(options);
+  auto daemon = scripted({}, manual());
   daemon.initialize().deliver({"a"}).deliver_aggregate({"b", "c", "d"}).deliver({"e"});
   auto& processor = daemon.processor<recording_processor>();
   CHECK(processor.records ==
@@ -109,7 +102,7 @@ TEST_CASE("an aggregated record's user records share its sequence number", "[tes
 }
 
 TEST_CASE("bad records are refused with the field, and none is delivered", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize();
   CHECK_THROWS_WITH(
       daemon.deliver_records({{.data = "a"}, {.sequence_number = "LATEST"}}),
@@ -129,46 +122,46 @@ TEST_CASE("each version of the daemon ends a shard in its own words", "[testing]
        {daemon_options::kcl::v2_0, R"({"action":"shutdown","reason":"SHARD_END"})",
         R"({"action":"shutdown","reason":"LEASE_LOST"})"},
        {daemon_options::kcl::v3, R"({"action":"shardEnded"})", R"({"action":"leaseLost"})"}}));
-  auto ended = recording({}, {.version = version});
+  auto ended = scripted({}, {}, {.version = version});
   ended.initialize().deliver({"a"}).end_shard();
   CHECK(ended.dialogue().find(end) != std::string::npos);
   CHECK(ended.persisted() == shard_end);
-  CHECK(ended.exit_status() == kclxx::exit_status::ok);
-  auto taken = recording({}, {.version = version});
+  CHECK(ended.exit_status() == exit_status::ok);
+  auto taken = scripted({}, {}, {.version = version});
   taken.initialize().lose_lease();
   CHECK(taken.dialogue().find(lost) != std::string::npos);
   CHECK(taken.callbacks() == names{"initialize", "lease_lost"});
   CHECK(taken.stop_requested());
-  CHECK(taken.exit_status() == kclxx::exit_status::ok);
+  CHECK(taken.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("an unknown action is answered and logged, and the dialogue continues", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize().send_unknown_action("some\"thing").deliver({"a"});
   CHECK(daemon.callbacks() == names{"initialize", "process_records"});
   REQUIRE(daemon.log().size() == 1);
-  CHECK(daemon.log()[0].level == kclxx::log_level::warning);
+  CHECK(daemon.log()[0].level == log_level::warning);
   CHECK_THROWS_AS(daemon.send_unknown_action("shardEnded"), std::invalid_argument);
 }
 
 TEST_CASE("a requested shutdown is followed by the lost lease, or by the end of the input",
           "[testing]") {
-  auto handed_on = recording();
+  auto handed_on = scripted();
   handed_on.initialize().deliver({"a"}).request_shutdown().lose_lease();
   CHECK(handed_on.callbacks() ==
         names{"initialize", "process_records", "shutdown_requested", "lease_lost"});
-  CHECK(handed_on.exit_status() == kclxx::exit_status::ok);
-  auto stopped = recording();
+  CHECK(handed_on.exit_status() == exit_status::ok);
+  auto stopped = scripted();
   stopped.initialize().deliver({"a"}).request_shutdown();
   CHECK_THROWS_WITH(stopped.deliver({"b"}),
                     "deliver: after shutdownRequested a daemon sends an ending or closes the "
                     "input, nothing else");
   stopped.end_input();
-  CHECK(stopped.exit_status() == kclxx::exit_status::ok);
+  CHECK(stopped.exit_status() == exit_status::ok);
 }
 
 TEST_CASE("a verb that a daemon could not do now is refused", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   CHECK_THROWS_WITH(daemon.deliver({"a"}), "deliver: initialize comes first");
   CHECK_THROWS_WITH(daemon.resume(), "resume: initialize comes first");
   CHECK_THROWS_AS(daemon.processor(), std::logic_error);
@@ -189,7 +182,7 @@ TEST_CASE("a verb that a daemon could not do now is refused", "[testing]") {
 }
 
 TEST_CASE("a successor gets what was not persisted, in a new processor", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize("shard-7").deliver({"a"});
   daemon.fail_next_checkpoint("ThrottlingException").advance(6s).deliver({"b", "c"});
   CHECK(daemon.persisted() == sequence_position("1"));
@@ -210,7 +203,7 @@ TEST_CASE("a successor gets what was not persisted, in a new processor", "[testi
 }
 
 TEST_CASE("the context has the names and the virtual clock", "[testing]") {
-  auto daemon = recording({}, {.stream_name = "s", .application_name = "a", .worker_id = "w"});
+  auto daemon = scripted({}, {}, {.stream_name = "s", .application_name = "a", .worker_id = "w"});
   daemon.initialize();
   const auto& context = *daemon.processor<recording_processor>().context;
   CHECK(context.stream_name() == "s");
@@ -225,7 +218,7 @@ TEST_CASE("the context has the names and the virtual clock", "[testing]") {
 }
 
 TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize().fail_next_checkpoint("ThrottlingException").advance(1s);
   daemon.deliver({std::string(1000, 'x')});
   std::ostringstream text;
@@ -244,12 +237,12 @@ TEST_CASE("the dialogue shows both sides, callbacks and logs with their time", "
 
 TEST_CASE("a fault that no checkpoint has met is the last line of the printed dialogue",
           "[testing]") {
-  const auto printed = [](const kclxx::testing::daemon& daemon) {
+  const auto printed = [](const testing::daemon& daemon) {
     std::ostringstream text;
     text << daemon;
     return text.str();
   };
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize().fail_next_checkpoint("ThrottlingException", 2);
   CHECK(printed(daemon) == daemon.dialogue() +
                                "           faults that no checkpoint has met: 2, the next is "
@@ -261,7 +254,7 @@ TEST_CASE("a fault that no checkpoint has met is the last line of the printed di
 
 TEST_CASE("a fault's name is a class name, and a known one is written as the daemon does",
           "[testing]") {
-  auto daemon = recording();
+  auto daemon = scripted();
   CHECK_THROWS_WITH(daemon.fail_next_checkpoint("throttlingException"),
                     "fail_next_checkpoint: 'throttlingException' is written ThrottlingException");
   for (const char* name : {"", "no name", "com.amazonaws.ThrottlingException", "1stException"}) {
@@ -270,12 +263,12 @@ TEST_CASE("a fault's name is a class name, and a known one is written as the dae
 }
 
 TEST_CASE("a processor of another type is refused with both types", "[testing]") {
-  struct other final : kclxx::record_processor {
-    void process_records(kclxx::record_batch, const kclxx::checkpointer&) override {}
+  struct other final : record_processor {
+    void process_records(record_batch, const checkpointer&) override {}
   };
-  auto daemon = recording();
+  auto daemon = scripted();
   daemon.initialize();
   CHECK_THROWS_WITH(daemon.processor<other>(),
-                    kclxx::test::Contains("made a kclxx::test::recording_processor, not a ") &&
-                        kclxx::test::Contains("::other"));
+                    test::Contains("made a kclxx::test::recording_processor, not a ") &&
+                        test::Contains("::other"));
 }

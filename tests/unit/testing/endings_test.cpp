@@ -16,22 +16,15 @@
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
+#include "support/run_options.hpp"
 
-using kclxx::checkpointer;
-using kclxx::exit_status;
-using kclxx::sequence_position;
-using kclxx::test::recording_processor;
+using namespace kclxx;
+using namespace kclxx::test;
 using positions = std::vector<sequence_position>;
 using names = std::vector<std::string>;
 using namespace std::chrono_literals;
 
 namespace {
-
-kclxx::testing::daemon scripted(recording_processor::step script,
-                                const kclxx::run_options& options = {}) {
-  return kclxx::testing::daemon([script] { return std::make_unique<recording_processor>(script); },
-                                options);
-}
 
 /// Returns how it ended.
 class mortal final : public recording_processor {
@@ -41,7 +34,7 @@ class mortal final : public recording_processor {
     is_destroyed_ = true;
     std::error_code ec;
     handle->checkpoint({}, ec);
-    was_told_ = context->stop_token().stop_requested() && ec == kclxx::errc::daemon_gone;
+    was_told_ = context->stop_token().stop_requested() && ec == errc::daemon_gone;
   }
 
  private:
@@ -53,11 +46,10 @@ class mortal final : public recording_processor {
 
 TEST_CASE("a worker that is asked to stop requests the shutdown once the action has ended",
           "[testing][worker_stop]") {
-  auto daemon = kclxx::testing::daemon(
-      kclxx::each([](const kclxx::record&, const kclxx::shard_context& shard) {
-        shard.request_worker_stop();
-        shard.request_worker_stop();
-      }));
+  auto daemon = testing::daemon(each([](const record&, const shard_context& shard) {
+    shard.request_worker_stop();
+    shard.request_worker_stop();
+  }));
   daemon.initialize();
   CHECK_FALSE(daemon.worker_stop_requested());
   daemon.deliver({"a", "b"});
@@ -77,7 +69,7 @@ TEST_CASE("a worker that is asked to stop requests the shutdown once the action 
 }
 
 TEST_CASE("a timer can ask the worker to stop", "[testing][worker_stop]") {
-  auto daemon = scripted([](const std::string&, const checkpointer*) {});
+  auto daemon = scripted();
   daemon.initialize();
   const auto* shard = daemon.processor<recording_processor>().context;
   shard->after(1s, [shard] { shard->request_worker_stop(); });
@@ -87,7 +79,7 @@ TEST_CASE("a timer can ask the worker to stop", "[testing][worker_stop]") {
 
 TEST_CASE("an exception of a callback does not reach the test, but is seen; the next call refuses",
           "[testing]") {
-  auto daemon = kclxx::testing::daemon([](const kclxx::record_batch& batch) {
+  auto daemon = testing::daemon([](const record_batch& batch) {
     if (batch.front().data() == "bad") throw std::out_of_range("no such word");
   });
   daemon.initialize().deliver({"good"}).advance(1s).deliver({"good"}).deliver({"bad"});
@@ -105,12 +97,11 @@ TEST_CASE("an exception of a callback does not reach the test, but is seen; the 
 }
 
 TEST_CASE("a factory that throws, or makes nothing, fails as in production", "[testing]") {
-  kclxx::testing::daemon throws([]() -> std::unique_ptr<kclxx::record_processor> { throw 42; });
+  testing::daemon throws([]() -> std::unique_ptr<record_processor> { throw 42; });
   throws.initialize();
   CHECK(throws.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_AS(std::rethrow_exception(throws.thrown()), int);
-  kclxx::testing::daemon nothing(
-      []() -> std::unique_ptr<kclxx::record_processor> { return nullptr; });
+  testing::daemon nothing([]() -> std::unique_ptr<record_processor> { return nullptr; });
   nothing.initialize();
   CHECK(nothing.log().back().text ==
         "initialize failed: the processor factory returned no processor");
@@ -119,25 +110,20 @@ TEST_CASE("a factory that throws, or makes nothing, fails as in production", "[t
 TEST_CASE("a lease that is lost silently shows with the next checkpoint", "[testing]") {
   std::error_code ec;
   bool is_stopped = false;
-  kclxx::testing::daemon* asked = nullptr;  // a processor is replaced by resume
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  options.checkpoint_interval = 0s;
-  auto daemon = scripted(
-      [&](const std::string& callback, const checkpointer* checkpointer) {
-        if (callback != "process_records") return;
-        checkpointer->async_checkpoint();
-        asked->advance(5ms);  // so that it goes out before the callback returns
-        is_stopped = asked->stop_requested();
-        checkpointer->checkpoint({}, ec);
-      },
-      options);
+  testing::daemon* asked = nullptr;  // a processor is replaced by resume
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+                           checkpointer.async_checkpoint();
+                           asked->advance(5ms);  // so that it goes out before the callback returns
+                           is_stopped = asked->stop_requested();
+                           checkpointer.checkpoint({}, ec);
+                         }),
+                         manual());
   asked = &daemon;
   daemon.initialize().deliver({"a"});
   CHECK_FALSE(ec);
   daemon.lose_lease_silently().deliver({"b"});
   CHECK(is_stopped);
-  CHECK(ec == kclxx::checkpoint_condition::lease_gone);
+  CHECK(ec == checkpoint_condition::lease_gone);
   CHECK(daemon.persisted() == sequence_position("1"));
   CHECK(daemon.attempts().back().error == "ShutdownException");
   daemon.lose_lease();
@@ -151,23 +137,22 @@ TEST_CASE("the daemon dies in a callback: its stop token fires and its checkpoin
   std::error_code ec;
   bool is_stopped = false;
   recording_processor* processor = nullptr;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* checkpointer) {
-    if (callback != "process_records") return;
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
     is_stopped = processor->context->stop_token().stop_requested();
-    checkpointer->checkpoint({}, ec);
-  });
+    checkpointer.checkpoint({}, ec);
+  }));
   processor = &daemon.initialize().processor<recording_processor>();
   daemon.end_input_in_next_callback().deliver({"a"});
   CHECK(is_stopped);
-  CHECK(ec == kclxx::errc::daemon_gone);
+  CHECK(ec == errc::daemon_gone);
   CHECK(daemon.exit_status() == exit_status::daemon_gone);
   CHECK(daemon.checkpoints().empty());
 }
 
 TEST_CASE("a callback that continues after the grace time ends with its process", "[testing]") {
   bool has_continued = false;
-  std::optional<kclxx::testing::daemon> daemon;
-  daemon.emplace([&](kclxx::record_batch) {
+  std::optional<testing::daemon> daemon;
+  daemon.emplace([&](record_batch) {
     daemon->end_input().advance(10s);
     has_continued = true;
   });
@@ -180,8 +165,7 @@ TEST_CASE("a crash destroys nothing: what was buffered is lost, as in a killed p
           "[testing]") {
   bool is_destroyed = false;
   bool was_told = false;
-  auto daemon =
-      kclxx::testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
+  auto daemon = testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
   daemon.initialize().deliver({"a"}).crash();
   CHECK_FALSE(is_destroyed);
 }
@@ -192,29 +176,27 @@ TEST_CASE("a stop_callback may want what a callback holds while it checkpoints",
   std::optional<std::stop_callback<std::function<void()>>> at_stop;
   std::error_code ec;
   recording_processor* processor = nullptr;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer* checkpointer) {
-    if (callback != "process_records") return;
+  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
     at_stop.emplace(processor->context->stop_token(), [&] {
       const std::lock_guard lock(mutex);
       is_heard = true;
     });
     const std::lock_guard lock(mutex);
-    checkpointer->checkpoint({}, ec);
-  });
+    checkpointer.checkpoint({}, ec);
+  }));
   processor = &daemon.initialize().processor<recording_processor>();
   daemon.lose_lease_silently().deliver({"a"});
-  CHECK(ec == kclxx::checkpoint_condition::lease_gone);
+  CHECK(ec == checkpoint_condition::lease_gone);
   CHECK(is_heard);
 }
 
 TEST_CASE("a constructor that is fenced gives the shard up, and its timers never fire",
           "[testing][P65][P67]") {
   int fired = 0;
-  kclxx::testing::daemon daemon(
-      [&](const kclxx::shard_context& context) -> std::unique_ptr<kclxx::record_processor> {
-        context.every(1s, [&] { ++fired; });
-        throw kclxx::fenced_error("totals of shard-0: epoch 7, not 6");
-      });
+  testing::daemon daemon([&](const shard_context& context) -> std::unique_ptr<record_processor> {
+    context.every(1s, [&] { ++fired; });
+    throw fenced_error("totals of shard-0: epoch 7, not 6");
+  });
   daemon.initialize().deliver({"a"}).advance(90s).deliver({"b"}).deliver({"c"});
   INFO(daemon);
   CHECK(fired == 0);
@@ -231,21 +213,18 @@ TEST_CASE("a constructor that is fenced gives the shard up, and its timers never
 
 TEST_CASE("a successor gets the records in batches as large as the daemon's", "[testing]") {
   std::vector<std::size_t> sizes;
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  kclxx::testing::daemon daemon([&](kclxx::record_batch batch) { sizes.push_back(batch.size()); },
-                                options);
+  testing::daemon daemon([&](record_batch batch) { sizes.push_back(batch.size()); }, manual());
   daemon.initialize().deliver(std::vector<std::string>(25'000, "x")).crash().resume();
   CHECK(sizes == std::vector<std::size_t>{25'000, 10'000, 10'000, 5'000});
 }
 
 TEST_CASE("the input may end before anything begins, and while nothing is to be done",
           "[testing]") {
-  auto at_once = scripted({});
+  auto at_once = scripted();
   at_once.end_input();
   CHECK(at_once.exit_status() == exit_status::ok);
   CHECK(at_once.callbacks().empty());
-  auto idle = scripted({});
+  auto idle = scripted();
   idle.initialize().deliver({"a"}).advance(1s).deliver({"b"}).end_input();
   CHECK(idle.exit_status() == exit_status::ok);
   CHECK(idle.log().back().text.find("records up to 2/0 are complete but not checkpointed") == 0);
@@ -253,8 +232,8 @@ TEST_CASE("the input may end before anything begins, and while nothing is to be 
 
 TEST_CASE("run_options::log gets each line besides the list", "[testing]") {
   names texts;
-  kclxx::run_options options;
-  options.log = [&](const kclxx::log_entry& entry) { texts.push_back(entry.text); };
+  run_options options;
+  options.log = [&](const log_entry& entry) { texts.push_back(entry.text); };
   auto daemon = scripted({}, options);
   daemon.initialize().send_unknown_action("x");
   REQUIRE(daemon.log().size() == 1);
@@ -266,11 +245,10 @@ TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", 
   bool was_told = false;
   std::optional<checkpointer> handle;
   {
-    auto daemon =
-        kclxx::testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
+    auto daemon = testing::daemon([&] { return std::make_unique<mortal>(is_destroyed, was_told); });
     daemon.initialize().deliver({"a"});
     handle = daemon.processor<mortal>().handle;
-    kclxx::testing::daemon moved = std::move(daemon);
+    testing::daemon moved = std::move(daemon);
     moved.end_shard();
     CHECK_FALSE(is_destroyed);
   }
@@ -278,5 +256,5 @@ TEST_CASE("a processor lives until its daemon's end, a checkpointer beyond it", 
   CHECK(was_told);
   std::error_code ec;
   handle->checkpoint({}, ec);
-  CHECK(ec == kclxx::errc::daemon_gone);
+  CHECK(ec == errc::daemon_gone);
 }

@@ -14,41 +14,28 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
+#include "support/recording_processor.hpp"
+#include "support/text.hpp"
 
 namespace {
 
-using kclxx::sequence_position;
-using kclxx::testing::daemon;
+using namespace kclxx;
+using namespace kclxx::test;
+using testing::daemon;
 using namespace std::chrono_literals;
 
-const kclxx::failure_policy without_end{};
+const failure_policy without_end{};
 
-/// What an action is refused with.
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return {};
-}
+void fail(const record&) { throw std::runtime_error("database is locked"); }
+void fail_later(completion done) { done.fail("database is locked"); }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-void fail(const kclxx::record&) { throw std::runtime_error("database is locked"); }
-void fail_later(kclxx::completion done) { done.fail("database is locked"); }
-
-std::vector<std::pair<std::string, kclxx::processor_factory>> every_form(
-    const kclxx::failure_policy& policy) {
-  return {{"each", kclxx::each(fail, policy)},
+std::vector<std::pair<std::string, processor_factory>> every_form(const failure_policy& policy) {
+  return {{"each", each(fail, policy)},
           {"batches",
-           kclxx::batches(
-               [](const kclxx::record_batch&) { throw std::runtime_error("database is locked"); },
-               policy)},
-          {"parallel", kclxx::parallel(fail, policy, {.window_records = 1})},
-          {"completions", kclxx::parallel(fail_later, policy, {.window_records = 1})}};
+           batches([](const record_batch&) { throw std::runtime_error("database is locked"); },
+                   policy)},
+          {"parallel", parallel(fail, policy, {.window_records = 1})},
+          {"completions", parallel(fail_later, policy, {.window_records = 1})}};
 }
 
 TEST_CASE("a record that is retried without end ends the action with the last error",
@@ -67,7 +54,7 @@ TEST_CASE("a record that is retried without end ends the action with the last er
 }
 
 TEST_CASE("retries without a backoff end the action, too", "[testing][endless]") {
-  kclxx::failure_policy policy = without_end;
+  failure_policy policy = without_end;
   policy.initial_backoff = policy.max_backoff = 0ms;
   for (const auto& [name, factory] : every_form(policy)) {
     INFO(name);
@@ -78,22 +65,22 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
   // Without a breaker no hours pass: a million runs end it, which take seconds. So one form has to
   // do.
   policy.breaker.reset();
-  daemon played(kclxx::each(fail, policy));
+  daemon played(each(fail, policy));
   played.initialize();
   CHECK(contains(refusal([&] { played.deliver({"a", "b"}); }), "times without progress"));
 }
 
 TEST_CASE("the end of a shard that waits for a record without end is refused",
           "[testing][endless]") {
-  daemon played(kclxx::parallel(fail, without_end));
+  daemon played(parallel(fail, without_end));
   played.initialize().deliver({"a"}).advance(1h);
   CHECK(contains(refusal([&] { played.end_shard(); }), "database is locked"));
 }
 
 TEST_CASE("after a wait without end a successor can process the record", "[testing][endless]") {
   bool is_locked = true;
-  daemon played(kclxx::each(
-      [&](const kclxx::record&) {
+  daemon played(each(
+      [&](const record&) {
         if (is_locked) throw std::runtime_error("database is locked");
       },
       without_end));
@@ -105,11 +92,11 @@ TEST_CASE("after a wait without end a successor can process the record", "[testi
 }
 
 TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]") {
-  class unlocking final : public kclxx::observer {
+  class unlocking final : public observer {
    public:
     explicit unlocking(bool& is_locked) : is_locked_(is_locked) {}
-    void on_record_retried(const kclxx::observer::event_source&,
-                           const kclxx::observer::record_retried&) override {
+    void on_record_retried(const observer::event_source&,
+                           const observer::record_retried&) override {
       if (++retries_ == 1000) is_locked_ = false;
     }
 
@@ -118,10 +105,10 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
     int retries_ = 0;
   };
   bool is_locked = true;
-  kclxx::run_options options;
+  run_options options;
   options.observers = {std::make_shared<unlocking>(is_locked)};
-  daemon played(kclxx::each(
-                    [&](const kclxx::record&) {
+  daemon played(each(
+                    [&](const record&) {
                       if (is_locked) throw std::runtime_error("database is locked");
                     },
                     without_end),
@@ -133,25 +120,24 @@ TEST_CASE("what ends a wait within the limit is waited for", "[testing][endless]
 }
 
 TEST_CASE("the limit is an option, for a policy that retries for days", "[testing][endless]") {
-  const kclxx::failure_policy for_three_days{
-      .max_attempts = 1'000'000'000, .max_age = 72h, .bad_record = kclxx::bad_record::skip};
-  daemon impatient(kclxx::each(fail, for_three_days));
+  const failure_policy for_three_days{
+      .max_attempts = 1'000'000'000, .max_age = 72h, .bad_record = bad_record::skip};
+  daemon impatient(each(fail, for_three_days));
   impatient.initialize();
   CHECK_THROWS_AS(impatient.deliver({"a"}), std::logic_error);
-  daemon patient(kclxx::each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
+  daemon patient(each(fail, for_three_days), {}, {.idle_limit = 7 * 24h});
   patient.initialize().deliver({"a"}).request_shutdown();
   CHECK(patient.persisted() == sequence_position("1"));
 }
 
 TEST_CASE("one wait may be longer than the limit", "[testing][endless]") {
-  daemon played(kclxx::each(
-      [](const kclxx::record&, const kclxx::shard_context& shard) { shard.sleep_for(100h); }));
+  daemon played(each([](const record&, const shard_context& shard) { shard.sleep_for(100h); }));
   played.initialize().deliver({"a", "b", "c"}).request_shutdown();
   CHECK(played.persisted() == sequence_position("3"));
 }
 
 TEST_CASE("time that the test lets pass is not a wait", "[testing][endless]") {
-  daemon played(kclxx::parallel(fail, without_end));
+  daemon played(parallel(fail, without_end));
   played.initialize().deliver({"a"}).advance(100h);
   CHECK(contains(played.dialogue(), "database is locked"));
   CHECK_FALSE(played.exit_status());
@@ -159,9 +145,8 @@ TEST_CASE("time that the test lets pass is not a wait", "[testing][endless]") {
 
 TEST_CASE("a completion from another thread is refused at the end of the action",
           "[testing][endless]") {
-  kclxx::completion kept;
-  daemon played(
-      kclxx::parallel([&](kclxx::completion done) { kept = std::move(done); }, {}, {.lanes = 1}));
+  completion kept;
+  daemon played(parallel([&](completion done) { kept = std::move(done); }, {}, {.lanes = 1}));
   played.initialize().deliver({"a", "b"});
   std::thread([&] { kept.complete(); }).join();
   CHECK(contains(refusal([&] { played.deliver({}); }),
@@ -169,20 +154,20 @@ TEST_CASE("a completion from another thread is refused at the end of the action"
 }
 
 TEST_CASE("so is one after which nothing is to be done", "[testing][endless]") {
-  std::vector<kclxx::completion> kept;
-  daemon played(kclxx::parallel([&](kclxx::completion done) { kept.push_back(std::move(done)); },
-                                {}, {.lanes = 4, .order = kclxx::order::none}));
+  std::vector<completion> kept;
+  daemon played(parallel([&](completion done) { kept.push_back(std::move(done)); }, {},
+                         {.lanes = 4, .order = order::none}));
   played.initialize().deliver({"a", "b", "c"});
   std::thread([&] { kept.back().complete(); }).join();
   CHECK_THAT(refusal([&] { played.advance(0s); }),
-             kclxx::test::Contains("a completion was called on another thread"));
+             Contains("a completion was called on another thread"));
 }
 
 TEST_CASE("a task that starts itself again ends the action", "[testing][endless]") {
-  std::unique_ptr<kclxx::detail::thread_pool> pool;
+  std::unique_ptr<detail::thread_pool> pool;
   std::function<void()> again = [&] { pool->post(again); };
   for (const bool is_waiting : {false, true}) {
-    daemon played(kclxx::each([&](const kclxx::record&, const kclxx::shard_context& shard) {
+    daemon played(each([&](const record&, const shard_context& shard) {
       pool = shard.service()->make_thread_pool(1);
       again();
       if (is_waiting) shard.sleep_for(1s);
@@ -198,13 +183,10 @@ TEST_CASE("a task that starts itself again ends the action", "[testing][endless]
 
 TEST_CASE("a timer, a task or a failure from another thread is refused at the end of the action",
           "[testing][endless]") {
-  const kclxx::shard_context* context = nullptr;
-  daemon played([&](const kclxx::shard_context& shard) {
-    class idle final : public kclxx::record_processor {
-      void process_records(kclxx::record_batch, const kclxx::checkpointer&) override {}
-    };
+  const shard_context* context = nullptr;
+  daemon played([&](const shard_context& shard) {
     context = &shard;
-    return std::make_unique<idle>();
+    return std::make_unique<recording_processor>();
   });
   played.initialize();
   int calls = 0;

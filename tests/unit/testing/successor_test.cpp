@@ -11,6 +11,7 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
+#include "support/run_options.hpp"
 
 using kclxx::sequence_position;
 using kclxx::test::Contains;
@@ -43,13 +44,11 @@ class reader : public kclxx::record_processor {
 };
 
 kclxx::testing::daemon reading(std::function<void()> in_callback = {}) {
-  kclxx::run_options options;
-  options.checkpoint_interval = 0s;
   return kclxx::testing::daemon(
       [in_callback](const kclxx::shard_context& context) {
         return std::make_unique<reader>(context, in_callback);
       },
-      options);
+      kclxx::test::prompt());
 }
 
 }  // namespace

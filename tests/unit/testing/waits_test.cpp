@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting, retries and faults in the test kit's virtual time.
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -15,58 +14,34 @@
 
 #include "support/catch.hpp"
 #include "support/recording_processor.hpp"
+#include "support/run_options.hpp"
+#include "support/text.hpp"
 
-using kclxx::checkpointer;
-using kclxx::sequence_position;
-using kclxx::test::recording_processor;
-using checkpoint_attempt = kclxx::testing::daemon::checkpoint_attempt;
+using namespace kclxx;
+using namespace kclxx::test;
+using checkpoint_attempt = testing::daemon::checkpoint_attempt;
 using positions = std::vector<sequence_position>;
 using namespace std::chrono_literals;
 
 namespace {
 
-kclxx::run_options manual() {
-  kclxx::run_options options;
-  options.mode = kclxx::checkpoint_mode::manual;
-  options.checkpoint_interval = 0s;
-  return options;
-}
-
-kclxx::testing::daemon scripted(recording_processor::step script,
-                                const kclxx::run_options& options = manual()) {
-  return kclxx::testing::daemon([script] { return std::make_unique<recording_processor>(script); },
-                                options);
-}
-
-/// In process_records only.
-recording_processor::step with_batch(std::function<void(const checkpointer&)> what) {
-  return [what = std::move(what)](const std::string& callback, const checkpointer* checkpointer) {
-    if (callback == "process_records") what(*checkpointer);
-  };
-}
-
-/// What a call is refused with.
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return {};
+testing::daemon manual_daemon(const recording_processor::step& script,
+                         const run_options& options = manual()) {
+  return scripted(script, options);
 }
 
 }  // namespace
 
 TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
   auto daemon =
-      scripted(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
+      manual_daemon(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   daemon.initialize().deliver({"a", "b"}).deliver({"c"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2"), sequence_position("3")});
 }
 
 TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
   auto daemon =
-      scripted(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
+      manual_daemon(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   const auto before = daemon.initialize().now();
   daemon.fail_next_checkpoint("ThrottlingException", 2)
       .fail_next_checkpoint("KinesisClientLibDependencyException")
@@ -84,12 +59,12 @@ TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff
 }
 
 TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
-  kclxx::run_options options = manual();
+  run_options options = manual();
   options.retry.max_attempts = 1'000'000;
   std::error_code ec;
   std::chrono::steady_clock::duration waited{};
-  const kclxx::shard_context* context = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  const shard_context* context = nullptr;
+  auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
                            const auto begin = context->now();
                            checkpointer.checkpoint_until({}, begin + 1h, ec);
                            waited = context->now() - begin;
@@ -97,13 +72,13 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
                          options);
   context = daemon.initialize().processor<recording_processor>().context;
   daemon.fail_next_checkpoint("ThrottlingException", 100'000).deliver({"a"});
-  CHECK(ec == kclxx::errc::timed_out);
+  CHECK(ec == errc::timed_out);
   CHECK(waited == 1h);
 }
 
 TEST_CASE("a handler gets the outcome once, when a retry has persisted the position", "[testing]") {
   std::vector<std::error_code> results;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
     checkpointer.async_checkpoint({}, [&](std::error_code ec) { results.push_back(ec); });
   }));
   daemon.initialize().fail_next_checkpoint("ThrottlingException").deliver({"a"});
@@ -112,20 +87,11 @@ TEST_CASE("a handler gets the outcome once, when a retry has persisted the posit
   CHECK(results == std::vector<std::error_code>{{}, {}});
 }
 
-TEST_CASE("a generic lambda is a function of a batch", "[testing]") {
-  std::size_t count = 0;
-  kclxx::testing::daemon daemon([&](auto batch) {
-    for (const auto& record : batch) count += record.data().size();
-  });
-  daemon.initialize().deliver({"ab", "c"});
-  CHECK(count == 3);
-}
-
 TEST_CASE("timers run between callbacks, while the shard is idle, and never during one",
           "[testing]") {
   std::vector<std::string> calls;
-  kclxx::testing::daemon* clock = nullptr;
-  auto daemon = scripted([&](const std::string& callback, const checkpointer*) {
+  testing::daemon* clock = nullptr;
+  auto daemon = manual_daemon([&](const std::string& callback, const checkpointer*) {
     calls.push_back(callback);
     if (callback == "process_records") {
       clock->advance(2500ms);
@@ -151,8 +117,8 @@ TEST_CASE("timers run between callbacks, while the shard is idle, and never duri
 TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[testing]") {
   bool whole = false;
   bool cut = true;
-  const kclxx::shard_context* context = nullptr;
-  auto daemon = scripted(with_batch([&](const checkpointer&) {
+  const shard_context* context = nullptr;
+  auto daemon = manual_daemon(with_batch([&](const checkpointer&) {
     whole = context->sleep_for(1h);
     cut = context->sleep_for(1h);
   }));
@@ -167,20 +133,20 @@ TEST_CASE("a sleep takes virtual time, and ends early at the stop token", "[test
 }
 
 TEST_CASE("time that passes in a callback is the callback's", "[testing]") {
-  std::optional<kclxx::testing::daemon> daemon;
-  daemon.emplace([&](kclxx::record_batch) { daemon->advance(5s); });
+  std::optional<testing::daemon> daemon;
+  daemon.emplace([&](record_batch) { daemon->advance(5s); });
   daemon->initialize().deliver({"a"}).deliver({"b"});
   CHECK(daemon->checkpoints() == positions{sequence_position("1"), sequence_position("2")});
 }
 
 TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[testing]") {
-  auto daemon = scripted({});
+  auto daemon = manual_daemon({});
   daemon.initialize().deliver({"a"});
   auto& handle = *daemon.processor<recording_processor>().handle;
   const auto before = daemon.now();
   std::error_code ec;
   handle.checkpoint_until({}, before + 3s, ec);
-  CHECK(ec == kclxx::errc::timed_out);
+  CHECK(ec == errc::timed_out);
   CHECK(daemon.now() - before == 3s);
   daemon.deliver({});  // the position stayed pending
   CHECK(daemon.persisted() == sequence_position("1"));
@@ -196,7 +162,7 @@ TEST_CASE("between two callbacks a wait ends by its deadline, or is refused", "[
 
 TEST_CASE("a call from another thread throws there, and the next verb throws it again",
           "[testing]") {
-  auto daemon = scripted({});
+  auto daemon = manual_daemon({});
   daemon.initialize().deliver({"a"});
   checkpointer handle = *daemon.processor<recording_processor>().handle;
   std::string request;
@@ -220,7 +186,7 @@ TEST_CASE("a call from another thread throws there, and the next verb throws it 
 TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb that ran it",
           "[testing]") {
   bool is_told = false;
-  auto daemon = scripted(with_batch([&](const checkpointer& checkpointer) {
+  auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
     std::thread([&] {
       try {
         checkpointer.async_checkpoint();
@@ -235,20 +201,20 @@ TEST_CASE("a misuse is thrown in a callback's worker thread, and from the verb t
 }
 
 TEST_CASE("a verb in a callback is refused there and at its end", "[testing]") {
-  std::optional<kclxx::testing::daemon> daemon;
-  daemon.emplace([&](kclxx::record_batch) { daemon->deliver({"b"}); });
+  std::optional<testing::daemon> daemon;
+  daemon.emplace([&](record_batch) { daemon->deliver({"b"}); });
   daemon->initialize();
   CHECK_THROWS_WITH(daemon->deliver({"a"}),
                     "deliver: a callback runs, and the daemon waits until it has returned");
-  CHECK(daemon->exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon->exit_status() == exit_status::callback_failed);
 }
 
 TEST_CASE("a pool's functions run while a callback waits to be notified, in virtual time",
           "[testing][seam]") {
-  class waiting final : public kclxx::record_processor {
+  class waiting final : public record_processor {
    public:
-    explicit waiting(const kclxx::shard_context& shard) : service_(shard.service()) {}
-    void process_records(kclxx::record_batch, const checkpointer&) override {
+    explicit waiting(const shard_context& shard) : service_(shard.service()) {}
+    void process_records(record_batch, const checkpointer&) override {
       const auto began = service_->now();
       pool_->post([this] {
         service_->sleep_until(service_->now() + 3s);
@@ -262,10 +228,10 @@ TEST_CASE("a pool's functions run while a callback waits to be notified, in virt
     std::vector<std::chrono::steady_clock::duration> waits;
 
    private:
-    std::shared_ptr<kclxx::detail::shard_service> service_;
-    std::unique_ptr<kclxx::detail::thread_pool> pool_ = service_->make_thread_pool(2);
+    std::shared_ptr<detail::shard_service> service_;
+    std::unique_ptr<detail::thread_pool> pool_ = service_->make_thread_pool(2);
   };
-  kclxx::testing::daemon daemon(kclxx::factory_of<waiting>());
+  testing::daemon daemon(factory_of<waiting>());
   daemon.initialize().deliver({"a"});
   INFO(daemon);
   CHECK(daemon.processor<waiting>().waits ==
@@ -274,14 +240,12 @@ TEST_CASE("a pool's functions run while a callback waits to be notified, in virt
 
 TEST_CASE("the end of the input ends a wait for a notification", "[testing][seam]") {
   std::optional<std::chrono::steady_clock::duration> waited;
-  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
-    return std::make_unique<recording_processor>(
-        [&](const std::string& callback, const checkpointer*) {
-          if (callback != "process_records") return;
-          const auto began = shard.now();
-          shard.service()->wait_until_notified(began + 10s);
-          waited = shard.now() - began;
-        });
+  testing::daemon daemon([&](const shard_context& shard) {
+    return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
+      const auto began = shard.now();
+      shard.service()->wait_until_notified(began + 10s);
+      waited = shard.now() - began;
+    }));
   });
   daemon.initialize().end_input_in_next_callback().deliver({"a"});
   CHECK(waited == 0s);
@@ -291,67 +255,63 @@ TEST_CASE("a failure reported elsewhere ends a callback that waits, and the firs
           "[testing][seam][P53]") {
   const bool sleeps = GENERATE(true, false);
   std::optional<std::chrono::steady_clock::duration> waited;
-  std::unique_ptr<kclxx::detail::thread_pool> pool;
-  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
-    return std::make_unique<recording_processor>(
-        [&](const std::string& callback, const checkpointer*) {
-          if (callback != "process_records") return;
-          const auto began = shard.now();
-          pool = shard.service()->make_thread_pool(1);
-          pool->post([&] {
-            shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
-            shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
-          });
-          if (sleeps) {
-            shard.sleep_for(1h);
-          } else {
-            shard.service()->wait_until_notified(began + 1h);
-          }
-          waited = shard.now() - began;
-          throw std::runtime_error("told to stop");
-        });
+  std::unique_ptr<detail::thread_pool> pool;
+  testing::daemon daemon([&](const shard_context& shard) {
+    return std::make_unique<recording_processor>(with_batch([&](const checkpointer&) {
+      const auto began = shard.now();
+      pool = shard.service()->make_thread_pool(1);
+      pool->post([&] {
+        shard.fail(std::make_exception_ptr(std::runtime_error("no space left")));
+        shard.fail(std::make_exception_ptr(std::runtime_error("nor here")));
+      });
+      if (sleeps) {
+        shard.sleep_for(1h);
+      } else {
+        shard.service()->wait_until_notified(began + 1h);
+      }
+      waited = shard.now() - began;
+      throw std::runtime_error("told to stop");
+    }));
   });
   daemon.initialize().deliver({"a"});
   INFO(daemon);
   REQUIRE(waited);
   CHECK(*waited < 1s);
-  CHECK(daemon.exit_status() == kclxx::exit_status::callback_failed);
+  CHECK(daemon.exit_status() == exit_status::callback_failed);
   CHECK_THROWS_WITH(std::rethrow_exception(daemon.thrown()), "no space left");
   CHECK(daemon.log().front().text == "the shard's processing failed: no space left");
   CHECK(daemon.checkpoints().empty());
 }
 
 TEST_CASE("a lost lease that is reported elsewhere gives the shard up", "[testing][seam][P65]") {
-  const kclxx::shard_context* context = nullptr;
-  kclxx::testing::daemon daemon([&](const kclxx::shard_context& shard) {
+  const shard_context* context = nullptr;
+  testing::daemon daemon([&](const shard_context& shard) {
     context = &shard;
     return std::make_unique<recording_processor>();
   });
   daemon.initialize();
-  context->fail(std::make_exception_ptr(kclxx::fenced_error("epoch 7")));
+  context->fail(std::make_exception_ptr(fenced_error("epoch 7")));
   daemon.deliver({"a"}).lose_lease();
   CHECK(daemon.callbacks() == std::vector<std::string>{"initialize", "lease_lost"});
-  CHECK(daemon.exit_status() == kclxx::exit_status::ok);
+  CHECK(daemon.exit_status() == exit_status::ok);
   CHECK(daemon.thrown() == nullptr);
 }
 
 TEST_CASE("a failure without an exception is refused", "[testing][seam]") {
-  CHECK_THROWS_AS(kclxx::shard_context({}).fail(nullptr), std::invalid_argument);
+  CHECK_THROWS_AS(shard_context({}).fail(nullptr), std::invalid_argument);
 }
 
 TEST_CASE("a processor's line in the log has the shard's id, and is one line", "[testing][seam]") {
-  kclxx::testing::daemon daemon([](const kclxx::shard_context& shard) {
-    shard.log(kclxx::log_level::warning, "two\nlines");
+  testing::daemon daemon([](const shard_context& shard) {
+    shard.log(log_level::warning, "two\nlines");
     return std::make_unique<recording_processor>();
   });
   daemon.initialize("shard-7");
-  CHECK(daemon.log() ==
-        std::vector<kclxx::log_entry>{{kclxx::log_level::warning, "shard-7", "two\\nlines"}});
+  CHECK(daemon.log() == std::vector<log_entry>{{log_level::warning, "shard-7", "two\\nlines"}});
 }
 
 TEST_CASE("a factory's checkpoint mode replaces that of the options", "[testing][seam]") {
-  kclxx::testing::daemon daemon(
-      kclxx::processor_factory([](kclxx::record_batch) {}, kclxx::checkpoint_mode::manual));
+  testing::daemon daemon(processor_factory([](record_batch) {}, checkpoint_mode::manual));
   daemon.initialize().deliver({"a"}).request_shutdown();
   CHECK(daemon.checkpoints().empty());
 }
