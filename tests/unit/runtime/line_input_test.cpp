@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/line_input.hpp"
 
-#include <array>
 #include <string_view>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 
 namespace kclxx::runtime {
 
@@ -22,11 +22,10 @@ TEST_CASE("lines that a full sink held back are known as such until they are del
     int lines = 0;
     bool is_filled = false;
   } sink;
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
+  const test::open_pipe pipe;
   constexpr std::string_view text = "{\"action\":\"a\"}\n{\"action\":\"b\"}\n{\"acti";
-  REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  line_input input(ends[0], 1000, sink);
+  REQUIRE(::write(pipe.write_end(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  line_input input(pipe.read_end(), 1000, sink);
   CHECK_FALSE(input.is_held_back());
   CHECK(input.on_readable() == line_input::state::open);
   CHECK(sink.lines == 1);
@@ -38,8 +37,6 @@ TEST_CASE("lines that a full sink held back are known as such until they are del
   input.on_resumed();  // a part of a line is left, which is not held back
   CHECK(input.is_ahead());
   CHECK_FALSE(input.is_held_back());
-  ::close(ends[0]);
-  ::close(ends[1]);
 }
 
 }  // namespace kclxx::runtime

@@ -18,6 +18,7 @@
 
 #include "runtime/user_tasks.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 
 namespace kclxx::runtime {
 
@@ -27,41 +28,25 @@ using clock = std::chrono::steady_clock;
 namespace {
 
 /// A pipe that has room for one page.
-class page_pipe {
- public:
+struct page_pipe : test::open_pipe {
   page_pipe() {
-    if (::pipe(ends_.data()) != 0 || ::fcntl(ends_[1], F_SETPIPE_SZ, 4096) < 0) {
-      throw std::runtime_error("pipe");
-    }
+    if (::fcntl(write_end(), F_SETPIPE_SZ, 4096) < 0) throw std::runtime_error("F_SETPIPE_SZ");
   }
-  ~page_pipe() {
-    close_input();
-    ::close(ends_[0]);
-  }
-  page_pipe(const page_pipe&) = delete;
-  page_pipe& operator=(const page_pipe&) = delete;
-
-  [[nodiscard]] int input() const { return ends_[1]; }
-  [[nodiscard]] int output() const { return ends_[0]; }
-  void close_input() { ::close(std::exchange(ends_[1], -1)); }
   void fill() const {
     const std::string page(4096, '.');
-    if (::write(ends_[1], page.data(), page.size()) != 4096) throw std::runtime_error("write");
+    if (::write(write_end(), page.data(), page.size()) != 4096) throw std::runtime_error("write");
   }
   /// Lines without what `fill` wrote, until one has this text or the input is closed.
   [[nodiscard]] std::string read_until(std::string_view last) const {
     std::string text;
     std::array<char, 4096> piece{};
     while (text.find(last) == std::string::npos || text.back() != '\n') {
-      const ssize_t n = ::read(ends_[0], piece.data(), piece.size());
+      const ssize_t n = ::read(read_end(), piece.data(), piece.size());
       if (n <= 0) break;
       text.append(piece.data(), static_cast<std::size_t>(n));
     }
     return text.erase(0, text.find_first_not_of('.'));
   }
-
- private:
-  std::array<int, 2> ends_{};
 };
 
 void write(log_thread& log, std::size_t first, std::size_t count) {
@@ -87,7 +72,7 @@ std::string lines(std::size_t count) {
 TEST_CASE("log lines are written in order, on a thread that ends when there is none",
           "[log_thread]") {
   const page_pipe pipe;
-  log_thread log(pipe.input(), writer_to(pipe.input()));
+  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   CHECK(log.drain(clock::now()));
   for (std::size_t round = 0; round < 3; ++round) {
     write(log, 10 * round, 10);
@@ -100,7 +85,7 @@ TEST_CASE("a pipe that nobody reads holds up no caller, and the number of lines 
           "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input(), writer_to(pipe.input()));
+  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   constexpr std::size_t most = log_thread::most_waiting;
   write(log, 0, most + 11);
   CHECK_FALSE(log.drain(clock::now() + 10ms));
@@ -122,7 +107,7 @@ TEST_CASE("lines of other levels take no room from errors", "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
   std::vector<log_entry> written;
-  log_thread log(pipe.input(), [&, to = writer_to(pipe.input())](const log_entry& entry) {
+  log_thread log(pipe.write_end(), [&, to = writer_to(pipe.write_end())](const log_entry& entry) {
     if (written.empty()) to({log_level::info, {}, "first"});  // waits for the reader
     written.push_back(entry);
   });
@@ -142,12 +127,12 @@ TEST_CASE("at the end a log waits for a reader that is slow, and not for one tha
           "[log_thread]") {
   const page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input(), writer_to(pipe.input()));
+  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   write(log, 0, 1000);
   std::string text;
   std::thread reader([&] {
     for (std::array<char, 1024> piece{}; text.find("999\n") == std::string::npos;) {
-      const ssize_t n = ::read(pipe.output(), piece.data(), piece.size());
+      const ssize_t n = ::read(pipe.read_end(), piece.data(), piece.size());
       if (n <= 0) break;
       text.append(piece.data(), static_cast<std::size_t>(n));
       std::this_thread::sleep_for(60ms);  // in all longer than the log's patience
@@ -163,8 +148,8 @@ TEST_CASE("lines that are not read by the end are counted in the last one", "[lo
   const page_pipe pipe;
   pipe.fill();
   std::promise<void> begun;
-  log_thread log(pipe.input(), [&, is_first = std::make_shared<bool>(true),
-                                to = writer_to(pipe.input())](const log_entry& entry) {
+  log_thread log(pipe.write_end(), [&, is_first = std::make_shared<bool>(true),
+                                    to = writer_to(pipe.write_end())](const log_entry& entry) {
     if (std::exchange(*is_first, false)) begun.set_value();
     to(entry);
   });
@@ -183,14 +168,14 @@ TEST_CASE("lines that are not read by the end are counted in the last one", "[lo
 TEST_CASE("an abandoned log writes no line that it had not begun", "[log_thread]") {
   page_pipe pipe;
   pipe.fill();
-  log_thread log(pipe.input(), writer_to(pipe.input()));
+  log_thread log(pipe.write_end(), writer_to(pipe.write_end()));
   write(log, 0, 2);
   log.abandon();
   write(log, 2, 1);
   std::string page(4096, ' ');
-  REQUIRE(::read(pipe.output(), page.data(), page.size()) == 4096);
+  REQUIRE(::read(pipe.read_end(), page.data(), page.size()) == 4096);
   REQUIRE(log.drain(clock::now() + 20s));
-  pipe.close_input();
+  pipe.close_write_end();
   const std::string rest = pipe.read_until("never");
   const bool has_at_most_the_first = rest.empty() || rest == lines(1);
   CHECK(has_at_most_the_first);
@@ -200,22 +185,22 @@ TEST_CASE("a line that comes late reaches no file that has its descriptor's numb
           "[log_thread]") {
   const bool is_text = GENERATE(false, true);
   page_pipe pipe;
-  ::fcntl(pipe.input(), F_SETFL, O_NONBLOCK);  // so that a line takes several writes
+  ::fcntl(pipe.write_end(), F_SETFL, O_NONBLOCK);  // so that a line takes several writes
   const std::string text(20'000, 'x');
-  user_tasks tasks({}, pipe.input());
+  user_tasks tasks({}, pipe.write_end());
   is_text ? tasks.lines().write_text(text + '\n')
           : tasks.log({log_level::warning, "shardId-0", text});
-  pollfd begun{pipe.output(), POLLIN, 0};
+  pollfd begun{pipe.read_end(), POLLIN, 0};
   REQUIRE(::poll(&begun, 1, -1) == 1);
   CHECK_FALSE(tasks.lines().drain(clock::now()));
   tasks.lines().abandon();
   page_pipe other;
-  REQUIRE(::dup2(other.input(), pipe.input()) != -1);
+  REQUIRE(::dup2(other.write_end(), pipe.write_end()) != -1);
   CHECK(pipe.read_until("x\n") == (is_text ? "" : "kclxx shardId-0 warning: ") + text + '\n');
   CHECK(tasks.lines().drain(clock::now() + 20s));
   CHECK(pipe.read_until("never").empty());  // nobody has the pipe open any more
-  pipe.close_input();
-  other.close_input();
+  pipe.close_write_end();
+  other.close_write_end();
   CHECK(other.read_until("never").empty());
 }
 

@@ -24,8 +24,9 @@
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
-#include "support/scripted_daemon.hpp"
+#include "support/run_options.hpp"
 #include "support/text.hpp"
+#include "unit/runtime/served_shard.hpp"
 
 namespace {
 
@@ -52,28 +53,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A session in this process, and the daemon's end of its socket pair.
-class served {
+run_options impatient() {
+  run_options options = test::manual();
+  options.grace_time = 50ms;
+  options.log = [](const log_entry&) {};
+  return options;
+}
+
+/// A session in which an allocation fails.
+class served : public test::served_shard {
  public:
-  explicit served(processor_factory make_processor) {
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == -1) {
-      throw std::runtime_error("socketpair");
-    }
-    run_options options;
-    options.mode = checkpoint_mode::manual;
-    options.checkpoint_interval = 0ms;
-    options.grace_time = 50ms;
-    options.log = [](const log_entry&) {};
-    status_ = std::async(std::launch::async, [this, make = std::move(make_processor), options] {
-      return serve({ends_[1], ends_[1]}, make, options);
-    });
-  }
-  void send(const std::string& lines) const {
-    if (::write(ends_[0], lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
-      throw std::runtime_error("write");
-    }
-  }
-  void end_input() const { ::shutdown(ends_[0], SHUT_WR); }
+  explicit served(processor_factory make_processor)
+      : served_shard(std::move(make_processor), impatient()) {}
+  void end_input() const { ::shutdown(daemon_, SHUT_WR); }
   /// Answers checkpoints. False when neither the status comes nor the session ends.
   bool answer_until_status_or_end() {
     for (int i = 0; i < 6000 && status_.wait_for(0s) != std::future_status::ready; ++i) {
@@ -82,26 +74,21 @@ class served {
         return true;
       }
       if (test::contains(read_, "\"checkpoint\"") && read_.ends_with('\n')) {
-        send(read_);  // an answer has the same fields
+        send(read_.substr(0, read_.size() - 1));  // an answer has the same fields
         read_.clear();
       }
-      pollfd ready{ends_[0], POLLIN, 0};
+      pollfd ready{daemon_, POLLIN, 0};
       std::array<char, 4096> bytes{};
       if (::poll(&ready, 1, 10) != 1) continue;
-      const ssize_t n = ::read(ends_[0], bytes.data(), bytes.size());
+      const ssize_t n = ::read(daemon_, bytes.data(), bytes.size());
       if (n > 0) read_.append(bytes.data(), static_cast<std::size_t>(n));
     }
     return status_.wait_for(0s) == std::future_status::ready;
   }
   [[nodiscard]] bool ends() const { return status_.wait_for(60s) == std::future_status::ready; }
-
- private:
-  std::array<int, 2> ends_{};
-  std::string read_;
-  std::future<exit_status> status_;
 };
 
-constexpr const char* initialize = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
+constexpr const char* initialize = R"({"action":"initialize","shardId":"shard-0"})";
 
 /// As long as one can be here: a line has no room where a shorter one was.
 constexpr std::uint64_t sequence_number = 1'000'000'000'000'000'000;
@@ -151,12 +138,12 @@ TEST_CASE("a session ends, whichever allocation fails while it does", "[serve]")
     shard.send(initialize);
     if (!shard.answer_until_status_or_end()) return 1;
     if (is_in_callback) {
-      shard.send(test::records_line({"a"}, sequence_number) + "\n");
+      shard.records({"a"}, sequence_number);
       entered.get_future().wait();
     }
     left = number;
     throws.set_value(end == "an exception");
-    if (end == "a bad line") shard.send("no message\n");
+    if (end == "a bad line") shard.send("no message");
     if (end == "the end of the input") shard.end_input();
     const bool has_ended = shard.ends();
     ::_exit(!has_ended ? 2 : left > 0 ? all_succeeded : 0);
@@ -181,7 +168,7 @@ TEST_CASE("a checkpoint that is requested without memory leaves no action open f
     });
     shard.send(initialize);
     if (!shard.answer_until_status_or_end()) return 1;
-    shard.send(test::records_line({"a", "b"}, sequence_number) + "\n");
+    shard.records({"a", "b"}, sequence_number);
     if (!shard.answer_until_status_or_end()) return 2;
     shard.end_input();
     const bool has_ended = shard.ends();

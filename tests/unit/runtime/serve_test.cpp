@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <functional>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <pthread.h>
@@ -36,8 +35,10 @@
 #include "runtime/shard_runtime.hpp"
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/forked.hpp"
+#include "support/run_options.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/runtime/served_shard.hpp"
 
@@ -47,20 +48,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::awaited_count;
+using test::count_of;
 using test::eventually;
+using test::manual;
 using test::served_shard;
-
-auto count_of(const char* directory) {
-  return std::distance(std::filesystem::directory_iterator(directory),
-                       std::filesystem::directory_iterator());
-}
-
-run_options manual_and_at_once() {
-  run_options options;
-  options.mode = checkpoint_mode::manual;
-  options.checkpoint_interval = 0ms;
-  return options;
-}
 
 /// Checks that its records are its shard's, and checkpoints each batch.
 class careful : public record_processor {
@@ -105,7 +96,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
       daemons.emplace_back(
           [&, i, released = i == stuck ? release.get_future() : std::future<void>()]() mutable {
             const std::string shard_id = "shard-" + std::to_string(i);
-            run_options options = manual_and_at_once();
+            run_options options = manual();
             if (i == stuck) options.grace_time = 100ms;
             served_shard shard(
                 [&](const shard_context& context) {
@@ -115,8 +106,7 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
             try {
               shard.initialize(shard_id);
               for (unsigned batch = 1; batch <= batches; ++batch) {
-                shard.records({shard_id, shard_id}, 2 * batch);
-                shard.answer_until_status();
+                shard.process({shard_id, shard_id}, 2 * batch);
               }
               if (i == thrower) shard.records({"throw"}, 1000);
               if (i == stuck) shard.records({"stuck"}, 1000);
@@ -147,11 +137,8 @@ TEST_CASE("64 sessions run in one process; one that throws and one that is stuck
 
 namespace {
 std::atomic<int> watches_ended = 0;
-}
-
-namespace {
 std::atomic<bool> has_threads = true;
-}
+}  // namespace
 
 /// In place of the system's, for std::thread.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
@@ -190,10 +177,9 @@ TEST_CASE("what gets no thread of its own runs on that of the callbacks", "[serv
       [&](const shard_context& context) {
         return std::make_unique<asking>(handled, stopped, callbacks, context);
       },
-      manual_and_at_once());
+      manual());
   shard.initialize("shard-0");
-  shard.records({"a"}, 1);
-  shard.answer_until_status();
+  shard.process({"a"}, 1);
   auto handler = handled.get_future();
   auto stop = stopped.get_future();
   REQUIRE(handler.wait_for(20s) == std::future_status::ready);
@@ -229,8 +215,7 @@ TEST_CASE("a stop_callback that gets no thread and does not return holds up no e
         options);
     shard.initialize("shard-0");
     has_threads = false;
-    shard.close();
-    CHECK(shard.status() == exit_status::callback_stuck);
+    CHECK(shard.end() == exit_status::callback_stuck);
     has_threads = true;
   }
   released.set_value();
@@ -239,21 +224,16 @@ TEST_CASE("a stop_callback that gets no thread and does not return holds up no e
 
 TEST_CASE("user code that closes descriptors of the library holds up no exit", "[serve]") {
   const auto copy = test::in_forked_copy([] {
-    served_shard shard(
-        [](const record_batch&) {
-          for (int fd = 3; fd < 1024; ++fd) {
-            std::error_code ec;
-            const auto what =
-                std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ec);
-            if (!ec && what.string().starts_with("anon_inode:")) ::close(fd);
-          }
-        },
-        {});
+    served_shard shard([](const record_batch&) {
+      for (int fd = 3; fd < 1024; ++fd) {
+        std::error_code ec;
+        const auto what = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ec);
+        if (!ec && what.string().starts_with("anon_inode:")) ::close(fd);
+      }
+    });
     shard.initialize("shard-0");
-    shard.records({"a"}, 1);
-    shard.answer_until_status();
-    shard.close();
-    return static_cast<int>(shard.status());
+    shard.process({"a"}, 1);
+    return static_cast<int>(shard.end());
   });
   CHECK(copy.status == static_cast<int>(exit_status::resource_failure));
 }
@@ -271,7 +251,7 @@ TEST_CASE("a callback that returns after its session was abandoned leaves the in
   std::atomic<int> handled = 0;
   std::promise<void> release;
   {
-    run_options options = manual_and_at_once();
+    run_options options = manual();
     options.grace_time = 100ms;
     served_shard shard(
         [&](const shard_context& context) {
@@ -280,8 +260,7 @@ TEST_CASE("a callback that returns after its session was abandoned leaves the in
         options);
     shard.initialize("shard");
     shard.records({"stuck"}, 1);
-    shard.close();
-    CHECK(shard.status() == exit_status::callback_stuck);
+    CHECK(shard.end() == exit_status::callback_stuck);
   }
   // The number of the input may be another file's from here on.
   const int ended_by_serve = watches_ended;
@@ -300,18 +279,13 @@ class record_processor_of_nothing : public record_processor {
   void process_records(record_batch, const checkpointer&) override {}
 };
 
-/// Gives its checkpointer away.
-class lender : public record_processor {
- public:
-  explicit lender(std::promise<checkpointer>& lent) : to_(lent) {}
-  void initialize(const shard_context& context) override {
-    to_.set_value(context.get_checkpointer());
-  }
-  void process_records(record_batch, const checkpointer&) override {}
-
- private:
-  std::promise<checkpointer>& to_;
-};
+/// Gives the shard's checkpointer away.
+processor_factory lender(std::promise<checkpointer>& lent) {
+  return [&lent](const shard_context& context) {
+    lent.set_value(context.get_checkpointer());
+    return std::make_unique<record_processor_of_nothing>();
+  };
+}
 
 thread_local bool is_in_call = false;
 
@@ -337,7 +311,7 @@ TEST_CASE(
     "[serve][P36]") {
   constexpr int threads = 100;
   std::promise<checkpointer> lent;
-  served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
+  served_shard shard(lender(lent), manual());
   shard.initialize("shard-0");
   const checkpointer checkpointer = lent.get_future().get();
 
@@ -383,8 +357,7 @@ TEST_CASE(
     delivered.notify_all();
   }
   for (std::thread& thread : all) thread.join();
-  shard.close();
-  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(is_ascending);
   CHECK(last > 0);
   CHECK(handled_in_all.await(threads * calls::most));
@@ -397,11 +370,10 @@ TEST_CASE(
 TEST_CASE("handlers that throw end the session, and the others are called all the same",
           "[serve][P53]") {
   std::promise<checkpointer> lent;
-  served_shard shard([&] { return std::make_unique<lender>(lent); }, manual_and_at_once());
+  served_shard shard(lender(lent), manual());
   shard.initialize("shard-0");
   const checkpointer checkpointer = lent.get_future().get();
-  shard.records({"a"}, 1);
-  shard.answer_until_status();
+  shard.process({"a"}, 1);
   std::atomic<int> called = 0;
   for (int i = 0; i < 10; ++i) {
     checkpointer.async_checkpoint(sequence_position("1"), [&](std::error_code) {
@@ -440,10 +412,9 @@ TEST_CASE("a forked copy that returns from a checkpoint handler leaves", "[serve
           left.set_value(has_left && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
         });
       },
-      manual_and_at_once());
+      manual());
   shard.initialize("shard-0");
-  shard.records({"a"}, 1);
-  shard.answer_until_status();
+  shard.process({"a"}, 1);
   CHECK(left.get_future().get() == static_cast<int>(exit_status::daemon_gone));
 }
 #endif
@@ -498,13 +469,12 @@ TEST_CASE("a failure on a thread of the processor's own ends a callback that wai
       [&](const shard_context& context) {
         return std::make_unique<waits_for_worker>(context, failure);
       },
-      manual_and_at_once());
+      manual());
   shard.initialize("shard-0");
   shard.records({"a"}, 1);
   if (is_fenced) {
     shard.expect_status("processRecords");
-    shard.close();
-    CHECK(shard.status() == exit_status::ok);
+    CHECK(shard.end() == exit_status::ok);
   } else {
     CHECK(shard.status() == exit_status::callback_failed);
   }
@@ -542,11 +512,10 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
       [&](const shard_context& context) {
         return std::make_unique<fenced>(context, by_timer, seen);
       },
-      manual_and_at_once());
+      manual());
   shard.initialize("shard-0");
   if (!by_timer) {
-    shard.records({"a"}, 1);
-    shard.answer_until_status();
+    shard.process({"a"}, 1);
   }
   CHECK(shard.log().await("ended early"));
   const int timers = seen.timers;
@@ -556,8 +525,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
   }
   shard.send(R"({"action":"leaseLost"})");
   shard.expect_status("leaseLost");
-  shard.close();
-  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(seen.batches == (by_timer ? 0 : 1));
   CHECK(seen.timers <= timers + 1);  // one may have been running
   CHECK(seen.lease_lost == 1);
@@ -571,9 +539,7 @@ TEST_CASE("a processor that is fenced is called no more, and the session continu
 TEST_CASE("a log function that does not return holds up no checkpoint handler", "[serve]") {
   std::promise<void> released;
   awaited_count entered;
-  run_options options;
-  options.mode = checkpoint_mode::manual;
-  options.checkpoint_interval = 0ms;
+  run_options options = manual();
   options.log = [&, wait = released.get_future().share()](const log_entry&) {
     ++entered;
     wait.wait();
@@ -595,12 +561,12 @@ TEST_CASE("a log function that does not return holds up no checkpoint handler", 
   CHECK(entered.await(1));
   CHECK(entered == 1);
   released.set_value();
-  shard.close();
-  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(entered == 3);
 }
 
-TEST_CASE("the loop of all sessions does not wait for the log of one that is stuck", "[serve]") {
+TEST_CASE("a stuck session is reported off the loop, whatever its log does, before serve returns",
+          "[serve]") {
   io::event_loop loop;
   auto work = boost::asio::make_work_guard(loop.context);
   std::thread loop_thread([&] { loop.context.run(); });
@@ -611,7 +577,10 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
   run_options options;
   options.log = until_released;
   options.grace_time = 50ms;
-  std::promise<std::thread::id> stuck;
+  std::promise<exit_status> served;
+  auto status = served.get_future();
+  std::atomic<std::thread::id> reported_by;
+  std::atomic<bool> is_early = false;
   const auto shard = std::make_shared<shard_runtime>(
       shard_runtime::configuration{.input = ends[1],
                                    .output = ends[1],
@@ -624,46 +593,9 @@ TEST_CASE("the loop of all sessions does not wait for the log of one that is stu
         until_released();
         return std::make_unique<record_processor_of_nothing>();
       },
-      options, [&] { stuck.set_value(std::this_thread::get_id()); });
-  std::thread serving([&] { shard->serve(); });
-  constexpr std::string_view line = "{\"action\":\"initialize\",\"shardId\":\"shard-0\"}\n";
-  REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
-  ::close(ends[0]);
-  CHECK(stuck.get_future().get() != loop_thread.get_id());
-  released.set_value();
-  serving.join();
-  boost::asio::post(loop.context, [&] { shard->dialogue().leave_loop(); });
-  work.reset();
-  loop_thread.join();
-  ::close(ends[1]);
-}
-
-TEST_CASE("serve does not return before it has reported that it is stuck", "[serve]") {
-  io::event_loop loop;
-  auto work = boost::asio::make_work_guard(loop.context);
-  std::thread loop_thread([&] { loop.context.run(); });
-  std::array<int, 2> ends{};
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-  std::promise<void> released;
-  run_options options;
-  options.log = [](const log_entry&) {};
-  options.grace_time = 50ms;
-  std::promise<exit_status> served;
-  auto status = served.get_future();
-  std::atomic<bool> is_early = false;
-  const auto shard = std::make_shared<shard_runtime>(
-      shard_runtime::configuration{.input = ends[1],
-                                   .output = ends[1],
-                                   .log = ends[1],
-                                   .input_is_file = false,
-                                   .names = {},
-                                   .loop = &loop},
-      [&] {
-        released.get_future().wait();
-        return std::make_unique<record_processor_of_nothing>();
-      },
       options,
       [&] {
+        reported_by = std::this_thread::get_id();
         released.set_value();
         is_early = status.wait_for(200ms) == std::future_status::ready;
       });
@@ -672,6 +604,7 @@ TEST_CASE("serve does not return before it has reported that it is stuck", "[ser
   REQUIRE(::write(ends[0], line.data(), line.size()) == static_cast<ssize_t>(line.size()));
   ::close(ends[0]);
   serving.join();
+  CHECK(reported_by.load() != loop_thread.get_id());
   CHECK_FALSE(is_early);
   CHECK(status.get() == exit_status::callback_stuck);
   boost::asio::post(loop.context, [&] { shard->dialogue().leave_loop(); });
@@ -694,8 +627,7 @@ TEST_CASE("the log function is not called after serve has returned", "[serve]") 
         },
         options);
     shard.initialize("shard-0");
-    shard.close();
-    CHECK(shard.status() == exit_status::ok);
+    CHECK(shard.end() == exit_status::ok);
   }
   CHECK(*calls == 1);
   kept->log(log_level::warning, "late", std::nullopt);
@@ -730,11 +662,10 @@ TEST_CASE("a handler that is given in after the session's end gets daemon_gone",
   std::promise<checkpointer> lent;
   std::optional<checkpointer> checkpointer;
   {
-    served_shard shard([&] { return std::make_unique<lender>(lent); });
+    served_shard shard(lender(lent));
     shard.initialize("shard-0");
     checkpointer = lent.get_future().get();
-    shard.close();
-    CHECK(shard.status() == exit_status::ok);
+    CHECK(shard.end() == exit_status::ok);
   }
   std::promise<std::error_code> result;
   checkpointer->async_checkpoint({}, [&](std::error_code error) { result.set_value(error); });
@@ -787,8 +718,7 @@ TEST_CASE("an input that is reset while idle ends the session with one line", "[
   served_shard shard([](record_batch) {});
   shard.send(R"({"action":"initialize","shardId":"shard-0"})");
   shard.await_unread();  // the status, which is lost
-  shard.close();
-  CHECK(shard.status() == exit_status::daemon_gone);
+  CHECK(shard.end() == exit_status::daemon_gone);
   const auto logged = shard.log().entries();
   REQUIRE(logged.size() == 1);
   CHECK(logged.front() == log_entry{log_level::error, "shard-0",
@@ -804,32 +734,15 @@ TEST_CASE("serve refuses an input that is no descriptor", "[serve]") {
   CHECK(logged.size() == 1);
 }
 
-namespace {
-
-class sleeper : public record_processor {
- public:
-  sleeper(const shard_context& context, std::promise<bool>& slept)
-      : context_(context), slept_(slept) {}
-  void process_records(record_batch, const checkpointer&) override {
-    slept_.set_value(context_.sleep_for(24h));
-  }
-
- private:
-  const shard_context& context_;
-  std::promise<bool>& slept_;
-};
-
-}  // namespace
-
 TEST_CASE("the stop token ends a sleep, which returns false", "[serve]") {
   std::promise<bool> slept;
-  served_shard shard(
-      [&](const shard_context& context) { return std::make_unique<sleeper>(context, slept); });
+  served_shard shard([&](const record_batch&, const checkpointer& checkpointer) {
+    slept.set_value(shard_context({.service = checkpointer.service()}).sleep_for(24h));
+  });
   shard.initialize("shard-0");
   shard.records({"a"}, 1);
-  shard.close();
+  CHECK(shard.end() == exit_status::daemon_gone);
   CHECK_FALSE(slept.get_future().get());
-  CHECK(shard.status() == exit_status::daemon_gone);
 }
 
 namespace {
@@ -864,8 +777,7 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
     const auto function = [&runs, owned = std::move(owned)] { ++runs; };
     const auto timer = is_once ? context.after(0ms, function) : context.every(1h, function);
     if (which == "it is cancelled") context.cancel(timer);
-    return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
-        std::make_shared<std::function<void(record_batch)>>([](const record_batch&) {}));
+    return std::make_unique<record_processor_of_nothing>();
   });
   shard.initialize("shard-0");
   if (what == "its only call has returned") CHECK(runs.await(1));
@@ -873,11 +785,9 @@ TEST_CASE("a timer's function may call the library from its destructor", "[serve
     shard.send(last_action);
     shard.expect_status("leaseLost");
   } else {
-    shard.records({"a"}, 1);
-    shard.answer_until_status();
+    shard.process({"a"}, 1);
   }
-  shard.close();
-  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
   CHECK(shard.log().entries().size() == 1);
 }
 
@@ -903,25 +813,22 @@ TEST_CASE("the threads of a pool have the signals of the callbacks' thread", "[s
 TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[serve]") {
   std::atomic<int> done{0};
   std::atomic<bool> is_notified{false};
-  served_shard shard([&](const shard_context& context) {
-    const std::shared_ptr<detail::thread_pool> pool = context.service()->make_thread_pool(4);
-    return std::make_unique<detail::function_processor<std::function<void(record_batch)>>>(
-        std::make_shared<std::function<void(record_batch)>>([&, pool](const record_batch&) {
-          for (int i = 0; i < 100; ++i) {
-            pool->post([&] {
-              if (++done == 100) context.service()->notify();
-            });
-          }
-          context.service()->wait_until_notified(context.now() + 1h);
-          is_notified = done == 100;
-        }));
+  served_shard shard([&](const record_batch&, const checkpointer& checkpointer) {
+    const auto service = checkpointer.service();
+    const auto pool = service->make_thread_pool(4);
+    for (int i = 0; i < 100; ++i) {
+      pool->post([&] {
+        if (++done == 100) service->notify();
+      });
+    }
+    service->wait_until_notified(service->now() + 1h);
+    is_notified = done == 100;
   });
   shard.initialize("shard-0");
   shard.records({"a"}, 1);
   CHECK(shard.answer_until_status().size() <= 1);
   CHECK(is_notified);
-  shard.close();
-  CHECK(shard.status() == exit_status::ok);
+  CHECK(shard.end() == exit_status::ok);
 }
 
 }  // namespace kclxx::runtime
