@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -57,6 +59,12 @@ inline forked_result in_forked_copy(const std::function<int()>& body, int input 
   result.err = read_all(pipes[2][0]);
   for (auto& ends : pipes) ::close(ends[0]);
   return result;
+}
+
+/// The exit status of a copy: which condition does not hold, from 1 on; 0: all do.
+inline int first_false(std::initializer_list<bool> conditions) {
+  const auto* const found = std::find(conditions.begin(), conditions.end(), false);
+  return found == conditions.end() ? 0 : static_cast<int>(found - conditions.begin()) + 1;
 }
 
 }  // namespace kclxx::test

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/input_poll.hpp"
 
-#include <array>
 #include <chrono>
 #include <optional>
-#include <stdexcept>
 #include <sys/resource.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/forked.hpp"
 
 namespace kclxx::io {
@@ -20,34 +19,15 @@ namespace {
 using namespace std::chrono_literals;
 using result = input_poll::result;
 
-class wire {
- public:
-  wire() {
-    if (::pipe(ends_.data()) == -1) throw std::runtime_error("pipe");
-  }
-  ~wire() {
-    ::close(ends_[0]);
-    close();
-  }
-  wire(const wire&) = delete;
-  wire& operator=(const wire&) = delete;
-
-  [[nodiscard]] int input() const { return ends_[0]; }
-  void write() const { REQUIRE(::write(ends_[1], "x", 1) == 1); }
-  void close() {
-    if (ends_[1] != -1) ::close(ends_[1]);
-    ends_[1] = -1;
-  }
-
- private:
-  std::array<int, 2> ends_{};
+struct wire : test::open_pipe {
+  void write() const { REQUIRE(::write(write_end(), "x", 1) == 1); }
 };
 
 }  // namespace
 
 TEST_CASE("input is seen, and stays to be read", "[io][input_poll]") {
   const wire from;
-  input_poll poll(from.input());
+  input_poll poll(from.read_end());
   CHECK(poll.wait(0ms) == result::timed_out);
   CHECK(poll.wait(-5ms) == result::timed_out);
   from.write();
@@ -57,14 +37,14 @@ TEST_CASE("input is seen, and stays to be read", "[io][input_poll]") {
 
 TEST_CASE("a writer that is gone is something to read", "[io][input_poll]") {
   wire from;
-  input_poll poll(from.input());
-  from.close();
+  input_poll poll(from.read_end());
+  from.close_write_end();
   CHECK(poll.wait(std::nullopt) == result::readable);
 }
 
 TEST_CASE("waking counts before the wait too, and once", "[io][input_poll]") {
   const wire from;
-  input_poll poll(from.input());
+  input_poll poll(from.read_end());
   for (int i = 0; i < 100000; ++i) poll.wake();  // more than a pipe holds
   CHECK(poll.wait(std::nullopt) == result::woken);
   CHECK(poll.wait(0ms) == result::timed_out);
@@ -72,7 +52,7 @@ TEST_CASE("waking counts before the wait too, and once", "[io][input_poll]") {
 
 TEST_CASE("another thread wakes a wait that is under way", "[io][input_poll]") {
   const wire from;
-  input_poll poll(from.input());
+  input_poll poll(from.read_end());
   std::thread other([&] { poll.wake(); });
   CHECK(poll.wait(std::nullopt) == result::woken);
   other.join();
@@ -90,7 +70,7 @@ TEST_CASE("an error of poll(2) is thrown, not retried without end", "[io][input_
 #endif
   const auto result = test::in_forked_copy([] {
     const wire from;
-    input_poll poll(from.input());
+    input_poll poll(from.read_end());
     rlimit usual{};
     ::getrlimit(RLIMIT_NOFILE, &usual);
     const rlimit few{1, usual.rlim_max};  // fewer descriptors than are waited for

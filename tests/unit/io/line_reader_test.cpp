@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/line_reader.hpp"
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 
 namespace kclxx::io {
 
@@ -27,31 +27,18 @@ constexpr std::size_t no_limit = std::size_t{1} << 30;
 constexpr std::size_t first_capacity = std::size_t{64} << 10;
 
 /// A pipe with a line_reader at its end.
-class wire {
- public:
+struct wire : test::open_pipe {
   explicit wire(std::size_t limit = no_limit) : reader(limit) {
-    if (::pipe(ends_.data()) == -1) throw std::runtime_error("pipe");
-    ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    ::fcntl(read_end(), F_SETFL, O_NONBLOCK);
   }
-  ~wire() {
-    ::close(ends_[0]);
-    close();
-  }
-  wire(const wire&) = delete;
-  wire& operator=(const wire&) = delete;
-
   void write(std::string_view text) const {
-    if (::write(ends_[1], text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    if (::write(write_end(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
       throw std::runtime_error("write");
     }
   }
-  void close() {
-    if (ends_[1] != -1) ::close(ends_[1]);
-    ends_[1] = -1;
-  }
-  void block() const { ::fcntl(ends_[0], F_SETFL, 0); }
+  void block() const { ::fcntl(read_end(), F_SETFL, 0); }
 
-  read_result read() { return reader.read_from(ends_[0], error); }
+  read_result read() { return reader.read_from(read_end(), error); }
 
   std::optional<std::string> next() {
     std::size_t length = 0;
@@ -78,9 +65,6 @@ class wire {
   line_reader reader;
   line_buffer line;
   int error = -1;
-
- private:
-  std::array<int, 2> ends_{-1, -1};
 };
 
 using lines = std::vector<std::string>;
@@ -164,7 +148,7 @@ TEST_CASE("a line of exactly the limit is given, one byte more is over the limit
 TEST_CASE("lines before a closed end are all given, then the end of input", "[io][line_reader]") {
   wire input;
   input.write("first\nsecond\nunfinished");
-  input.close();
+  input.close_write_end();
   REQUIRE(input.read() == read_result::data);
   CHECK(input.next() == "first");
   CHECK(input.next() == "second");
@@ -178,7 +162,7 @@ TEST_CASE("lines before a closed end are all given, then the end of input", "[io
 TEST_CASE("an end of input after a newline leaves nothing unfinished", "[io][line_reader]") {
   wire input;
   input.write("line\n");
-  input.close();
+  input.close_write_end();
   REQUIRE(input.read() == read_result::data);
   CHECK(input.next() == "line");
   CHECK(input.read() == read_result::end);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/reactor.hpp"
 
-#include <array>
 #include <cstddef>
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 
 #include "io/event_loop.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 
 namespace kclxx::io {
 
@@ -20,43 +19,33 @@ namespace {
 class watched_pipe {
  public:
   explicit watched_pipe(event_loop& loop)
-      : reactor_(open(), false, 0,
+      : reactor_(pipe_.read_end(), false, 0,
                  {.readable = [this] { read(); },
                   .resumed = [] {},
                   .hung_up = [] {},
                   .timer = [](std::size_t) {},
                   .failed = [](const char*) {}},
                  &loop) {}
-  ~watched_pipe() {
-    for (const int fd : ends_) ::close(fd);
-  }
-  watched_pipe(const watched_pipe&) = delete;
-  watched_pipe& operator=(const watched_pipe&) = delete;
-
   reactor& input() { return reactor_; }
-  void write() const { REQUIRE(::write(ends_[1], "x", 1) == 1); }
+  void write() const { REQUIRE(::write(pipe_.write_end(), "x", 1) == 1); }
   [[nodiscard]] int bytes_read() const { return read_; }
   /// How often it was to read what was not there.
   [[nodiscard]] int would_block() const { return would_block_; }
 
  private:
-  int open() {
-    REQUIRE(::pipe2(ends_.data(), O_CLOEXEC) == 0);
-    return ends_[0];
-  }
   void read() {
     int size = 0;
-    REQUIRE(::ioctl(ends_[0], FIONREAD, &size) == 0);
+    REQUIRE(::ioctl(pipe_.read_end(), FIONREAD, &size) == 0);
     if (size == 0) {
       ++would_block_;
       return;
     }
     char byte = 0;
-    REQUIRE(::read(ends_[0], &byte, 1) == 1);
+    REQUIRE(::read(pipe_.read_end(), &byte, 1) == 1);
     ++read_;
   }
 
-  std::array<int, 2> ends_{};
+  test::open_pipe pipe_;
   int read_ = 0;
   int would_block_ = 0;
   reactor reactor_;

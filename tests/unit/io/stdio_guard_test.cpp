@@ -11,28 +11,19 @@
 
 #include "io/private_descriptors.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/forked.hpp"
 
 namespace kclxx::io {
 
 namespace {
 
+using test::first_false;
 using test::forked_result;
 using test::in_forked_copy;
+using test::is_open;
 
 bool closes_on_exec(int fd) { return (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0; }
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
-
-// 0 when all hold; else the number of the first that does not, as the copy's exit status.
-int first_false(std::initializer_list<bool> conditions) {
-  int number = 0;
-  for (const bool holds : conditions) {
-    ++number;
-    if (!holds) return number;
-  }
-  return 0;
-}
-
 }  // namespace
 
 TEST_CASE("prints go to stderr, only the private output reaches the daemon",

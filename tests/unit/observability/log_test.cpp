@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +10,7 @@
 
 #include "observability/log_format.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
@@ -87,18 +86,16 @@ TEST_CASE("a log file is appended to, with dates, and found again after a rotati
 
 TEST_CASE("a log file that cannot be written is named once, and the lines go to stderr",
           "[observability][log]") {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const log_writer write({.file = "/nowhere/kclxx.log"}, ends[1]);
+  test::open_pipe pipe;
+  const log_writer write({.file = "/nowhere/kclxx.log"}, pipe.write_end());
   write({log_level::error, "shardId-3", "one"});
   write({log_level::error, "shardId-3", "two"});
-  ::close(ends[1]);
-  CHECK(test::read_all(ends[0]) ==
+  pipe.close_write_end();
+  CHECK(test::read_all(pipe.read_end()) ==
         "kclxx shardId-3 warning: the log file /nowhere/kclxx.log cannot be written, so lines go "
         "to stderr: No such file or directory (logged once)\n"
         "kclxx shardId-3 error: one\n"
         "kclxx shardId-3 error: two\n");
-  ::close(ends[0]);
 }
 
 TEST_CASE("the environment takes precedence over the options of the log", "[observability][log]") {

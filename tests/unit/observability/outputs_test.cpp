@@ -97,6 +97,18 @@ metrics_outputs::log writer_to(kept_log& log) {
   return [&log](log_level level, const std::string& text) { log.add({level, "", text}); };
 }
 
+/// The text file of the shard, and what is logged.
+struct watched_folder {
+  [[nodiscard]] fs::path file() const { return folder.path() / "kclxx.billing.shardId-3.prom"; }
+  [[nodiscard]] bool exists() const { return fs::exists(file()); }
+  [[nodiscard]] std::string text() const { return test::read_file(file()); }
+  [[nodiscard]] bool has(const std::string& part) const { return test::contains(text(), part); }
+
+  const temporary_folder folder;
+  const std::string directory = folder.path().string();
+  kept_log log;
+};
+
 }  // namespace
 
 TEST_CASE("all events reach an observer that keeps up, in their order", "[observability][queue]") {
@@ -265,55 +277,45 @@ TEST_CASE("a file that cannot be written is an error, and leaves nothing",
 
 TEST_CASE("the text file is there with the lease, and gone when it ends",
           "[observability][outputs]") {
-  const temporary_folder folder;
-  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
-  kept_log log;
-  metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
+  watched_folder watched;
+  metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
   outputs.record(source(), observer::lease_gained{});
-  CHECK(test::eventually([&] { return fs::exists(path); }));
-  CHECK(test::read_file(path).find("kclxx_records_total{") != std::string::npos);
+  CHECK(test::eventually([&] { return watched.exists(); }));
+  CHECK(watched.has("kclxx_records_total{"));
   outputs.record(source(), observer::lease_ended{observer::lease_ended::reason::lost});
-  CHECK(test::eventually([&] { return !fs::exists(path); }));
+  CHECK(test::eventually([&] { return !watched.exists(); }));
   outputs.record(source(), observer::session_ended{exit_status::ok});
   CHECK(outputs.finish(in_time()));
-  CHECK(names_in(folder.path()).empty());
-  CHECK(log.entries().empty());
+  CHECK(names_in(watched.directory).empty());
+  CHECK(watched.log.entries().empty());
 }
 
 TEST_CASE("exit status 0 removes the file; any other leaves the last figures in it",
           "[observability][outputs]") {
-  for (const exit_status status : {exit_status::ok, exit_status::callback_failed}) {
-    const temporary_folder folder;
-    const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
-    kept_log log;
-    metrics_outputs outputs({.directory = folder.path().string()}, writer_to(log));
-    outputs.record(source(), observer::lease_gained{});
-    outputs.record(source(), observer::batch_delivered{.records = 4711});
-    outputs.record(source(), observer::session_ended{status});
-    CHECK(outputs.finish(in_time()));
-    const bool is_kept = test::read_file(path).find("} 4711\n") != std::string::npos;
-    CHECK(is_kept == (status != exit_status::ok));
-  }
+  const exit_status status = GENERATE(exit_status::ok, exit_status::callback_failed);
+  watched_folder watched;
+  metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
+  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source(), observer::batch_delivered{.records = 4711});
+  outputs.record(source(), observer::session_ended{status});
+  CHECK(outputs.finish(in_time()));
+  CHECK(watched.has("} 4711\n") == (status != exit_status::ok));
 }
 
 TEST_CASE("the text file follows the figures", "[observability][outputs]") {
-  const temporary_folder folder;
-  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
-  kept_log log;
-  metrics_outputs outputs({.directory = folder.path().string(), .write_interval = 5ms},
-                          writer_to(log));
+  watched_folder watched;
+  metrics_outputs outputs({.directory = watched.directory, .write_interval = 5ms},
+                          writer_to(watched.log));
   outputs.record(source(), observer::lease_gained{});
   outputs.record(source(), observer::batch_delivered{.records = 4711});
-  CHECK(test::eventually(
-      [&] { return test::read_file(path).find("} 4711\n") != std::string::npos; }));
+  CHECK(test::eventually([&] { return watched.has("} 4711\n"); }));
 }
 
 TEST_CASE("the program's own families are in the file, and one that throws leaves the others",
           "[observability][outputs]") {
-  const temporary_folder folder;
-  kept_log log;
+  watched_folder watched;
   std::atomic<bool> throws = false;
-  metrics_outputs outputs({.directory = folder.path().string(),
+  metrics_outputs outputs({.directory = watched.directory,
                            .write_interval = std::chrono::milliseconds::max(),
                            .own_families =
                                [&](const observer::shard_names& shard) {
@@ -321,60 +323,53 @@ TEST_CASE("the program's own families are in the file, and one that throws leave
                                  return "clicks{shard=\"" + shard.shard_id + "\"} 7\n";
                                },
                            .remove_at_end = false},
-                          writer_to(log));
-  const auto text = [&] {
-    return test::read_file((folder.path() / "kclxx.billing.shardId-3.prom").string());
-  };
+                          writer_to(watched.log));
   outputs.record(source(), observer::lease_gained{});
-  REQUIRE(test::eventually([&] { return test::contains(text(), "} 7\n"); }));
-  CHECK(test::contains(text(), "\nclicks{shard=\"shardId-3\"} 7\n"));
-  CHECK(test::contains(text(), "\nkclxx_process_id{"));
+  REQUIRE(test::eventually([&] { return watched.has("} 7\n"); }));
+  CHECK(watched.has("\nclicks{shard=\"shardId-3\"} 7\n"));
+  CHECK(watched.has("\nkclxx_process_id{"));
   throws = true;
   CHECK(outputs.finish(in_time()));
-  CHECK_FALSE(test::contains(text(), "clicks"));
-  CHECK(test::contains(text(), "\nkclxx_process_id{"));
-  CHECK(log.await("no figures (logged once)"));
+  CHECK_FALSE(watched.has("clicks"));
+  CHECK(watched.has("\nkclxx_process_id{"));
+  CHECK(watched.log.await("no figures (logged once)"));
 }
 
 TEST_CASE("with the longest interval the text file is written at the beginning and the end",
           "[observability][outputs]") {
-  const temporary_folder folder;
-  const fs::path path = folder.path() / "kclxx.billing.shardId-3.prom";
-  kept_log log;
-  metrics_outputs outputs({.directory = folder.path().string(),
+  watched_folder watched;
+  metrics_outputs outputs({.directory = watched.directory,
                            .write_interval = std::chrono::milliseconds::max(),
                            .remove_at_end = false,
                            .summary_interval = 1ms},
-                          writer_to(log));
+                          writer_to(watched.log));
   outputs.record(source(), observer::lease_gained{});
-  CHECK(test::eventually([&] { return fs::exists(path); }));
+  CHECK(test::eventually([&] { return watched.exists(); }));
   outputs.record(source(), observer::batch_delivered{.records = 4711});
   // Before the summary that follows, the file would be written if it were due.
-  CHECK(log.await("4711 records"));
-  CHECK(log.await(" records (", 1, log.entries().size()));
-  CHECK(test::read_file(path).find("} 4711\n") == std::string::npos);
+  CHECK(watched.log.await("4711 records"));
+  CHECK(watched.log.await(" records (", 1, watched.log.entries().size()));
+  CHECK_FALSE(watched.has("} 4711\n"));
   CHECK(outputs.finish(in_time()));
-  CHECK(test::read_file(path).find("} 4711\n") != std::string::npos);
+  CHECK(watched.has("} 4711\n"));
 }
 
 TEST_CASE("a directory that is missing is reported once", "[observability][outputs]") {
-  const temporary_folder folder;
-  kept_log log;
+  watched_folder watched;
   {
-    metrics_outputs outputs({.directory = (folder.path() / "missing").string(),
+    metrics_outputs outputs({.directory = watched.directory + "/missing",
                              .write_interval = 1ms,
                              .summary_interval = 1ms},
-                            writer_to(log));
+                            writer_to(watched.log));
     outputs.record(source(), observer::lease_gained{});
-    CHECK(log.await(" records (", 5));  // before each of them the file was tried
+    CHECK(watched.log.await(" records (", 5));  // before each of them the file was tried
     CHECK(outputs.finish(in_time()));
   }
-  auto entries = log.entries();
+  auto entries = watched.log.entries();
   std::erase_if(entries, [](const auto& one) { return test::contains(one.text, " records ("); });
   REQUIRE(entries.size() == 1);
-  CHECK(entries[0].text == "cannot write the metrics to " +
-                               (folder.path() / "missing/kclxx.billing.shardId-3.prom").string() +
-                               ": No such file or directory");
+  CHECK(entries[0].text == "cannot write the metrics to " + watched.directory +
+                               "/missing/kclxx.billing.shardId-3.prom: No such file or directory");
 }
 
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {

@@ -4,10 +4,7 @@
 #include "sharing/handed_shard.hpp"
 
 #include <array>
-#include <cstddef>
 #include <fcntl.h>
-#include <filesystem>
-#include <iterator>
 #include <string>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +14,7 @@
 
 #include "sharing/messages.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/forked.hpp"
 #include "support/sent_packet.hpp"
 
@@ -36,18 +34,6 @@ struct socket_pair {
     for (const int fd : ends) ::close(fd);
   }
   std::array<int, 2> ends{};
-};
-
-struct two_pipes {
-  two_pipes() {
-    for (auto& one : ends) REQUIRE(::pipe2(one.data(), O_CLOEXEC) == 0);
-  }
-  ~two_pipes() {
-    for (const auto& one : ends) {
-      for (const int fd : one) ::close(fd);
-    }
-  }
-  std::array<std::array<int, 2>, 2> ends{};
 };
 
 const io::process_identity daemon{42, 4711};
@@ -82,11 +68,6 @@ ino_t file_at(int fd) {
   return status.st_ino;
 }
 
-std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                       std::filesystem::directory_iterator());
-}
-
 }  // namespace
 
 TEST_CASE("a shard's variables travel with it", "[sharing]") {
@@ -110,10 +91,11 @@ TEST_CASE("a shard without a variable is one", "[sharing]") {
 }
 
 TEST_CASE("the descriptors are the input, the output and stderr, in this order", "[sharing]") {
-  const two_pipes pipes;
+  const test::open_pipe input;
+  const test::open_pipe output;
   const socket_pair other;
-  const std::vector<int> sent{pipes.ends[0][0], pipes.ends[1][1], other.ends[0]};
-  const auto before = open_descriptors();
+  const std::vector<int> sent{input.read_end(), output.write_end(), other.ends[0]};
+  const auto before = test::count_of("/proc/self/fd");
   {
     const auto answer = received(bytes_of(own_message()), sent);
     REQUIRE(std::holds_alternative<handed_shard>(answer));
@@ -125,12 +107,12 @@ TEST_CASE("the descriptors are the input, the output and stderr, in this order",
       CHECK(::fcntl(fd->get(), F_GETFD) == FD_CLOEXEC);
     }
   }
-  CHECK(open_descriptors() == before);
+  CHECK(test::count_of("/proc/self/fd") == before);
 }
 
 TEST_CASE("a packet that is no launcher's is nothing, and its descriptors are closed",
           "[sharing]") {
-  const auto before = open_descriptors();
+  const auto before = test::count_of("/proc/self/fd");
   const std::string whole = bytes_of(own_message());
   SECTION("another magic") { CHECK(is_nothing("k" + whole)); }
   SECTION("half a header, of another version") { CHECK(is_nothing("kclxx-sh\2\0"s)); }
@@ -141,12 +123,12 @@ TEST_CASE("a packet that is no launcher's is nothing, and its descriptors are cl
     message.header.kind = message_kind::ended;
     CHECK(is_nothing(bytes_of(message)));
   }
-  CHECK(open_descriptors() == before);
+  CHECK(test::count_of("/proc/self/fd") == before);
 }
 
 TEST_CASE("a shard that cannot be served here is refused, and its descriptors are closed",
           "[sharing]") {
-  const auto before = open_descriptors();
+  const auto before = test::count_of("/proc/self/fd");
   shard_message message = own_message();
   SECTION("of another version, which may be shorter") {
     message.header.version = 2;
@@ -162,7 +144,7 @@ TEST_CASE("a shard that cannot be served here is refused, and its descriptors ar
     CHECK(reason_of(received(bytes_of(message), fds)) ==
           "it has no room for three more descriptors (ulimit -n)");
   }
-  CHECK(open_descriptors() == before);
+  CHECK(test::count_of("/proc/self/fd") == before);
 }
 
 TEST_CASE("what comes with a packet and is no descriptor is not taken for one", "[sharing]") {

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/forked.hpp"
 
 namespace kclxx::sharing {
@@ -21,42 +21,33 @@ namespace kclxx::sharing {
 namespace {
 
 /// The stderr of a shard.
-class error_pipe {
+class error_pipe : public test::open_pipe {
  public:
   error_pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) == -1) throw std::runtime_error("pipe2");
-    ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);  // the other end waits for a reader, as a shard's does
+    // The other end waits for a reader, as a shard's does.
+    ::fcntl(read_end(), F_SETFL, O_NONBLOCK);
   }
-  [[nodiscard]] int write_end() const { return ends_[1]; }
   std::string text() {
     std::array<char, 256> bytes{};
-    const ssize_t n = ::read(ends_[0], bytes.data(), bytes.size());
+    const ssize_t n = ::read(read_end(), bytes.data(), bytes.size());
     return {bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
   }
   void fill() {
-    const int flags = ::fcntl(ends_[1], F_GETFL);
-    ::fcntl(ends_[1], F_SETFL, flags | O_NONBLOCK);
-    while (::write(ends_[1], "x", 1) == 1) continue;
-    ::fcntl(ends_[1], F_SETFL, flags);
+    const int flags = ::fcntl(write_end(), F_GETFL);
+    ::fcntl(write_end(), F_SETFL, flags | O_NONBLOCK);
+    while (::write(write_end(), "x", 1) == 1) continue;
+    ::fcntl(write_end(), F_SETFL, flags);
   }
   /// Whether nobody has the write end any more.
   bool has_ended() {
-    ::close(ends_[1]);
+    close_write_end();
     char byte = 0;
-    return ::read(ends_[0], &byte, 1) == 0;
+    return ::read(read_end(), &byte, 1) == 0;
   }
-
- private:
-  std::array<int, 2> ends_{};
 };
 
 std::string file_at(int fd) {
   return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd));
-}
-
-std::ptrdiff_t open_descriptors() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                       std::filesystem::directory_iterator());
 }
 
 void print(std::string_view text) {
@@ -120,11 +111,11 @@ TEST_CASE("without a shard the descriptors lead to /dev/null, which costs no mor
           "[sharing]") {
   CHECK(test::in_forked_copy([] {
           process_output output;
-          const auto before = open_descriptors();
+          const auto before = test::count_of("/proc/self/fd");
           output.no_shard_comes();
           const bool is_null =
               file_at(STDOUT_FILENO) == "/dev/null" && file_at(STDERR_FILENO) == "/dev/null";
-          return is_null && open_descriptors() == before ? 0 : 1;
+          return is_null && test::count_of("/proc/self/fd") == before ? 0 : 1;
         }).status == 0);
 }
 

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <pthread.h>
@@ -37,6 +36,7 @@
 #include "io/signals.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/forked.hpp"
 #include "support/sent_packet.hpp"
@@ -70,6 +70,9 @@ namespace {
 
 using io::descriptor;
 using test::bytes_of;
+using test::count_of;
+using test::first_false;
+using test::is_open;
 using test::send_packet;
 using test::try_to_send_packet;
 
@@ -77,17 +80,13 @@ using test::try_to_send_packet;
 class played_daemon {
  public:
   played_daemon() {
-    std::array<int, 2> ends{};
-    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
     id_ = ::fork();
     REQUIRE(id_ != -1);
     if (id_ == 0) {
       char byte = 0;
-      ::close(ends[1]);
-      ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
+      until_.close_write_end();
+      ::_exit(static_cast<int>(::read(until_.read_end(), &byte, 1)));
     }
-    ::close(ends[0]);
-    until_ = descriptor(ends[1]);
   }
   ~played_daemon() {
     end();
@@ -100,11 +99,11 @@ class played_daemon {
     const auto id = static_cast<std::uint64_t>(id_);
     return {id, io::start_of(id)};
   }
-  void end() { until_.close(); }
+  void end() { until_.close_write_end(); }
 
  private:
   pid_t id_ = -1;
-  descriptor until_;
+  test::open_pipe until_;
 };
 
 /// A launcher with the pipe that its shard has as stderr.
@@ -118,18 +117,20 @@ class launcher {
     write_end_ = descriptor(ends[1]);
   }
 
-  void offer(const io::process_identity& daemon) {
-    shard_message message;
-    message.daemon = daemon;
-    send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
-    write_end_.close();
-  }
+  void offer(const played_daemon& daemon) { REQUIRE(try_to_offer(daemon)); }
   /// The resident may have closed the connection.
-  void try_to_offer(const io::process_identity& daemon) {
+  bool try_to_offer(const played_daemon& daemon) {
     shard_message message;
-    message.daemon = daemon;
-    try_to_send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
+    message.daemon = daemon.identity();
+    const bool is_sent =
+        try_to_send_packet(socket_.get(), bytes_of(message), std::vector<int>(3, write_end_.get()));
     write_end_.close();
+    return is_sent;
+  }
+  /// Whether what it offers is accepted.
+  bool hand_over(const played_daemon& daemon) {
+    offer(daemon);
+    return is_accepted();
   }
   void send(const std::string& bytes) { send_packet(socket_.get(), bytes, {}); }
   /// Waits for it; std::nullopt: the connection has ended.
@@ -280,22 +281,17 @@ bool holds_in_copy(const std::function<bool()>& condition) {
   return status == 0;
 }
 
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
-
-/// `launchers` are played on a thread of their own, next to the resident.
-exit_status serve(inheritance start, const session_maker& make_session,
+/// `launchers` are played on a thread of their own, next to the resident. Then the daemon ends.
+exit_status serve(played_host& host, const session_maker& make_session,
                   const std::function<void()>& launchers) {
-  std::thread others(launchers);
+  std::thread others([&] {
+    launchers();
+    host.daemon.end();
+  });
   const exit_status status =
-      serve_shards(std::move(start), make_session, std::chrono::milliseconds(500));
+      serve_shards(host.start(), make_session, std::chrono::milliseconds(500));
   others.join();
   return status;
-}
-
-/// Which condition does not hold, from 1 on; 0: all do.
-int first_false(std::initializer_list<bool> conditions) {
-  const auto* const found = std::find(conditions.begin(), conditions.end(), false);
-  return found == conditions.end() ? 0 : static_cast<int>(found - conditions.begin()) + 1;
 }
 
 /// With the launcher that has started the resident. `body` returns first_false().
@@ -358,10 +354,8 @@ TEST_CASE("a copy of the process has no descriptor of the resident's, nor of a s
       }});
     };
     bool has_ended = false;
-    serve(host.start(), make, [&] {
-      starter.offer(host.daemon.identity());
-      has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok);
-      host.daemon.end();
+    serve(host, make, [&] {
+      has_ended = starter.hand_over(host.daemon) && starter.has_ended_with(exit_status::ok);
     });
     return first_false({is_closed, has_ended});
   });
@@ -371,17 +365,15 @@ TEST_CASE("the numbers of a shard's descriptors are free in a copy once it has e
           "[sharing]") {
   check_in_copy([](played_host& host, launcher& starter) {
     bool are_kept = false;
-    serve(host.start(), each({}), [&] {
+    serve(host, each({}), [&] {
       for (int i = 0; i < 2; ++i) {  // of the second, the first is closed as a whole
         launcher one = i == 0 ? std::move(starter) : host.connect();
-        one.offer(host.daemon.identity());
-        one.is_accepted();
+        one.hand_over(host.daemon);
         one.has_ended_with(exit_status::ok);
         one.reply();
       }
       const std::vector<int> later{::dup(0), ::dup(0), ::dup(0), ::dup(0), ::dup(0)};
       are_kept = holds_in_copy([&] { return std::all_of(later.begin(), later.end(), is_open); });
-      host.daemon.end();
     });
     return first_false({are_kept});
   });
@@ -402,10 +394,8 @@ TEST_CASE("the daemon's end ends the input of each session, and the resident lea
                                         },
                                     .leave_loop = [&] { ++left; }};
     bool are_told = false;
-    const exit_status status = serve(host.start(), each(until_both), [&] {
-      first.offer(host.daemon.identity());
-      second.offer(host.daemon.identity());
-      const bool are_accepted = first.is_accepted() && second.is_accepted();
+    const exit_status status = serve(host, each(until_both), [&] {
+      const bool are_accepted = first.hand_over(host.daemon) && second.hand_over(host.daemon);
       host.daemon.end();
       are_told = are_accepted && !idle.reply() && first.has_ended_with(exit_status::daemon_gone) &&
                  second.has_ended_with(exit_status::daemon_gone);
@@ -444,11 +434,9 @@ TEST_CASE("once the daemon is gone no launcher is accepted, and the last session
                          .leave_loop = [&] { ++left; }});
     };
     bool have_left = false;
-    serve(host.start(), make, [&] {
-      first.offer(host.daemon.identity());
-      first.is_accepted();
-      second.offer(host.daemon.identity());
-      second.is_accepted();
+    serve(host, make, [&] {
+      first.hand_over(host.daemon);
+      second.hand_over(host.daemon);
       host.daemon.end();
       have_left = second.has_ended_with(exit_status::daemon_gone) && !second.reply();
       alone.come();
@@ -467,14 +455,10 @@ TEST_CASE("a launcher that is gone ends its session's input, and has no prints a
                                   gone.come();
                                 }};
     bool holds = false;
-    serve(host.start(), each(prints), [&] {
-      starter.offer(host.daemon.identity());
-      holds = starter.is_accepted();
-      other.offer(host.daemon.identity());
-      holds = holds && other.is_accepted();
+    serve(host, each(prints), [&] {
+      holds = starter.hand_over(host.daemon) && other.hand_over(host.daemon);
       starter.go();
       holds = holds && other.has_ended_with(exit_status::ok);
-      host.daemon.end();
     });
     return first_false({holds, !starter.printed(), other.printed() == "x"});
   });
@@ -487,12 +471,10 @@ TEST_CASE("a session that has left the loop is not told of an end any more", "[s
     const played_session one{.end_input = [&] { is_told = true; },
                              .leave_loop = [&] { left.come(); }};
     bool has_ended = false;
-    serve(host.start(), each(one), [&] {
-      starter.offer(host.daemon.identity());
-      has_ended = starter.is_accepted() && starter.has_ended_with(exit_status::ok) &&
+    serve(host, each(one), [&] {
+      has_ended = starter.hand_over(host.daemon) && starter.has_ended_with(exit_status::ok) &&
                   !starter.printed() && !starter.reply();
       starter.go();
-      host.daemon.end();
     });
     return first_false({has_ended, left.has_come(), !is_told});
   });
@@ -500,13 +482,14 @@ TEST_CASE("a session that has left the loop is not told of an end any more", "[s
 
 namespace {
 
-struct comes_at_thread_end {
-  ~comes_at_thread_end() {
-    if (what != nullptr) what->come();
+/// A thread_local object whose destructor does something, as that of a client that flushes does.
+struct at_thread_end {
+  ~at_thread_end() {
+    if (does) does();
   }
-  moment* what = nullptr;
+  std::function<void()> does;
 };
-thread_local comes_at_thread_end at_end;
+thread_local at_thread_end at_end;
 
 }  // namespace
 
@@ -527,19 +510,16 @@ TEST_CASE("a launcher that comes as another one leaves is heard out", "[sharing]
       }
       return std::make_unique<session_of>(played_session{.serve = [&, is_first = made == 1] {
         if (is_first) over.wait();
-        if (is_first) at_end.what = &returned;  // by then the loop has been told
+        if (is_first) at_end.does = [&] { returned.come(); };  // by then the loop has been told
         return exit_status::ok;
       }});
     };
     bool is_served = false;
-    serve(host.start(), make, [&] {
-      leaving.offer(host.daemon.identity());
-      is_served = leaving.is_accepted();
-      held.offer(host.daemon.identity());
-      is_served = is_served && held.is_accepted() && held.has_ended_with(exit_status::ok);
-      coming.try_to_offer(host.daemon.identity());
+    serve(host, make, [&] {
+      is_served = leaving.hand_over(host.daemon) && held.hand_over(host.daemon) &&
+                  held.has_ended_with(exit_status::ok);
+      coming.try_to_offer(host.daemon);
       is_served = is_served && coming.is_accepted();
-      host.daemon.end();
     });
     return first_false({is_served});
   });
@@ -555,10 +535,8 @@ TEST_CASE("nothing of a shard is open once its launcher has heard the end, stuck
     };
     launcher other = host.connect();
     bool holds = false;
-    const exit_status status = serve(host.start(), make, [&] {
-      starter.offer(host.daemon.identity());
-      other.offer(host.daemon.identity());
-      holds = starter.is_accepted() && other.is_accepted();
+    const exit_status status = serve(host, make, [&] {
+      holds = starter.hand_over(host.daemon) && other.hand_over(host.daemon);
       host.daemon.end();
       for (launcher* one : {&starter, &other}) {
         holds = holds && one->has_ended_with(exit_status::callback_stuck) && !one->printed() &&
@@ -573,7 +551,7 @@ TEST_CASE("once the starter is gone without its shard, prints are lost", "[shari
   check_in_copy([](played_host& host, launcher& starter) {
     std::filesystem::path before;
     std::filesystem::path after;
-    serve(host.start(), each({}), [&] {
+    serve(host, each({}), [&] {
       const auto see_after = [&](launcher& one, std::filesystem::path& seen) {
         one.send("something else");
         one.reply();
@@ -585,7 +563,6 @@ TEST_CASE("once the starter is gone without its shard, prints are lost", "[shari
       launcher other = host.connect();
       see_after(other, before);
       see_after(starter, after);
-      host.daemon.end();
     });
     return first_false({before != "/dev/null", after == "/dev/null"});
   });
@@ -595,9 +572,8 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
   check_in_copy([](played_host& host, launcher& starter) {
     std::array<launcher, 2> late{host.unconnected(), host.unconnected()};
     bool are_refused = true;
-    serve(host.start(), each({}), [&] {
-      starter.offer(host.daemon.identity());
-      starter.is_accepted();
+    serve(host, each({}), [&] {
+      starter.hand_over(host.daemon);
       starter.has_ended_with(exit_status::ok);
       starter.reply();
       rlimit before{};
@@ -611,7 +587,6 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
         are_refused = are_refused && one.is_refused("it has no more descriptors (ulimit -n)");
       }
       ::setrlimit(RLIMIT_NOFILE, &before);
-      host.daemon.end();
     });
     return first_false({are_refused});
   });
@@ -620,23 +595,18 @@ TEST_CASE("without a descriptor each launcher is refused at once", "[sharing]") 
 TEST_CASE("a session that returns just before it is stuck is not stuck", "[sharing]") {
   check_in_copy([](played_host& host, launcher& starter) {
     moment told;
-    const auto threads = [] {
-      return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                           std::filesystem::directory_iterator());
-    };
     const auto make = [&](const handed_shard&, io::event_loop&, std::function<void()> on_stuck) {
-      return std::make_unique<session_of>(
-          played_session{.serve = waits_for(told, exit_status::daemon_gone),
-                         .end_input = [&, before = threads(), on_stuck = std::move(on_stuck)] {
-                           told.come();
-                           test::eventually([&] { return threads() <= before; });
-                           on_stuck();
-                         }});
+      return std::make_unique<session_of>(played_session{
+          .serve = waits_for(told, exit_status::daemon_gone),
+          .end_input = [&, before = count_of("/proc/self/task"), on_stuck = std::move(on_stuck)] {
+            told.come();
+            test::eventually([&] { return count_of("/proc/self/task") <= before; });
+            on_stuck();
+          }});
     };
     bool holds = false;
-    const exit_status status = serve(host.start(), make, [&] {
-      starter.offer(host.daemon.identity());
-      holds = starter.is_accepted();
+    const exit_status status = serve(host, make, [&] {
+      holds = starter.hand_over(host.daemon);
       host.daemon.end();
       holds = holds && starter.has_ended_with(exit_status::daemon_gone) && !starter.reply();
     });
@@ -652,10 +622,9 @@ TEST_CASE("a shard without a session is refused with the reason, and nothing of 
       throw std::runtime_error("no memory");
     };
     bool holds = false;
-    serve(host.start(), make, [&] {
-      starter.offer(host.daemon.identity());
+    serve(host, make, [&] {
+      starter.offer(host.daemon);
       holds = starter.is_refused("no memory") && !starter.printed() && !starter.reply();
-      host.daemon.end();
     });
     return first_false({holds});
   });
@@ -687,11 +656,10 @@ TEST_CASE("a session that gets no thread leaves the loop, and its shard is refus
       return session;
     };
     bool holds = false;
-    serve(host.start(), make, [&] {
-      starter.offer(host.daemon.identity());
+    serve(host, make, [&] {
+      starter.offer(host.daemon);
       const auto reply = starter.reply();
       holds = reply && reply->header.kind == message_kind::refused && !starter.printed();
-      host.daemon.end();
     });
     return first_false({holds, has_left});
   });
@@ -701,50 +669,33 @@ TEST_CASE("a session that gets no thread leaves the loop, and its shard is refus
 TEST_CASE("launchers that come at once are accepted without a pause between them", "[sharing]") {
   check_in_copy([](played_host& host, launcher&) {
     bool have_ended = true;
-    serve(host.start(), each({}), [&] {
+    serve(host, each({}), [&] {
       for (int i = 0; i < 300; ++i) {  // of 100 ms each, more than the alarm allows
         launcher one = host.connect();
         one.send("something else");
         have_ended = have_ended && !one.reply();
       }
-      host.daemon.end();
     });
     return first_false({have_ended});
   });
 }
-
-namespace {
-
-/// The destructor of a thread_local object that waits, as a client that flushes or closes does.
-struct waits_at_end {
-  ~waits_at_end() {
-    if (until != nullptr) until->wait();
-  }
-  moment* until = nullptr;
-};
-thread_local waits_at_end at_thread_end;
-
-}  // namespace
 
 TEST_CASE("a thread_local object that takes long to destroy holds up no shard", "[sharing]") {
   const bool comes_back = GENERATE(true, false);
   check_in_copy([&](played_host& host, launcher& first) {
     moment destroyed;
     const played_session slow{.serve = [&] {
-      at_thread_end.until = &destroyed;
+      at_end.does = [&] { destroyed.wait(); };
       return exit_status::ok;
     }};
     bool has_ended = false;
     bool is_next_served = false;
-    const exit_status status = serve(host.start(), each(slow), [&] {
-      first.offer(host.daemon.identity());
-      has_ended = first.is_accepted() && first.has_ended_with(exit_status::ok) &&
+    const exit_status status = serve(host, each(slow), [&] {
+      has_ended = first.hand_over(host.daemon) && first.has_ended_with(exit_status::ok) &&
                   !first.printed() && !first.reply();
       launcher next = host.connect();
-      next.offer(host.daemon.identity());
-      is_next_served = next.is_accepted() && next.has_ended_with(exit_status::ok);
+      is_next_served = next.hand_over(host.daemon) && next.has_ended_with(exit_status::ok);
       if (comes_back) destroyed.come();
-      host.daemon.end();
     });
     return first_false({has_ended, is_next_served,
                         status == (comes_back ? exit_status::ok : exit_status::callback_stuck)});
@@ -762,11 +713,7 @@ TEST_CASE("a program that becomes another user serves the launchers of the user 
     launcher next = host.connect();
     const bool is_other = ::seteuid(other) == 0;
     bool is_served = false;
-    serve(host.start(), each({}), [&] {
-      next.offer(host.daemon.identity());
-      is_served = next.is_accepted();
-      host.daemon.end();
-    });
+    serve(host, each({}), [&] { is_served = next.hand_over(host.daemon); });
     ::seteuid(0);  // or the folder would stay
     return first_false({is_other, is_served});
   });
@@ -786,10 +733,9 @@ TEST_CASE("a resident whose descriptors user code has closed ends, and does not 
           }
           return exit_status::daemon_gone;
         }};
-        serve(host.start(), each(closes), [&] {
-          first.offer(host.daemon.identity());
-          first.is_accepted();
-        });
+        std::thread others([&] { first.hand_over(host.daemon); });
+        serve_shards(host.start(), each(closes), std::chrono::milliseconds(500));
+        others.join();
         return 1;
       },
       static_cast<int>(exit_status::resident_gone));
@@ -858,9 +804,8 @@ TEST_CASE("where descriptors do not come back a launcher is let go, and the shar
     bool is_let_go = false;
     bool finds_nobody = false;
     bool has_ended = false;
-    serve(host.start(), each(until_then), [&] {
-      first.offer(host.daemon.identity());
-      const bool is_accepted = first.is_accepted();
+    serve(host, each(until_then), [&] {
+      const bool is_accepted = first.hand_over(host.daemon);
       rlimit before{};
       ::getrlimit(RLIMIT_NOFILE, &before);
       const rlimit none{3, before.rlim_max};  // nor is there room for the spare one
@@ -871,7 +816,6 @@ TEST_CASE("where descriptors do not come back a launcher is let go, and the shar
       finds_nobody = !host.can_connect();
       let_go.come();
       has_ended = is_accepted && first.has_ended_with(exit_status::ok);
-      host.daemon.end();
     });
     return first_false({is_let_go, finds_nobody, has_ended});
   });
@@ -884,7 +828,7 @@ TEST_CASE("a program that does not share refuses all launchers that wait, and le
     std::vector<launcher> all;
     all.push_back(std::move(starter));
     for (int i = 0; i < 5; ++i) all.push_back(host.connect());
-    all.front().offer(host.daemon.identity());
+    all.front().offer(host.daemon);
     std::thread resident([start = host.start()] { refuse_shards(start, "it does not share"); });
     int refused = 0;
     for (launcher& one : all) {
@@ -923,27 +867,24 @@ TEST_CASE("an allocation that fails in the resident costs one shard at most, and
     bool has_ended = false;
     failing_allocation::thread = std::this_thread::get_id();  // the loop's
     test::does_allocation_fail = failing_allocation::is_next;
-    const exit_status status = serve(host.start(), make, [&] {
-      first.offer(host.daemon.identity());
-      is_accepted = first.is_accepted();
+    const exit_status status = serve(host, make, [&] {
+      is_accepted = first.hand_over(host.daemon);
       failing_allocation::left = number;
       {
         std::vector<launcher> others;  // more than Asio has memory for from before
         for (int i = 0; i < 4; ++i) others.push_back(host.connect());
-        for (launcher& one : others) one.try_to_offer(host.daemon.identity());
+        for (launcher& one : others) one.try_to_offer(host.daemon);
         others.front().reply();  // of any kind, or the end of the connection
         others.back().reply();
         have_answers = true;
       }
       failing_allocation::left = 0;
       host.connect(third);
-      third.offer(host.daemon.identity());
-      is_third_accepted = third.is_accepted();
+      is_third_accepted = third.hand_over(host.daemon);
       // The first's input may have ended, too.
       have_gone = test::eventually([&] { return with_input <= 2; });
       all_tried.come();
       has_ended = first.has_ended_with(exit_status::ok) && third.has_ended_with(exit_status::ok);
-      host.daemon.end();
     });
     return first_false({is_accepted, have_answers, is_third_accepted, have_gone, has_ended,
                         status == exit_status::ok});
