@@ -8,9 +8,7 @@
 
 #include "support/catch.hpp"
 
-using kclxx::record;
-using kclxx::record_batch;
-using kclxx::sequence_position;
+using namespace kclxx;
 
 namespace {
 

@@ -5,7 +5,6 @@
 
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"

@@ -9,19 +9,14 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "support/catch.hpp"
+#include "support/run_options.hpp"
 #include "support/text.hpp"
 
 namespace {
 
 using kclxx::test::contains;
+using kclxx::test::prompt;
 using kclxx::testing::daemon;
-
-kclxx::run_options watched_by(std::shared_ptr<kclxx::observer> observer) {
-  kclxx::run_options options;
-  options.observers = {std::move(observer)};
-  options.checkpoint_interval = std::chrono::milliseconds(0);
-  return options;
-}
 
 daemon one_shard(const kclxx::run_options& options) {
   return daemon([](kclxx::record_batch) {}, options,
@@ -35,7 +30,7 @@ std::string text_of(const prometheus::Registry& registry) {
 TEST_CASE("the registry has the documented families, with the same help and type", "[prometheus]") {
   const auto registry = std::make_shared<prometheus::Registry>();
   const auto observer = std::make_shared<kclxx::prometheus_observer>(registry);
-  auto shard = one_shard(watched_by(observer));
+  auto shard = one_shard(prompt(observer));
   shard.initialize("shardId-1");
   const auto collected = registry->Collect();
   REQUIRE(collected.size() == kclxx::metrics_recorder::families().size());
@@ -57,7 +52,7 @@ TEST_CASE("the registry has the documented families, with the same help and type
 
 TEST_CASE("several shards are in one registry, each until its lease ends", "[prometheus]") {
   const auto registry = std::make_shared<prometheus::Registry>();
-  const auto options = watched_by(std::make_shared<kclxx::prometheus_observer>(registry));
+  const auto options = prompt(std::make_shared<kclxx::prometheus_observer>(registry));
   auto first = one_shard(options);
   auto second = one_shard(options);
   first.initialize("shardId-1").deliver({"a", "b"});
@@ -81,7 +76,7 @@ TEST_CASE("several shards are in one registry, each until its lease ends", "[pro
 
 TEST_CASE("a shard that two sessions have for a moment keeps its series", "[prometheus]") {
   const auto registry = std::make_shared<prometheus::Registry>();
-  const auto options = watched_by(std::make_shared<kclxx::prometheus_observer>(registry));
+  const auto options = prompt(std::make_shared<kclxx::prometheus_observer>(registry));
   auto former = one_shard(options);
   auto present = one_shard(options);
   former.initialize("shardId-1").deliver({"a"});

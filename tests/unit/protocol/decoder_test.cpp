@@ -8,10 +8,9 @@
 #include "support/catch.hpp"
 #include "support/decoded_line.hpp"
 
-using kclxx::sequence_position;
-using kclxx::test::decoded_line;
-namespace protocol = kclxx::protocol;
+using namespace kclxx;
 using std::chrono::milliseconds;
+using test::decoded_line;
 
 TEST_CASE("initialize has the shard and where reading begins", "[protocol][P10]") {
   decoded_line line(
@@ -59,7 +58,7 @@ TEST_CASE("fields may come in any order, unknown ones are ignored", "[protocol][
       R"("approximateArrivalTimestamp":1600000000123}], "checkpoint" : null , "action" : "processRecords" } )");
   REQUIRE(line.is<protocol::process_records>());
   REQUIRE(line.records().size() == 1);
-  const kclxx::record& record = line.records()[0];
+  const record& record = line.records()[0];
   CHECK(record.data() == "abc");
   CHECK(record.partition_key() == "k");
   CHECK(record.position() == sequence_position("9", 2));
@@ -74,7 +73,7 @@ TEST_CASE("what may be null, or missing, is", "[protocol][P14]") {
   decoded_line line(R"({"action":"processRecords","records":[{)" + fields +
                     R"(}],"millisBehindLatest":null})");
   REQUIRE(line.records().size() == 1);
-  const kclxx::record& record = line.records()[0];
+  const record& record = line.records()[0];
   CHECK_FALSE(record.has_data());
   CHECK(record.data().empty());
   CHECK_FALSE(record.partition_key());
@@ -228,7 +227,7 @@ TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused",
       payloads.push_back(payload);
       batch["records"].push_back(
           {{"action", "record"},
-           {"data", kclxx::test::base64(payload)},
+           {"data", test::base64(payload)},
            {"partitionKey", "key \"" + std::to_string(random()) + "\xc3\xa4"},
            {"sequenceNumber", std::to_string(1000000 + i)},
            {"approximateArrivalTimestamp", random()},
@@ -240,7 +239,7 @@ TEST_CASE("a batch decodes as a plain JSON library would, and memory is reused",
     REQUIRE(line.records().size() == count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& wanted = batch["records"][i];
-      const kclxx::record& got = line.records()[i];
+      const record& got = line.records()[i];
       REQUIRE(got.data() == payloads[i]);
       REQUIRE(got.partition_key() == wanted["partitionKey"].get<std::string>());
       REQUIRE(got.sequence_number() == wanted["sequenceNumber"].get<std::string>());

@@ -3,7 +3,6 @@
 // hands it over to the decoder.
 #include "protocol/fast_batch_parser.hpp"
 
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,9 +10,8 @@
 #include "support/catch.hpp"
 #include "support/decoded_line.hpp"
 
-using kclxx::record;
-using kclxx::test::decoded_line;
-namespace protocol = kclxx::protocol;
+using namespace kclxx;
+using test::decoded_line;
 
 namespace {
 
@@ -315,7 +313,7 @@ TEST_CASE("the answer to a checkpoint that succeeded is read without the decoder
   };
   const auto answer = parsed(answer_of(R"("101")", "7"));
   REQUIRE(answer);
-  CHECK(answer->position == kclxx::sequence_position("101", 7));
+  CHECK(answer->position == sequence_position("101", 7));
   CHECK(!answer->error);
   for (const std::string& line :
        {answer_of("null", "null"), answer_of(R"("TRIM_HORIZON")"), answer_of(R"("101")", "01"),

@@ -11,21 +11,15 @@ using namespace kclxx::protocol;
 
 namespace {
 
-/// What was not replaced.
-std::optional<std::string> unescaped(std::string_view token) {
+std::optional<std::string> unescaped(std::string_view token, bool wants_replaced = false) {
   bool is_replaced = false;
   auto text = unescape(token, is_replaced);
-  CHECK_FALSE(is_replaced);
+  CHECK(is_replaced == wants_replaced);
   return text;
 }
 
 /// What was replaced.
-std::optional<std::string> replaced(std::string_view token) {
-  bool is_replaced = false;
-  auto text = unescape(token, is_replaced);
-  CHECK(is_replaced);
-  return text;
-}
+std::optional<std::string> replaced(std::string_view token) { return unescaped(token, true); }
 
 }  // namespace
 

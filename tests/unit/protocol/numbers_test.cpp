@@ -7,10 +7,9 @@
 #include "support/catch.hpp"
 #include "support/decoded_line.hpp"
 
-using kclxx::record;
-using kclxx::test::decoded_line;
+using namespace kclxx;
 using std::chrono::milliseconds;
-namespace protocol = kclxx::protocol;
+using test::decoded_line;
 
 namespace {
 

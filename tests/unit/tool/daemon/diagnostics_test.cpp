@@ -13,6 +13,18 @@ namespace {
 
 std::string read(const std::string& path) { return read_file(KCLXX_SOURCE_DIR "/" + path); }
 
+std::vector<diagnostic> found_in(const std::string& command, const executable_look& at = look) {
+  std::vector<diagnostic> found;
+  check_executable(parse_properties("executableName=" + command), at, found);
+  return found;
+}
+
+/// What is found first; empty: nothing.
+std::string what(const std::string& command, const executable_look& at = look) {
+  const auto found = found_in(command, at);
+  return found.empty() ? std::string() : found.front().what;
+}
+
 }  // namespace
 
 TEST_CASE("a sound file has no diagnostics", "[diagnostics]") {
@@ -176,11 +188,6 @@ TEST_CASE("a limit that is shorter than the program's patience is a warning", "[
 }
 
 TEST_CASE("the executable is looked for as the daemon would start it", "[diagnostics]") {
-  const auto what = [](const std::string& command) {
-    std::vector<diagnostic> found;
-    check_executable(parse_properties("executableName=" + command), look, found);
-    return found.empty() ? std::string() : found.front().what;
-  };
   CHECK(what("/bin/child").empty());
   CHECK(what("/bin/child  with arguments").empty());
   CHECK(contains(what("/bin/absent 1"), "\"/bin/absent\", which is not there"));
@@ -192,15 +199,11 @@ TEST_CASE("the executable is looked for as the daemon would start it", "[diagnos
 }
 
 TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
-  const auto what = [](const std::string& command) {
-    const auto with_launcher = [](const std::string& program) {
-      return program == "kclxx-share" || program == "/opt/kclxx-share" ? executable_state::ok
-                                                                       : look(program);
-    };
-    std::vector<diagnostic> found;
-    check_executable(parse_properties("executableName=" + command), with_launcher, found);
-    return found.empty() ? std::string() : found.front().what;
+  const auto with_launcher = [](const std::string& program) {
+    return program == "kclxx-share" || program == "/opt/kclxx-share" ? executable_state::ok
+                                                                     : look(program);
   };
+  const auto what = [&](const std::string& command) { return ::what(command, with_launcher); };
   CHECK(what("kclxx-share /bin/child").empty());
   CHECK(what("/opt/kclxx-share -- /bin/child 1 2").empty());
   CHECK(contains(what("kclxx-share /bin/absent 1"), "\"/bin/absent\", which is not there"));
@@ -211,14 +214,10 @@ TEST_CASE("after kclxx-share the program is looked for", "[diagnostics]") {
 
 TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes with it in no order",
           "[diagnostics]") {
-  const auto what = [](const std::string& command) {
-    const auto with_tool = [](const std::string& program) {
-      return program == "kclxx" || program == "kclxx-share" ? executable_state::ok : look(program);
-    };
-    std::vector<diagnostic> found;
-    check_executable(parse_properties("executableName=" + command), with_tool, found);
-    return found.empty() ? std::string() : found.front().what;
+  const auto with_tool = [](const std::string& program) {
+    return program == "kclxx" || program == "kclxx-share" ? executable_state::ok : look(program);
   };
+  const auto what = [&](const std::string& command) { return ::what(command, with_tool); };
   CHECK(what("kclxx capture --output captured -- /bin/child 1").empty());
   CHECK(what("kclxx capture --output captured -- /bin/child kclxx-share").empty());
   for (const char* const both : {"kclxx-share kclxx capture --output captured -- /bin/child 1",
@@ -230,11 +229,7 @@ TEST_CASE("after kclxx capture the program is looked for, and kclxx-share goes w
 }
 
 TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[diagnostics]") {
-  const auto what = [](const std::string& command) {
-    std::vector<diagnostic> found;
-    check_executable(parse_properties("executableName=" + command), look_at_name, found);
-    return found.empty() ? std::string() : found.front().what;
-  };
+  const auto what = [](const std::string& command) { return ::what(command, look_at_name); };
   CHECK(what("./nope 1").empty());
   CHECK(what("kclxx-share ./nope").empty());
   CHECK(contains(what("kclxx-share"), "names kclxx-share and no program"));
@@ -246,18 +241,12 @@ TEST_CASE("a program that is elsewhere is not looked for, but its name is", "[di
 TEST_CASE("what only a shell understands is a warning", "[diagnostics]") {
   for (const char* rest : {"\"a b\"", "> log", "2>&1", "| tee log", "1 &", "&& next", "'x'"}) {
     CAPTURE(rest);
-    std::vector<diagnostic> found;
-    check_executable(parse_properties(std::string("executableName=/bin/child ") + rest), look,
-                     found);
+    const auto found = found_in(std::string("/bin/child ") + rest);
     REQUIRE(found.size() == 1);
     CHECK(found.front().level == severity::warning);
     CHECK(contains(found.front().why, "There is no shell"));
   }
-  std::vector<diagnostic> found;
-  check_executable(parse_properties("executableName=/bin/child --a=b -- x_1 /c:d,e 2a>b " +
-                                    std::string(1 << 20, 'a')),
-                   look, found);
-  CHECK(found.empty());
+  CHECK(found_in("/bin/child --a=b -- x_1 /c:d,e 2a>b " + std::string(1 << 20, 'a')).empty());
 }
 
 TEST_CASE("keys of the way to read that is not used are a warning", "[diagnostics]") {

@@ -2,7 +2,6 @@
 // The tables are what `aws dynamodb scan` printed of those that real daemons had written; where a
 // title says so, with a row removed or an attribute added.
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
