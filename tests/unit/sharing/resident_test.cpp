@@ -770,9 +770,8 @@ TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descr
     bool is_accepted = false;
     bool has_first_ended = false;
     bool has_second_ended = false;
-    serve(host.start(), make_session, [&] {
-      first.offer(host.daemon.identity());
-      first.is_accepted();
+    serve(host, make_session, [&] {
+      first.hand_over(host.daemon);
       if (is_connected_before) {
         host.connect(second);
         host.connect(third);
@@ -782,13 +781,11 @@ TEST_CASE("a shard that comes after user code has closed 1 and 2 keeps its descr
       go.come();
       closed.wait();
       if (!is_connected_before) host.connect(second);
-      second.offer(host.daemon.identity());
-      is_accepted = second.is_accepted();
+      is_accepted = second.hand_over(host.daemon);
       first_may_end.come();
       has_first_ended = first.has_ended_with(exit_status::ok);  // prints are the second's now
       second_may_end.come();
       has_second_ended = second.has_ended_with(exit_status::ok);
-      host.daemon.end();
     });
     return first_false({is_intact, is_accepted, has_first_ended, has_second_ended});
   });
