@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <memory>
 #include <optional>
+#include <poll.h>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <system_error>
 #include <thread>
@@ -14,9 +17,9 @@
 
 #include "io/daemon_process.hpp"
 #include "io/descriptor.hpp"
+#include "io/line_writer.hpp"
 #include "io/signals.hpp"
 #include "tool/capture/recorder.hpp"
-#include "tool/capture/relay.hpp"
 #include "tool/commands.hpp"
 #include "tool/process/child_process.hpp"
 
@@ -59,6 +62,42 @@ void name_daemon() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::kill(::getpid(), ending.signal);
   std::_Exit(128 + ending.signal);
+}
+
+// On a page's beginning the kernel copies out of a pipe several times as fast.
+struct alignas(4096) page_aligned {
+  std::array<char, std::size_t{256} << 10> bytes;
+};
+
+// True when something can be read or has ended; false when nobody reads `to`. A reader that is gone
+// must be known to the writer as soon as without us, not when the next bytes come.
+bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) {
+  for (;;) {
+    pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};
+    if (::poll(both, 2, -1) == -1) continue;  // EINTR
+    if ((both[1].revents & (POLLERR | POLLNVAL)) != 0) return false;
+    if (both[0].revents != 0) return true;
+  }
+}
+
+/// Copies one direction of a dialogue, as the bytes come and unchanged, and records them. Runs
+/// until `source` ends or nobody reads `target`, and closes both then, so that either side sees at
+/// once what happened on the other.
+void relay(io::descriptor source, io::descriptor target, recorder& record,
+           entry_kind line_of_side) {
+  const auto memory = std::make_unique<page_aligned>();
+  while (wait_for_bytes(source, target)) {
+    const ssize_t n = ::read(source.get(), memory->bytes.data(), memory->bytes.size());
+    if (n == -1 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) {
+      record.add_end(line_of_side == entry_kind::daemon_line ? entry_kind::end_of_input
+                                                             : entry_kind::end_of_output);
+      return;
+    }
+    const std::string_view bytes(memory->bytes.data(), static_cast<std::size_t>(n));
+    record.add(line_of_side, bytes);
+    if (io::write_all(target.get(), bytes)) return;
+  }
 }
 
 /// What the threads share.

@@ -31,9 +31,9 @@
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/start_guard.hpp"
 #include "tool/package_cache.hpp"
-#include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/run_program.hpp"
+#include "tool/process/spawn.hpp"
 #include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::tool {

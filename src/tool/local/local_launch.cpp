@@ -16,8 +16,8 @@
 #include "tool/command_error.hpp"
 #include "tool/local/local_packages.hpp"
 #include "tool/package_cache.hpp"
-#include "tool/process/exec.hpp"
 #include "tool/process/program_search.hpp"
+#include "tool/process/spawn.hpp"
 
 namespace kclxx::tool {
 

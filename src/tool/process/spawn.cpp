@@ -10,9 +10,26 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "tool/process/exec.hpp"
+#include "tool/command_error.hpp"
 
 namespace kclxx::tool {
+
+namespace {
+
+/// As exec(3) and posix_spawn(3) take them. Lifetime: that of the texts, which stay as they are.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+void exec(std::vector<std::string> command) {
+  ::execv(command.front().c_str(), pointers_to(command).data());
+  cannot_set_up(command.front(), "started");
+}
 
 void kill_children() noexcept {
   std::error_code error;

@@ -18,6 +18,10 @@ class start_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// This process becomes that program, which is named by its path.
+/// Errors: command_error; there is no other return.
+[[noreturn]] void exec(std::vector<std::string> command);
+
 /// SIGKILL to each child of this process, and to its group. A child of a child that has ended is
 /// one too, once the process is a subreaper.
 void kill_children() noexcept;
