@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <ctime>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -16,27 +20,80 @@
 
 #include "io/descriptor.hpp"
 #include "tool/commands.hpp"
-#include "tool/health/shard_figures.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
-using health::garbled_file;
-using health::shard_figures;
 using seconds = std::chrono::duration<double>;
+
+/// The file is not one that kclxx has written; what() says what is wrong with it.
+class garbled_file : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a shard's text file says about its session.
+struct shard_figures {
+  std::string shard;
+  std::uint64_t process = 0;
+  /// When the oldest call that still runs began, since 1970; 0: none does.
+  seconds oldest_call{0};
+};
+
+constexpr std::string_view oldest_call = "kclxx_oldest_call_timestamp_seconds";
+constexpr std::string_view process_id = "kclxx_process_id";
+
+/// The line of a family that has one sample: what follows its name.
+std::string_view sample_of(std::string_view text, std::string_view family) {
+  const std::string begin = "\n" + std::string(family) + "{";
+  const auto at = text.find(begin);
+  if (at == std::string_view::npos) throw garbled_file("it has no " + std::string(family));
+  text.remove_prefix(at + begin.size());
+  const auto end = text.find('\n');
+  if (end == std::string_view::npos) throw garbled_file("it ends within a line");
+  return text.substr(0, end);
+}
+
+double value_of(std::string_view text, std::string_view family) {
+  const std::string_view sample = sample_of(text, family);
+  const std::string_view digits = sample.substr(sample.rfind(' ') + 1);
+  double value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) ||
+      value < 0) {
+    throw garbled_file(std::string(family) + " is not a number");
+  }
+  return value;
+}
+
+/// Without its escapes; a shard's id needs none, as a rule.
+std::string shard_of(std::string_view sample) {
+  constexpr std::string_view label = "shard=\"";
+  const auto at = sample.find(label);
+  std::string shard;
+  for (auto i = at + label.size(); at != std::string_view::npos && i < sample.size(); ++i) {
+    if (sample[i] == '"') return shard;
+    if (sample[i] == '\\') ++i;
+    if (i < sample.size()) shard += sample[i];
+  }
+  throw garbled_file(std::string(process_id) + " has no shard");
+}
+
+/// Errors: garbled_file.
+shard_figures parse_figures(std::string_view text) {
+  return {shard_of(sample_of(text, process_id)),
+          static_cast<std::uint64_t>(value_of(text, process_id)),
+          seconds(value_of(text, oldest_call))};
+}
 
 struct limits {
   std::chrono::milliseconds stuck{600'000};
   std::chrono::milliseconds stale{120'000};
 };
 
-seconds now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  return seconds(static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9);
-}
+seconds now() { return std::chrono::system_clock::now().time_since_epoch(); }
 
 struct metrics_file {
   std::string text;
@@ -81,7 +138,7 @@ verdict look_at(const std::filesystem::path& path, const limits& limit) {
   };
   try {
     const metrics_file file = read(path);
-    const shard_figures found = health::parse_figures(file.text);
+    const shard_figures found = parse_figures(file.text);
     if (!file.has_writer || found.process == 0) return verdict::ended;
     const std::string process = "process " + std::to_string(found.process);
     if (file.age > limit.stale) {

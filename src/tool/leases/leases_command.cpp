@@ -4,21 +4,30 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read.hpp>
+
 #include "tool/commands.hpp"
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
-#include "tool/leases/aws_scan.hpp"
+#include "tool/process/child_process.hpp"
+#include "tool/process/program_search.hpp"
 #include "tool/text.hpp"
 
 namespace kclxx::tool {
 
 namespace {
 
+using boost::asio::posix::stream_descriptor;
 using lease_table::observation;
 using lease_table::picture;
 using std::chrono::milliseconds;
@@ -45,6 +54,60 @@ std::vector<std::string> for_aws(const options& chosen) {
   add("--region", chosen.region);
   add("--endpoint-url", chosen.endpoint_url);
   return all;
+}
+
+std::string last_line(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \r\n") + 1);
+  return std::string(text.substr(text.find_last_of('\n') + 1));
+}
+
+/// Nothing: there is no such table.
+std::optional<std::string> run_aws(const std::string& table,
+                                   const std::vector<std::string>& more) {
+  if (!find_program("aws")) {
+    cannot_set_up(
+        "aws is not in PATH; on Debian: apt-get install awscli. Or let it run elsewhere: aws "
+        "dynamodb scan --output json --table-name TABLE, and give what it prints to kclxx leases "
+        "-");
+  }
+  std::vector<std::string> command{"aws", "dynamodb", "scan", "--table-name",
+                                   table, "--output", "json", "--consistent-read"};
+  command.insert(command.end(), more.begin(), more.end());
+  child_process aws(command, child_process::error_output::piped);
+  aws.input.close();
+  std::string out;
+  std::string error;
+  boost::asio::io_context both;  // what is not read would stop the program
+  stream_descriptor from_out(both, aws.output.release());
+  stream_descriptor from_error(both, aws.error.release());
+  const auto until_end = [](boost::system::error_code, std::size_t) {};
+  async_read(from_out, boost::asio::dynamic_buffer(out), until_end);
+  async_read(from_error, boost::asio::dynamic_buffer(error), until_end);
+  both.run();
+  const child_exit end = aws.wait();
+  if (end == child_exit{}) return out;
+  if (error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
+  cannot_set_up("aws ended with " + to_string(end) + ": " + last_line(error));
+}
+
+/// With KCL 3.0 to 3.4 the table beside it, too.
+lease_table::scan scan_with_aws(const std::string& table, const std::vector<std::string>& more) {
+  const auto text = run_aws(table, more);
+  if (!text) {
+    cannot_set_up("there is no table " + table +
+                  " where aws looks; its name is applicationName, and the daemon creates it");
+  }
+  lease_table::scan found = lease_table::parse_scan(*text);
+  if (!found.other_rows.empty()) return found;
+  const std::string beside = table + "-CoordinatorState";
+  try {
+    const auto state = run_aws(beside, more);
+    if (state) found.add_coordinator_state(*state);
+  } catch (const command_error& error) {
+    std::cerr << printable(beside + " cannot be read, so the leader is not known: " + error.what())
+              << std::endl;
+  }
+  return found;
 }
 
 lease_table::scan read_scan(const options& chosen) {

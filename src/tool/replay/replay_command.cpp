@@ -19,7 +19,6 @@
 #include "tool/replay/options.hpp"
 #include "tool/replay/parked_files.hpp"
 #include "tool/replay/replay_files.hpp"
-#include "tool/replay/replay_report.hpp"
 #include "tool/replay/replay_result.hpp"
 
 namespace kclxx::tool {

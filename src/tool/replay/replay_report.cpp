@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/replay/replay_report.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <ostream>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tool/replay/replay_result.hpp"
 #include "tool/replay/report_plot.hpp"
 #include "tool/text.hpp"
 

@@ -48,5 +48,8 @@ exit_status status_of(const replayed_shard& shard) noexcept;
 void print_text(std::ostream& out, const replay_result& result);
 /// For programs: one JSON object and a newline (replay_json.cpp).
 void print_json(std::ostream& out, const replay_result& result);
+/// The page of --report: one file that needs nothing from anywhere (replay_report.cpp).
+/// Precondition: the shards were played with options::keeps_timeline.
+void print_report(std::ostream& out, const replay_result& result);
 
 }  // namespace kclxx::tool

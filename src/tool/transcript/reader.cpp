@@ -9,6 +9,13 @@
 
 namespace kclxx::transcript {
 
+namespace {
+
+// Small enough to be searched while still in the cache, large enough for few system calls.
+constexpr std::size_t chunk = std::size_t{256} << 10;
+
+}  // namespace
+
 transcript_error::transcript_error(const std::string& name, std::size_t line_number,
                                    const std::string& what)
     : std::runtime_error(name + ":" + std::to_string(line_number) + ": " + what),
@@ -16,7 +23,7 @@ transcript_error::transcript_error(const std::string& name, std::size_t line_num
       problem_at_(std::string_view(this->what()).size() - what.size()) {}
 
 reader::reader(byte_source& source, std::string name, std::size_t max_line)
-    : name_(std::move(name)), lines_(source, max_line) {
+    : source_(source), name_(std::move(name)), max_line_(max_line) {
   std::string_view line;
   if (!next_line(line)) {
     line_number_ = 1;
@@ -55,20 +62,19 @@ void reader::fail(const std::string& what) const {
 }
 
 bool reader::next_line(std::string_view& line) {
-  switch (lines_.next(line)) {
-    case line_source::result::end:
-      return false;
-    case line_source::result::line:
-      ++line_number_;
-      return true;
-    case line_source::result::cut_off:
-      ++line_number_;
-      fail("is cut off: the file ends without a newline");
-    case line_source::result::too_long:
-      ++line_number_;
-      fail("is longer than the limit on lines");
+  bool is_whole = lines_.next(line);
+  while (!is_whole && lines_.rest().size() <= max_line_) {
+    const std::size_t size = source_.read(lines_.prepare(chunk), chunk);
+    if (size == 0) break;
+    lines_.commit(size);
+    is_whole = lines_.next(line);
   }
-  return false;
+  if (!is_whole) line = lines_.rest();
+  if (!is_whole && line.empty()) return false;
+  ++line_number_;
+  if (line.size() > max_line_) fail("is longer than the limit on lines");
+  if (!is_whole) fail("is cut off: the file ends without a newline");
+  return true;
 }
 
 }  // namespace kclxx::transcript

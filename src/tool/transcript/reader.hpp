@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "tool/line_splitter.hpp"
 #include "tool/transcript/byte_stream.hpp"
 #include "tool/transcript/entry.hpp"
-#include "tool/transcript/line_source.hpp"
 
 namespace kclxx::transcript {
 
@@ -52,8 +52,10 @@ class reader {
   bool next_line(std::string_view& line);
   [[noreturn]] void fail(const std::string& what) const;
 
+  byte_source& source_;
   std::string name_;
-  line_source lines_;
+  std::size_t max_line_;
+  tool::line_splitter lines_;
   std::size_t line_number_ = 0;
   std::optional<header> header_;
   std::optional<std::string_view> first_;  // of a file without a header: not yet delivered
