@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/algorithm/string/join.hpp>
+
 #include "io/daemon_process.hpp"
 #include "tool/atomic_file.hpp"
 #include "tool/check/checked_process.hpp"
@@ -64,12 +66,6 @@ check::settings settings_from(const check_options& options) {
   settings.run =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   return settings;
-}
-
-std::string joined(const names& words) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
-  return text;
 }
 
 /// What the children have left in sessions of their own came to this process, the subreaper.
@@ -127,7 +123,7 @@ exit_status run_check(const check_options& options, const names& command) {
     throw command_error(exit_status::setup_failed, error.what());
   }
   if (junit) {
-    check::write_junit(junit->stream(), joined(command), all);
+    check::write_junit(junit->stream(), boost::join(command, " "), all);
     junit->commit();
   }
   if (check::count(all, check::result::verdict::failed) > 0) return exit_status::breach;

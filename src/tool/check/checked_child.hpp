@@ -8,7 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "tool/process/dialogue.hpp"
+
 namespace kclxx::check {
+
+using tool::child_exit;
 
 /// What came from a child's stdout.
 struct read_result {
@@ -16,14 +20,6 @@ struct read_result {
   kind what = kind::line;
   /// The line without its newline; with timed_out what came without a newline, if anything.
   std::string text{};
-};
-
-/// How a child ended.
-struct child_end {
-  int status = 0;  ///< what it left with; 0 when a signal ended it
-  int signal = 0;  ///< the signal that ended it; 0 when it exited
-
-  [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
 };
 
 /// The child under check, as the rules see it. The tool starts a process; the tests of the rules
@@ -52,7 +48,7 @@ class checked_child {
   virtual void signal(std::string_view name) = 0;
   /// Until the process has ended, and nobody holds its stdout and stderr any more, which the
   /// daemon waits for too. std::nullopt: not within `limit`.
-  virtual std::optional<child_end> wait_end(std::chrono::milliseconds limit) = 0;
+  virtual std::optional<child_exit> wait_end(std::chrono::milliseconds limit) = 0;
   /// The end of what it wrote to stderr.
   virtual std::string error_text() = 0;
 };

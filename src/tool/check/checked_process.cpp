@@ -104,7 +104,7 @@ void checked_process::signal(std::string_view name) {
                                      : SIGTERM);
 }
 
-std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseconds limit) {
+std::optional<child_exit> checked_process::wait_end(std::chrono::milliseconds limit) {
   const auto deadline = clock::now() + limit;
   while (!output_ended_) {
     const auto event = dialogue_.next(deadline).what;
@@ -113,9 +113,7 @@ std::optional<check::child_end> checked_process::wait_end(std::chrono::milliseco
       return std::nullopt;
     }
   }
-  const auto exit = dialogue_.wait_exit(deadline);
-  if (!exit) return std::nullopt;
-  return check::child_end{exit->status, exit->signal};
+  return dialogue_.wait_exit(deadline);
 }
 
 std::string checked_process::error_text() {

@@ -26,7 +26,7 @@ class checked_process final : public check::checked_child {
   void close_input() override { dialogue_.close_input(); }
   void abandon() override;
   void signal(std::string_view name) override;
-  std::optional<check::child_end> wait_end(std::chrono::milliseconds limit) override;
+  std::optional<child_exit> wait_end(std::chrono::milliseconds limit) override;
   std::string error_text() override;
 
  private:

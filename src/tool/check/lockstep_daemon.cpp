@@ -50,7 +50,7 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
-std::string to_string(const std::optional<child_end>& end, std::chrono::milliseconds limit) {
+std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit) {
   if (!end) return "it did not end, or its output was held open, for " + tool::to_text(limit);
   if (end->signal != 0) return "signal " + std::to_string(end->signal) + " ended it";
   return "it left with exit status " + std::to_string(end->status);
@@ -236,7 +236,7 @@ std::vector<std::string> lockstep_daemon::drain(std::chrono::milliseconds time) 
   }
 }
 
-std::optional<child_end> lockstep_daemon::leave() {
+std::optional<child_exit> lockstep_daemon::leave() {
   if (end_) return *end_;
   child_->close_input();
   const auto deadline = steady::now() + limits_.step;

@@ -86,7 +86,7 @@ class lockstep_daemon {
   std::vector<std::string> drain(std::chrono::milliseconds time);
   /// Closes the child's input and waits for its end. std::nullopt: not within the limit. What it
   /// wrote in the meantime is in `late`.
-  std::optional<child_end> leave();
+  std::optional<child_exit> leave();
   /// What leave() gives, after which the rule ends: "it left with exit status 1", for a report.
   std::string end_text();
 
@@ -134,10 +134,10 @@ class lockstep_daemon {
   wait wait_;
   bool is_stuck_ = false;  // an answer was not read
   bool is_after_blank_ = false;
-  std::optional<std::optional<child_end>> end_;
+  std::optional<std::optional<child_exit>> end_;
 };
 
-std::string to_string(const std::optional<child_end>& end, std::chrono::milliseconds limit);
+std::string to_string(const std::optional<child_exit>& end, std::chrono::milliseconds limit);
 /// In quotes, cut short, fit for one line of a report.
 std::string in_quotes(std::string_view text);
 

@@ -43,6 +43,12 @@ lockstep_daemon& rule_context::start_initialized(const sequence_position& resume
   return started;
 }
 
+lockstep_daemon& rule_context::start_with_batch() {
+  lockstep_daemon& started = start_initialized();
+  started.prepare(records(101, 3));
+  return started;
+}
+
 action rule_context::records(std::uint64_t first, std::size_t count) const {
   return with_note(records_of(payloads(count), first));
 }

@@ -70,6 +70,9 @@ class rule_context {
   lockstep_daemon& start_initialized(
       const sequence_position& resume_at = sequence_position("TRIM_HORIZON"));
 
+  /// The same, and it has had the records 101 to 103.
+  lockstep_daemon& start_with_batch();
+
   enum class former_child { ends_first, stays };
   /// A new child for the shard of the last one, which resumes where that one's row is. Nothing is
   /// sent yet. A former child that stays can be used on. Precondition: a child was started.

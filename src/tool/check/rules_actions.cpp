@@ -51,8 +51,7 @@ void aggregated(rule_context& context) {
 }
 
 void answers(rule_context& context, const action& action) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.call(action);
 }
 
@@ -62,15 +61,13 @@ void ended_shard(rule_context& context) { answers(context, shard_ended()); }
 
 void shut_down_as_of_old(rule_context& context) {
   for (const char* reason : {"TERMINATE", "SHARD_END", "ZOMBIE", "LEASE_LOST"}) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     daemon.call(old_shutdown(reason), reason);
   }
 }
 
 void hand_off(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.prepare(shutdown_requested());
   daemon.call(lease_lost());
 }
@@ -107,8 +104,7 @@ void shut_down_at(lockstep_daemon& daemon, const sequence_position& last) {
 }
 
 void batch_twice(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.call(context.records(101, 3));
   daemon.call(context.records(104, 3));
   daemon.call(context.records(104, 3));

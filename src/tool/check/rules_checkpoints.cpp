@@ -27,8 +27,7 @@ void in_initialize(rule_context& context) {
 
 void in_lease_lost(rule_context& context) {
   for (const auto& ending : {lease_lost(), old_shutdown("ZOMBIE"), old_shutdown("LEASE_LOST")}) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     daemon.attempt(ending);  // whether it is answered is another rule's matter
     none_during(daemon, action_kind::lease_lost);
   }
@@ -178,8 +177,7 @@ void none_after_lease_is_gone(rule_context& context) {
 }
 
 void all_at_shutdown(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.prepare(context.records(104, 3));
   daemon.prepare(shutdown_requested());
   if (daemon.checkpoints.empty()) throw not_applicable("it asked for no checkpoint");

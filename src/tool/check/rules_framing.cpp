@@ -113,8 +113,7 @@ template <class Change>
 void with_other_answers(rule_context& context, Change change) {
   bool is_judged = false;
   for (const auto& last : {context.records(104, 3), shard_ended()}) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     daemon.checkpoints.clear();
     change(daemon);
     const auto reaction = daemon.attempt(last, daemon.limit() + 3 * context.settings().lateness);

@@ -16,8 +16,7 @@ void must_end(lockstep_daemon& daemon, const std::string& circumstances) {
 
 void while_idle(rule_context& context) {
   must_end(context.start(), "before any action");
-  lockstep_daemon& first = context.start_initialized();
-  first.prepare(context.records(101, 3));
+  lockstep_daemon& first = context.start_with_batch();
   must_end(first, "after a batch");
   for (const auto& ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
     lockstep_daemon& daemon = context.start_initialized();
@@ -76,8 +75,7 @@ void while_it_waits(rule_context& context) {
 }
 
 void while_it_retries(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.fail_writes("ThrottlingException");
   daemon.checkpoints.clear();
   daemon.write_answer = [&daemon, is_first = true](const std::string& line) mutable {
@@ -144,8 +142,7 @@ void signals(rule_context& context) {
 }
 
 void terminate_then_shutdown(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.prepare(context.records(104, 3));
   daemon.peer().signal("SIGTERM");
   const auto reaction = daemon.attempt(shutdown_requested());

@@ -16,9 +16,7 @@ lockstep_daemon& before_poison(rule_context& context) {
   if (!context.settings().poison) {
     throw not_applicable("no record was named at which the processor throws; see --poison");
   }
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
-  return daemon;
+  return context.start_with_batch();
 }
 
 /// Its second record is the poison.

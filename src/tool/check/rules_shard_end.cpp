@@ -36,15 +36,13 @@ void end_shard(lockstep_daemon& daemon, const action& ending = shard_ended()) {
 }
 
 void after_records(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   end_shard(daemon);
   expect_end(daemon);
 }
 
 void after_stored(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   if (daemon.row.checkpoint() != sequence_position("103")) {
     throw not_applicable("it had not persisted the last position before the shard's end");
   }
@@ -68,8 +66,7 @@ void empty_shard(rule_context& context) {
 
 void old_end(rule_context& context) {
   for (const char* reason : {"TERMINATE", "SHARD_END"}) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     end_shard(daemon, old_shutdown(reason));
     expect_end(daemon);
   }
@@ -77,8 +74,7 @@ void old_end(rule_context& context) {
 
 void fails_twice(rule_context& context) {
   for (const char* error : {"ThrottlingException", "KinesisClientLibDependencyException"}) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     daemon.fail_writes(error, 2, shard_end());
     end_shard(daemon);
     expect_end(daemon);
@@ -88,8 +84,7 @@ void fails_twice(rule_context& context) {
 /// The end cannot be persisted, for one of these reasons.
 void leaves_without_status(rule_context& context, std::initializer_list<const char*> errors) {
   for (const char* error : errors) {
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     daemon.fail_writes(error, std::nullopt, shard_end());
     const auto reaction = daemon.attempt(shard_ended());
     if (reaction.is_answered) expect_end(daemon);
@@ -110,8 +105,7 @@ void gives_up(rule_context& context) {
 }
 
 void lease_is_gone(rule_context& context) {
-  lockstep_daemon& daemon = context.start_initialized();
-  daemon.prepare(context.records(101, 3));
+  lockstep_daemon& daemon = context.start_with_batch();
   daemon.row.lose();
   end_shard(daemon);
   if (daemon.failed_with("ShutdownException") == nullptr) {

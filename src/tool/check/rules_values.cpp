@@ -105,8 +105,7 @@ void unknown_fields_in_ending(rule_context& context) {
   for (action ending : {shutdown_requested(), lease_lost(), shard_ended()}) {
     if (!context.start_initialized().attempt_all({context.records(101, 3), ending})) continue;
     is_judged = true;
-    lockstep_daemon& daemon = context.start_initialized();
-    daemon.prepare(context.records(101, 3));
+    lockstep_daemon& daemon = context.start_with_batch();
     ending.line.insert(1, R"("checkpoint":"103","tomorrow":7,)");
     daemon.call(ending);
   }

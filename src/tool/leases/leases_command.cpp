@@ -62,8 +62,7 @@ std::string last_line(std::string_view text) {
 }
 
 /// Nothing: there is no such table.
-std::optional<std::string> run_aws(const std::string& table,
-                                   const std::vector<std::string>& more) {
+std::optional<std::string> run_aws(const std::string& table, const std::vector<std::string>& more) {
   if (!find_program("aws")) {
     cannot_set_up(
         "aws is not in PATH; on Debian: apt-get install awscli. Or let it run elsewhere: aws "
@@ -85,7 +84,7 @@ std::optional<std::string> run_aws(const std::string& table,
   async_read(from_error, boost::asio::dynamic_buffer(error), until_end);
   both.run();
   const child_exit end = aws.wait();
-  if (end == child_exit{}) return out;
+  if (end.is_success()) return out;
   if (error.find("ResourceNotFoundException") != std::string::npos) return std::nullopt;
   cannot_set_up("aws ended with " + to_string(end) + ": " + last_line(error));
 }

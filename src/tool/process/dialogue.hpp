@@ -13,6 +13,7 @@ struct child_exit {
   int status = 0;  ///< its exit status; 0 when a signal ended it
   int signal = 0;  ///< the signal that ended it; 0 when it exited
 
+  [[nodiscard]] bool is_success() const noexcept { return status == 0 && signal == 0; }
   bool operator==(const child_exit&) const = default;
 };
 

@@ -23,7 +23,7 @@ using answers = std::function<lines(const std::string&)>;
 
 class fake_child : public checked_child {
  public:
-  fake_child(answers answer, child_end end) : answer_(std::move(answer)), end_(end) {}
+  fake_child(answers answer, child_exit end) : answer_(std::move(answer)), end_(end) {}
 
   bool send(std::string_view bytes) override {
     for (std::string& line : answer_(std::string(bytes.substr(0, bytes.size() - 1)))) {
@@ -46,12 +46,12 @@ class fake_child : public checked_child {
   void close_input() override { is_closed_ = true; }
   void abandon() override { is_closed_ = true; }
   void signal(std::string_view) override {}
-  std::optional<child_end> wait_end(std::chrono::milliseconds) override { return end_; }
+  std::optional<child_exit> wait_end(std::chrono::milliseconds) override { return end_; }
   std::string error_text() override { return "its last words"; }
 
  private:
   answers answer_;
-  child_end end_;
+  child_exit end_;
   std::deque<std::string> said_;
   bool is_closed_ = false;
 };
@@ -76,7 +76,7 @@ lines obliging(const std::string& line) {
   return {status(action)};
 }
 
-result run_rule(const std::string& name, const answers& answer, child_end end = {},
+result run_rule(const std::string& name, const answers& answer, child_exit end = {},
                 const settings& with = {}) {
   const auto& all = all_rules();
   const auto by = std::find_if(all.begin(), all.end(),
