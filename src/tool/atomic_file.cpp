@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +26,12 @@ bool begins_with(const std::string& name, std::string_view first_bytes) {
 }
 
 }  // namespace
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  if (!out) cannot_set_up(path, "written");
+}
 
 atomic_file::atomic_file(std::string name, std::string_view first_bytes) : name_(std::move(name)) {
   std::error_code ignored;

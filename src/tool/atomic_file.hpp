@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -8,6 +9,10 @@
 #include "io/descriptor.hpp"
 
 namespace kclxx::tool {
+
+/// Writes a whole file, in place.
+/// Errors: command_error.
+void write_file(const std::filesystem::path& path, std::string_view text);
 
 /// A file for a command's results. It is written beside its name, under a name that is no other
 /// process's, and takes its name with commit(), so that nothing half done, and no failure, replaces

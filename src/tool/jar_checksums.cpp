@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
+#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/process/shell.hpp"
 
@@ -41,6 +43,25 @@ std::string output_of(const std::filesystem::path& folder, const std::string& co
   return text;
 }
 
+struct jar_difference {
+  enum class kind { missing, changed, unexpected };
+  kind what;
+  std::string name;  // of the first file that differs
+};
+
+/// Compares the files in a folder with the expected checksums. Nothing: they are the same.
+std::optional<jar_difference> find_difference(const std::filesystem::path& folder,
+                                              std::string_view expected) {
+  checksums actual = parsed(checksums_of(folder));
+  for (const auto& [name, hash] : parsed(expected)) {
+    const auto found = actual.extract(name);
+    if (found.empty()) return jar_difference{jar_difference::kind::missing, name};
+    if (found.mapped() != hash) return jar_difference{jar_difference::kind::changed, name};
+  }
+  if (actual.empty()) return std::nullopt;
+  return jar_difference{jar_difference::kind::unexpected, actual.begin()->first};
+}
+
 }  // namespace
 
 std::string folder_checksum(const std::filesystem::path& folder) {
@@ -60,16 +81,18 @@ std::string checksums_of(const std::filesystem::path& folder) {
   return jars;
 }
 
-std::optional<jar_difference> find_difference(const std::filesystem::path& folder,
-                                              std::string_view expected) {
-  checksums actual = parsed(checksums_of(folder));
-  for (const auto& [name, hash] : parsed(expected)) {
-    const auto found = actual.extract(name);
-    if (found.empty()) return jar_difference{jar_difference::kind::missing, name};
-    if (found.mapped() != hash) return jar_difference{jar_difference::kind::changed, name};
+void expect_jars(const std::filesystem::path& folder, std::string_view checksums) {
+  using kind = jar_difference::kind;
+  const auto found = find_difference(folder, checksums);
+  if (!found) return write_file(folder / checksum_file, checksums);
+  if (found->what == kind::missing) cannot_set_up("mvn did not bring " + found->name);
+  if (found->what == kind::unexpected) {
+    cannot_set_up("mvn brought " + found->name +
+                  ", which is not among the expected files, so nothing was installed");
   }
-  if (actual.empty()) return std::nullopt;
-  return jar_difference{jar_difference::kind::unexpected, actual.begin()->first};
+  cannot_set_up(found->name +
+                " does not have the expected SHA-256 checksum, so nothing was installed. "
+                "Remove it from Maven's local repository; check the mirror it came from");
 }
 
 void expect_as_fetched(const std::filesystem::path& folder, std::string_view expected,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,16 +21,10 @@ std::string checksums_of(const std::filesystem::path& folder);
 /// Errors: command_error.
 std::string folder_checksum(const std::filesystem::path& folder);
 
-struct jar_difference {
-  enum class kind { missing, changed, unexpected };
-  kind what;
-  std::string name;  ///< of the first file that differs
-};
-
-/// Compares the files in a folder with the expected checksums. Nothing: they are the same.
-/// Errors: command_error when they cannot be read.
-std::optional<jar_difference> find_difference(const std::filesystem::path& folder,
-                                              std::string_view expected);
+/// Ends the command unless the jars that Maven has brought are the expected ones; their checksums
+/// are then put beside them.
+/// Errors: command_error that names a jar.
+void expect_jars(const std::filesystem::path& folder, std::string_view checksums);
 
 /// Ends the command when a folder is not as it was fetched. `fetch` is the command that fetches it.
 /// Errors: command_error that names the folder and a file.

@@ -12,7 +12,6 @@
 #include <kclxx/version.hpp>
 
 #include "tool/commands.hpp"
-#include "tool/exit_status.hpp"
 
 namespace {
 

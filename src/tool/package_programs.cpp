@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/jar_checksums.hpp"
 #include "tool/process/program_search.hpp"
 #include "tool/process/run_program.hpp"
-#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -72,20 +72,6 @@ int run_maven(const fs::path& folder, std::string_view pom, const std::string& w
 void expect_maven_success(int status, bool is_offline) {
   expect_success("mvn", status,
                  is_offline ? " (offline: it has only what is in its local repository)" : "");
-}
-
-void expect_jars(const fs::path& folder, std::string_view checksums) {
-  using kind = jar_difference::kind;
-  const auto found = find_difference(folder, checksums);
-  if (!found) return write_file(folder / checksum_file, checksums);
-  if (found->what == kind::missing) cannot_set_up("mvn did not bring " + found->name);
-  if (found->what == kind::unexpected) {
-    cannot_set_up("mvn brought " + found->name +
-                  ", which is not among the expected files, so nothing was installed");
-  }
-  cannot_set_up(found->name +
-                " does not have the expected SHA-256 checksum, so nothing was installed. "
-                "Remove it from Maven's local repository; check the mirror it came from");
 }
 
 void fetch_with_maven(const fs::path& folder, const tool::embedded::project& project,

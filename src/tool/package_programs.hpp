@@ -22,11 +22,6 @@ int run_maven(const std::filesystem::path& folder, std::string_view pom, const s
 /// Errors: command_error unless the status is 0.
 void expect_maven_success(int status, bool is_offline);
 
-/// Ends the command unless the jars that Maven has brought are the expected ones; their checksums
-/// are then put beside them.
-/// Errors: command_error that names a jar.
-void expect_jars(const std::filesystem::path& folder, std::string_view checksums);
-
 /// All of this for a project whose checksums are known.
 void fetch_with_maven(const std::filesystem::path& folder, const tool::embedded::project& project,
                       const std::string& what, bool is_offline);

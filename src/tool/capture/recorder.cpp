@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tool/transcript/header.hpp"
+#include "tool/transcript/lines.hpp"
 #include "tool/transcript/reader.hpp"
 
 namespace kclxx::tool {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/cgroup_limits.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "tool/daemon/java_options.hpp"
 
 namespace kclxx::tool {
 
@@ -55,13 +54,8 @@ void for_each_group(const fs::path& mount, const fs::path& group,
   look(mount);
 }
 
-bool has_controller(std::string_view list, std::string_view wanted) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    if (list.substr(0, comma) == wanted) return true;
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-  }
-  return false;
+bool has_controller(const std::string& list, const std::string& wanted) {
+  return ("," + list + ",").find("," + wanted + ",") != std::string::npos;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -14,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/daemon/java_command.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/process/run_program.hpp"
-#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -27,6 +28,43 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int first_java = 17;  // the oldest one that this was tried with
+
+/// Which Java a program is.
+struct java_release {
+  int major = 0;     // 8, 11, 17 ...; 0: not known
+  std::string text;  // differs from that of any other build
+};
+
+int major_in(std::string_view text) {
+  for (const std::string_view before : {"JAVA_VERSION=\"", " version \""}) {
+    const auto at = text.find(before);
+    if (at == std::string_view::npos) continue;
+    text.remove_prefix(at + before.size());
+    if (text.starts_with("1.")) text.remove_prefix(2);  // Java 8 is 1.8.0
+    int number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+  }
+  return 0;
+}
+
+/// Reads the file `release` beside the program's folder. Where there is none, as in some packages
+/// of Java 8, it runs `java -version`.
+java_release release_of(const std::string& java) {
+  std::error_code error;
+  const auto program = fs::canonical(java, error);
+  std::ifstream file(program.parent_path().parent_path() / "release");
+  if (!error && file) {
+    std::ostringstream text;
+    text << program.string() << '\n' << file.rdbuf();
+    const int major = major_in(text.str());
+    if (major != 0) return {major, text.str()};
+  }
+  std::string text = program.string() + '\n';
+  run_program({java, "-version"}, environment(),
+              [&](std::string_view piece, pid_t) { text += piece; });
+  return {major_in(text), text};
+}
 
 fs::path place_of_archive(const fs::path& jars) { return jars.string() + ".classes"; }
 fs::path archive_in(const fs::path& folder) { return folder / "classes.jsa"; }
@@ -141,7 +179,8 @@ void expect_usable(const std::string& java, const fs::path& archive, const fs::p
 
 }  // namespace
 
-class_archive find_class_archive(const java_release& release, const fs::path& jars) {
+class_archive find_class_archive(const std::string& java, const fs::path& jars) {
+  const java_release release = release_of(java);
   if (release.major < first_java) return {};
   const fs::path place = place_of_archive(jars);
   std::error_code error;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string>
 
-#include "tool/daemon/java_release.hpp"
 #include "tool/daemon/kcl_version.hpp"
 
 namespace kclxx::tool {
@@ -16,9 +15,8 @@ struct class_archive {
   std::string why_not;  ///< a sentence for the user; empty: there is one, or this Java has none
 };
 
-/// What is known of the archive for these jars without starting Java. One that was cut off, which
-/// would crash Java, is not used.
-class_archive find_class_archive(const java_release& release, const std::filesystem::path& jars);
+/// Of these jars. One that was cut off, which would crash Java, is not used.
+class_archive find_class_archive(const std::string& java, const std::filesystem::path& jars);
 
 /// Starts the daemon where it reaches nothing, and has Java archive what it has loaded until it
 /// fails. Does nothing where find_class_archive finds one, or where this Java makes none.

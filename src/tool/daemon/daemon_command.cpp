@@ -143,34 +143,14 @@ void add_fetch(CLI::App& daemon, invocation& run) {
   });
 }
 
-void add_run(CLI::App& daemon, invocation& run) {
-  CLI::App& command = add_command(
-      daemon,
-      {"run",
-       "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
-       "Arguments after -- are options of Java, and take precedence over those that are "
-       "chosen.",
-       "kclxx daemon run aws.properties --heap 256m -- -XX:+UseG1GC"},
-      child_use::java_options, run);
+void add_launch(CLI::App& daemon, const command_text& text, void (*launch)(const launch_options&),
+                invocation& run) {
+  CLI::App& command = add_command(daemon, text, child_use::java_options, run);
   auto options = std::make_shared<launch_options>();
   add_launch_options(command, *options);
-  command.callback([options, &run] {
+  command.callback([options, launch, &run] {
     options->java_options = run.child;
-    run_daemon(*options);
-  });
-}
-
-void add_print_command(CLI::App& daemon, invocation& run) {
-  CLI::App& command =
-      add_command(daemon,
-                  {"print-command", "Prints the command that `run` would execute, for sh.",
-                   "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
-                  child_use::java_options, run);
-  auto options = std::make_shared<launch_options>();
-  add_launch_options(command, *options);
-  command.callback([options, &run] {
-    options->java_options = run.child;
-    print_daemon_command(*options);
+    launch(*options);
   });
 }
 
@@ -206,8 +186,17 @@ void add_daemon_command(CLI::App& app, invocation& run) {
   daemon.footer("kclxx daemon COMMAND --help has an example of each.");
   add_fetch(daemon, run);
   add_check(daemon, run);
-  add_run(daemon, run);
-  add_print_command(daemon, run);
+  add_launch(daemon,
+             {"run",
+              "Becomes the daemon: the process stays the same, so signals reach it directly.\n"
+              "Arguments after -- are options of Java, and take precedence over those that are "
+              "chosen.",
+              "kclxx daemon run aws.properties --heap 256m -- -XX:+UseG1GC"},
+             run_daemon, run);
+  add_launch(daemon,
+             {"print-command", "Prints the command that `run` would execute, for sh.",
+              "kclxx daemon print-command aws.properties --heap 256m > start-daemon"},
+             print_daemon_command, run);
 }
 
 }  // namespace kclxx::tool

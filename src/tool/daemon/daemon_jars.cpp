@@ -6,12 +6,14 @@
 #include <string_view>
 #include <system_error>
 
+#include <boost/algorithm/string/replace.hpp>
+
+#include "tool/atomic_file.hpp"
 #include "tool/command_error.hpp"
 #include "tool/jar_checksums.hpp"
 #include "tool/package_cache.hpp"
 #include "tool/package_programs.hpp"
 #include "tool/transcript/transcript_file.hpp"
-#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -20,12 +22,8 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string with_version(std::string_view pom, std::string_view tested, std::string_view wanted) {
-  const std::string from = ">" + std::string(tested) + "<";
-  std::string text(pom);
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) {
-    text.replace(at, from.size(), ">" + std::string(wanted) + "<");
-  }
-  return text;
+  return boost::replace_all_copy(std::string(pom), ">" + std::string(tested) + "<",
+                                 ">" + std::string(wanted) + "<");
 }
 
 void empty_folder(const fs::path& folder) {

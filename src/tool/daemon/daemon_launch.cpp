@@ -23,11 +23,9 @@
 #include "io/descriptor.hpp"
 #include "io/line_writer.hpp"
 #include "tool/command_error.hpp"
-#include "tool/daemon/cgroup_limits.hpp"
 #include "tool/daemon/class_archive.hpp"
 #include "tool/daemon/daemon_jars.hpp"
 #include "tool/daemon/java_command.hpp"
-#include "tool/daemon/java_release.hpp"
 #include "tool/daemon/overrides.hpp"
 #include "tool/daemon/start_guard.hpp"
 #include "tool/package_cache.hpp"
@@ -120,7 +118,7 @@ std::vector<std::string> options_in_variables() {
 std::string archive_for(const launch_options& options, const launch_settings& settings) {
   if (decides_class_archive(settings.java_options)) return {};
   if (decides_class_archive(settings.java_variables)) return {};
-  const class_archive found = find_class_archive(release_of(settings.java), settings.jars);
+  const class_archive found = find_class_archive(settings.java, settings.jars);
   if (!found.why_not.empty()) {
     std::cerr << "kclxx daemon: " << found.why_not << ", so Java starts without one; to make it: "
               << "kclxx daemon fetch --kcl " << options.kcl.text()

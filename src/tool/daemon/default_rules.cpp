@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <regex>
 
-#include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"
 #include "tool/daemon/limits.hpp"
+#include "tool/daemon/spelling.hpp"
 #include "tool/daemon/value_rules.hpp"
 
 namespace kclxx::tool {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ struct usable_machine {
   unsigned cpus = 1;
   std::uint64_t memory = 0;  ///< bytes
 };
+
+/// What the control groups of this process, of version 2 or 1, leave of a machine. `root` is "/",
+/// with /proc and /sys below it. What cannot be read limits nothing.
+usable_machine within_cgroups(usable_machine whole, const std::filesystem::path& root);
 
 struct java_choice {
   usable_machine machine;

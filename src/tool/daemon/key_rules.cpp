@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"
-#include "tool/daemon/nearest_name.hpp"
 #include "tool/daemon/property_table.hpp"
+#include "tool/daemon/spelling.hpp"
 
 namespace kclxx::tool {
 

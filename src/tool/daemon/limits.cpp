@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "tool/daemon/ascii.hpp"
 #include "tool/daemon/diagnostics.hpp"
+#include "tool/daemon/spelling.hpp"
 #include "tool/daemon/value_rules.hpp"
 
 namespace kclxx::tool {

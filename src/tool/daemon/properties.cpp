@@ -2,6 +2,8 @@
 #include "tool/daemon/properties.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include "tool/daemon/utf16.hpp"
 
@@ -87,23 +89,11 @@ class logical_lines {
   bool was_pair_ = false;  // the last end of a line was \r\n
 };
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 char16_t unicode_escape(std::string_view digits, std::size_t line) {
-  const bool are_digits =
-      digits.size() == 4 &&
-      std::all_of(digits.begin(), digits.end(), [](char c) { return hex_digit(c) != -1; });
-  if (!are_digits) {
-    throw properties_error(line, "\\u needs four hexadecimal digits");
-  }
-  int value = 0;
-  for (const char c : digits) value = value * 16 + hex_digit(c);
-  return static_cast<char16_t>(value);
+  std::uint16_t value = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  if (end - digits.data() != 4) throw properties_error(line, "\\u needs four hexadecimal digits");
+  return value;
 }
 
 std::string unescape(std::string_view raw, std::size_t line) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tool/daemon/ascii.hpp"
+#include "tool/daemon/spelling.hpp"
 
 namespace kclxx::tool {
 

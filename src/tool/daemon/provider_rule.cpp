@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tool/daemon/nearest_name.hpp"
+#include "tool/daemon/spelling.hpp"
 #include "tool/daemon/value_rules.hpp"
 
 namespace kclxx::tool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/start_failure.hpp"
-
 #include <string_view>
+
+#include "tool/daemon/start_guard.hpp"
 
 namespace kclxx::tool {
 

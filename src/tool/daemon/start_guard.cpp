@@ -15,7 +15,6 @@
 
 #include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
-#include "tool/daemon/start_failure.hpp"
 
 namespace kclxx::tool {
 

@@ -1,54 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/daemon/utf16.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+
+#include <boost/locale/utf.hpp>
 
 namespace kclxx::tool {
 
 namespace {
 
-bool is_high(char16_t c) { return c >= 0xD800 && c < 0xDC00; }
-bool is_low(char16_t c) { return c >= 0xDC00 && c < 0xE000; }
+using utf8 = boost::locale::utf::utf_traits<char>;
+using utf16 = boost::locale::utf::utf_traits<char16_t>;
 
-void append(std::string& text, char32_t c) {
-  const auto put = [&text](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xC0 | (c >> 6));
-  } else {
-    if (c < 0x10000) {
-      put(0xE0 | (c >> 12));
-    } else {
-      put(0xF0 | (c >> 18));
-      put(0x80 | ((c >> 12) & 0x3F));
-    }
-    put(0x80 | ((c >> 6) & 0x3F));
-  }
-  put(0x80 | (c & 0x3F));
-}
-
-struct decoded {
-  char32_t c;
-  std::size_t size;  // 0: no sequence begins here
-};
-
-decoded decode(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t size = first < 0x80   ? 1
-                           : first < 0xC2 ? 0
-                           : first < 0xE0 ? 2
-                           : first < 0xF0 ? 3
-                           : first < 0xF5 ? 4
-                                          : 0;
-  if (size == 0 || size > text.size()) return {0, 0};
-  static constexpr unsigned char payload[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  char32_t c = first & payload[size];
-  for (std::size_t i = 1; i < size; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xC0) != 0x80) return {0, 0};
-    c = (c << 6) | (byte & 0x3F);
-  }
-  return {c, size};
+/// How many bytes the sequence has that begins the text, also one of half a surrogate pair; 0: none
+/// begins there.
+std::size_t sequence_size(std::string_view text) {
+  const int more = utf8::trail_length(text.front());
+  if (more < 0) return 0;
+  const std::string_view trail = text.substr(1, static_cast<std::size_t>(more));
+  const bool is_whole = trail.size() == static_cast<std::size_t>(more) &&
+                        std::all_of(trail.begin(), trail.end(), utf8::is_trail);
+  return is_whole ? trail.size() + 1 : 0;
 }
 
 }  // namespace
@@ -57,10 +31,11 @@ std::string to_utf8(std::u16string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     char32_t c = text[i];
-    if (is_high(text[i]) && i + 1 < text.size() && is_low(text[i + 1])) {
-      c = 0x10000 + ((c - 0xD800) << 10) + (text[++i] - 0xDC00U);
-    }
-    append(result, c);
+    const bool is_pair = utf16::is_first_surrogate(text[i]) && i + 1 < text.size() &&
+                         utf16::is_second_surrogate(text[i + 1]);
+    if (is_pair) c = utf16::combine_surrogate(text[i], text[i + 1]);
+    i += is_pair ? 1 : 0;
+    utf8::encode(c, std::back_inserter(result));
   }
   return result;
 }
@@ -68,18 +43,11 @@ std::string to_utf8(std::u16string_view text) {
 std::u16string to_utf16(std::string_view text) {
   std::u16string result;
   while (!text.empty()) {
-    auto [c, size] = decode(text);
-    if (size == 0) {
-      c = static_cast<unsigned char>(text.front());
-      size = 1;
-    }
-    if (c < 0x10000) {
-      result.push_back(static_cast<char16_t>(c));
-    } else {
-      result.push_back(static_cast<char16_t>(0xD800 + ((c - 0x10000) >> 10)));
-      result.push_back(static_cast<char16_t>(0xDC00 + ((c - 0x10000) & 0x3FF)));
-    }
-    text.remove_prefix(size);
+    const std::size_t size = sequence_size(text);
+    const char* begin = text.data();
+    const char32_t c = size == 0 ? static_cast<unsigned char>(*begin) : utf8::decode_valid(begin);
+    utf16::encode(c, std::back_inserter(result));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return result;
 }

@@ -47,12 +47,6 @@ using daemon_model::whole_number;
 std::optional<value_problem> check_whole(const value_context& setting, bool zero_counts,
                                          bool is_wide);
 std::optional<value_problem> check_decimal(const value_context& setting);
-std::optional<value_problem> check_flag(const value_context& setting, bool false_counts);
-std::optional<value_problem> check_position(const value_context& setting);
-std::optional<value_problem> check_retrieval(const value_context& setting);
-std::optional<value_problem> check_metrics_level(const value_context& setting);
-std::optional<value_problem> check_client_version(const value_context& setting);
-std::optional<value_problem> check_billing(const value_context& setting);
 std::optional<value_problem> check_timestamp(const value_context& setting);
 std::optional<value_problem> check_uri(const value_context& setting);
 std::optional<value_problem> check_region(const value_context& setting);

@@ -2,16 +2,20 @@
 #include "tool/generate/generated_transcripts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include <kclxx/record.hpp>
+
 #include "daemon_model/lines.hpp"
 #include "tool/process/cancellation.hpp"
-#include "tool/transcript/header.hpp"
+#include "tool/transcript/lines.hpp"
 #include "tool/transcript/transcript_file.hpp"
 #include "tool/transcript/writer.hpp"
 
@@ -26,6 +30,111 @@ using transcript::entry_kind;
 constexpr std::chrono::sys_days first_day = std::chrono::year(2026) / 1 / 1;
 constexpr auto epoch_length = std::chrono::hours(1);  // between two reshardings
 constexpr auto batch_interval = 1s;                   // as the daemon's idleTimeBetweenReads
+
+constexpr std::size_t text_size = std::size_t{1} << 20;
+constexpr std::size_t counter_digits = 32;
+
+void append_padded(std::string& out, std::uint64_t value, std::size_t digits) {
+  const std::string text = std::to_string(value);
+  out.append(digits - text.size(), '0').append(text);
+}
+
+std::string make_text(std::size_t size, random_numbers& random) {
+  std::string text;
+  text.reserve(size + 16);
+  while (text.size() < size) {
+    std::uint64_t letters = random.next();
+    for (std::uint64_t n = 2 + letters % 8; n > 0; --n) {
+      letters /= 26;
+      text += static_cast<char>('a' + letters % 26);
+    }
+    text += ' ';
+  }
+  return text;
+}
+
+std::string make_key(std::size_t number) {
+  constexpr std::array<std::string_view, 3> foreign{
+      "cl\xC3\xA9", "\xD0\xBA\xD0\xBB\xD1\x8E\xD1\x87", "\xE9\x8D\xB5\xF0\x9F\x94\x91"};
+  std::string key(number % 8 == 7 ? foreign[number / 8 % foreign.size()] : "key");
+  return key + "-" + std::to_string(number);
+}
+
+/// What the records of all shards take their text and keys from. Immutable.
+class record_texts {
+ public:
+  record_texts(const record_shape& shape, random_numbers& random)
+      : shape_(shape), text_(make_text(shape.largest + text_size, random)) {
+    for (std::size_t i = 0; i < shape.keys; ++i) keys_.push_back(make_key(i));
+  }
+
+  [[nodiscard]] const record_shape& shape() const noexcept { return shape_; }
+  /// Of a shard's record with this number: its payload, or words of ASCII letters, from anywhere in
+  /// the text.
+  [[nodiscard]] std::string_view data(std::uint64_t number, random_numbers& random) const {
+    if (!shape_.payloads.empty()) return shape_.payloads[number % shape_.payloads.size()];
+    const std::uint64_t size = random.between(shape_.smallest, shape_.largest);
+    return std::string_view(text_).substr(random.below(text_size), size);
+  }
+  /// One key in eight is not ASCII.
+  [[nodiscard]] std::string_view key(std::size_t number) const { return keys_[number]; }
+
+ private:
+  const record_shape& shape_;
+  std::string text_;
+  std::vector<std::string> keys_;
+};
+
+/// The records of one shard, batch by batch. Sequence numbers have 56 digits, rise within the
+/// shard, and are higher than those of its parents.
+class generated_records {
+ public:
+  generated_records(const generated_shard& shard, const record_texts& texts, random_numbers random)
+      : shard_(shard), texts_(texts), random_(random), prefix_("49") {
+    append_padded(prefix_, shard.born_in, 10);
+    append_padded(prefix_, shard.number, 12);
+  }
+
+  /// The next `count` records, which arrived evenly over a second from `arrival` on; valid until
+  /// the next call. Those of one aggregate arrived together.
+  std::span<const record> next(std::uint64_t count, std::chrono::milliseconds arrival) {
+    const record_shape& shape = texts_.shape();
+    sequence_numbers_.resize((count + shape.aggregate - 1) / shape.aggregate);
+    records_.clear();
+    record::fields one;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t sub = i % shape.aggregate;
+      std::string& sequence_number = sequence_numbers_[i / shape.aggregate];
+      if (sub == 0) {
+        next_sequence_number(sequence_number);
+        one.sequence_number = sequence_number;
+        one.approximate_arrival_timestamp =
+            arrival + std::chrono::milliseconds(static_cast<std::int64_t>(i * 1000 / count));
+      }
+      one.sub_sequence_number = sub;
+      one.data = texts_.data(records_so_far_++, random_);
+      one.partition_key = texts_.key(random_.between(shard_.first_key, shard_.end_key - 1));
+      records_.emplace_back(one);
+    }
+    return records_;
+  }
+
+ private:
+  void next_sequence_number(std::string& out) {
+    counter_ += random_.between(1, 1000);
+    out = prefix_;
+    append_padded(out, counter_, counter_digits);
+  }
+
+  const generated_shard& shard_;
+  const record_texts& texts_;
+  random_numbers random_;
+  std::string prefix_;  // of the sequence numbers
+  std::uint64_t counter_ = 0;
+  std::uint64_t records_so_far_ = 0;
+  std::vector<std::string> sequence_numbers_;
+  std::vector<record> records_;
+};
 
 std::string file_of(const std::string& directory, const generated_shard& shard) {
   return directory + "/" + shard.id() + ".jsonl";

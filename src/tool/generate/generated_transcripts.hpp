@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tool/generate/generated_records.hpp"
 #include "tool/generate/generated_shards.hpp"
 #include "tool/random_numbers.hpp"
 
 namespace kclxx::tool {
+
+struct record_shape {
+  std::uint64_t smallest = 1024;  ///< bytes of data; sizes are spread evenly
+  std::uint64_t largest = 1024;
+  /// The data of each shard's records, in turn; empty: invented.
+  std::vector<std::string> payloads;
+  std::size_t keys = 1000;
+  std::uint64_t aggregate = 1;  ///< user records with the same sequence number
+};
 
 /// How the dialogue of a shard that is still open ends, before the end of input.
 enum class dialogue_end { shutdown, lease_lost, shard_end, none };

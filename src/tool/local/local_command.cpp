@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <list>
@@ -6,9 +7,12 @@
 #include <string>
 #include <utility>
 
+#include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/trim.hpp>
+
 #include "tool/commands.hpp"
 #include "tool/local/local_launch.hpp"
-#include "tool/local/local_leases.hpp"
 
 namespace kclxx::tool {
 
@@ -41,24 +45,26 @@ class passed_on_command {
     });
   }
 
-  /// `names` for CLI11, `name` for the program.
-  CLI::Option& option(const std::string& names, const std::string& name, const std::string& help,
+  /// The program for Node.js knows it in lower case, and without the dashes.
+  CLI::Option& option(const std::string& name, const std::string& help,
                       const std::string& initial = "") {
-    values_->push_back({name, initial, nullptr});
-    value& one = values_->back();
-    one.option = app_.add_option(names, one.text, help);
+    value& one = add(name, initial);
+    one.option = app_.add_option(name, one.text, help);
     if (!initial.empty()) one.option->capture_default_str();
     return *one.option;
   }
-  CLI::Option& required(const std::string& names, const std::string& name,
-                        const std::string& help) {
-    return *option(names, name, help).required();
+  CLI::Option& required(const std::string& name, const std::string& help) {
+    return *option(name, help).required();
   }
-  void flag(const std::string& names, const std::string& name, const std::string& help) {
-    values_->push_back({name, "", nullptr});
-    value& one = values_->back();
+  /// From 1 to `most`.
+  CLI::Option& number(const std::string& name, const std::string& help, std::uint64_t most,
+                      const std::string& initial = "") {
+    return *option(name, help, initial).type_name("N")->check(whole_number_between(1, most));
+  }
+  void flag(const std::string& name, const std::string& help) {
+    value& one = add(name, "");
     one.option = app_.add_flag_callback(
-        names, [&one] { one.text = "yes"; }, help);
+        name, [&one] { one.text = "yes"; }, help);
   }
 
   [[nodiscard]] CLI::App& app() { return app_; }
@@ -72,6 +78,11 @@ class passed_on_command {
     std::string text;
     CLI::Option* option;
   };
+
+  value& add(const std::string& name, const std::string& initial) {
+    const std::string plain = boost::trim_left_copy_if(name, boost::is_any_of("-"));
+    return values_->emplace_back(value{boost::to_lower_copy(plain), initial, nullptr});
+  }
 
   CLI::App& app_;
   std::shared_ptr<local_call> call_ = std::make_shared<local_call>();
@@ -106,12 +117,8 @@ void add_start(CLI::App& local, invocation& run) {
        "eval \"$(kclxx local start)\""},
       need::everything, run);
   start.call().changes_state = true;
-  start.option("--kinesis-port", "kinesis-port", "Kinesis's port  [a free one]")
-      .type_name("N")
-      ->check(whole_number_between(1, 65535));
-  start.option("--dynamodb-port", "dynamodb-port", "DynamoDB's port  [a free one]")
-      .type_name("N")
-      ->check(whole_number_between(1, 65535));
+  start.number("--kinesis-port", "Kinesis's port  [a free one]", 65535);
+  start.number("--dynamodb-port", "DynamoDB's port  [a free one]", 65535);
   start.app().add_flag("--offline", start.call().is_offline, offline_help);
 }
 
@@ -135,15 +142,13 @@ void add_streams(CLI::App& local, invocation& run) {
                            {"create-stream", "Creates a stream, and waits until it can be used.",
                             "kclxx local create-stream words --shards 4"},
                            need::what_runs, run);
-  create.required("STREAM", "stream", "Its name");
-  create.option("--shards", "shards", "How many", "1")
-      .type_name("N")
-      ->check(whole_number_between(1, 5000));
+  create.required("STREAM", "Its name");
+  create.number("--shards", "How many", 5000, "1");
   passed_on_command shards(local,
                            {"shards", "Lists a stream's shards.", "kclxx local shards words"},
                            need::what_runs, run);
-  shards.required("STREAM", "stream", "The stream");
-  shards.flag("--tsv", "tsv", "Without a header line, separated by tabs: for scripts");
+  shards.required("STREAM", "The stream");
+  shards.flag("--tsv", "Without a header line, separated by tabs: for scripts");
 }
 
 void add_put(CLI::App& local, invocation& run) {
@@ -157,7 +162,7 @@ void add_put(CLI::App& local, invocation& run) {
        "  echo 'user-1:clicked' | kclxx local put words - --key-separator :\n"
        "  kclxx local put clicks --data events.jsonl --rate 200"},
       need::what_runs, run);
-  put.required("STREAM", "stream", "The stream");
+  put.required("STREAM", "The stream");
   put.call().takes_input = true;
   auto& file = *put.app().add_option("FILE", put.call().input, "The file; - is stdin");
   auto& data = *put.app()
@@ -171,15 +176,11 @@ void add_put(CLI::App& local, invocation& run) {
                         "or Ctrl-C")
                     ->type_name("FILE")
                     ->excludes(&file);
-  put.option("--records", "records", "With --data: how many records to put  [no end]")
-      .type_name("N")
-      ->check(whole_number_between(1, 1'000'000'000))
-      ->needs(&data);
-  put.option("--rate", "rate", "Records a second  [as fast as they are taken]")
-      .type_name("N")
-      ->check(whole_number_between(1, 1'000'000));
-  auto& key = put.option("--partition-key", "partition-key", "The key of all records");
-  put.option("--key-separator", "key-separator",
+  put.number("--records", "With --data: how many records to put  [no end]", 1'000'000'000)
+      .needs(&data);
+  put.number("--rate", "Records a second  [as fast as they are taken]", 1'000'000);
+  auto& key = put.option("--partition-key", "The key of all records");
+  put.option("--key-separator",
              "The text between a line's key and its data; the record is the data alone")
       .type_name("TEXT")
       ->excludes(&key);
@@ -191,15 +192,15 @@ void add_resharding(CLI::App& local, invocation& run) {
       {"split", "Splits a shard in the middle, and prints its child shards.",
        "kclxx local split words shardId-000000000000\n  kclxx local split words 0"},
       need::what_runs, run);
-  split.required("STREAM", "stream", "The stream");
-  split.required("SHARD", "shard", "The shard, or its number");
+  split.required("STREAM", "The stream");
+  split.required("SHARD", "The shard, or its number");
   passed_on_command merge(local,
                           {"merge", "Merges two neighbouring shards, and prints their child.",
                            "kclxx local merge words 1 2"},
                           need::what_runs, run);
-  merge.required("STREAM", "stream", "The stream");
-  merge.required("SHARD", "shard", "A shard, or its number");
-  merge.required("OTHER", "other", "Its neighbour");
+  merge.required("STREAM", "The stream");
+  merge.required("SHARD", "A shard, or its number");
+  merge.required("OTHER", "Its neighbour");
 }
 
 void add_leases(CLI::App& local, invocation& run) {
@@ -212,8 +213,8 @@ void add_leases(CLI::App& local, invocation& run) {
        "waits for other workers that may be filling the table.",
        "kclxx local create-lease-table my-application --stream words"},
       need::what_runs, run);
-  create.required("APPLICATION", "application", "applicationName in the daemon's properties");
-  create.required("--stream", "stream", "Its stream").type_name("NAME");
+  create.required("APPLICATION", "applicationName in the daemon's properties");
+  create.required("--stream", "Its stream").type_name("NAME");
   passed_on_command leases(
       local,
       {"leases",
@@ -221,14 +222,14 @@ void add_leases(CLI::App& local, invocation& run) {
        "after each checkpoint (lag), and the age of the oldest of these.",
        "kclxx local leases my-application --watch"},
       need::what_runs, run, show_local_leases);
-  leases.required("APPLICATION", "application", "applicationName in the daemon's properties");
+  leases.required("APPLICATION", "applicationName in the daemon's properties");
   leases
-      .option("--stream", "stream",
+      .option("--stream",
               "The stream it reads  [the one of the same name, or the only one there is]")
       .type_name("NAME");
-  leases.flag("--watch", "watch", "Repeat each second");
+  leases.flag("--watch", "Repeat each second");
   leases.flag(
-      "--tsv", "tsv",
+      "--tsv",
       "For scripts: shard, sequence and sub-sequence number, owner, counter, lag, milliseconds");
 }
 

@@ -36,4 +36,9 @@ std::vector<std::string> node_command(const local_call& call);
 /// Errors: command_error.
 [[noreturn]] void run_local(const local_call& call);
 
+/// Has Node.js read the lease table, once or until it is ended, and prints it. Returns Node's exit
+/// status.
+/// Errors: command_error, start_error, lease_table::bad_scan.
+int show_local_leases(const local_call& call);
+
 }  // namespace kclxx::tool

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/local/local_leases.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include "tool/lease_table/lease_text.hpp"
 #include "tool/lease_table/observation.hpp"
 #include "tool/line_splitter.hpp"
+#include "tool/local/local_launch.hpp"
 #include "tool/process/child_process.hpp"
 #include "tool/text.hpp"
 

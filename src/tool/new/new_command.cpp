@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include <boost/algorithm/string/replace.hpp>
+
+#include "tool/atomic_file.hpp"
 #include "tool/commands.hpp"
 #include "tool/embedded.hpp"
-#include "tool/write_file.hpp"
 
 namespace kclxx::tool {
 
@@ -32,12 +34,7 @@ using replacements = std::initializer_list<std::pair<std::string_view, std::stri
 
 std::string replaced(std::string_view text, replacements all) {
   std::string result(text);
-  for (const auto& [from, to] : all) {
-    for (auto at = result.find(from); at != std::string::npos; at = result.find(from, at)) {
-      result.replace(at, from.size(), to);
-      at += to.size();
-    }
-  }
+  for (const auto& [from, to] : all) boost::replace_all(result, from, to);
   return result;
 }
 

@@ -82,18 +82,12 @@ void child_dialogue::kill() noexcept {
 void child_dialogue::close_input() noexcept {
   unsent_ = {};
   is_sent_ = false;
-  boost::system::error_code ignored;
-  input_.close(ignored);
+  close(input_);
 }
 
-void child_dialogue::close_output() noexcept {
+void child_dialogue::close(stream& one) noexcept {
   boost::system::error_code ignored;
-  output_.close(ignored);
-}
-
-void child_dialogue::close_error() noexcept {
-  boost::system::error_code ignored;
-  error_.close(ignored);
+  one.close(ignored);
 }
 
 bool child_dialogue::is_all_read() noexcept {

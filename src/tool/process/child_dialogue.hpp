@@ -48,8 +48,8 @@ class child_dialogue final : public dialogue {
   }
   void close_input() noexcept override;
   /// From now on as if the child had closed its output.
-  void close_output() noexcept;
-  void close_error() noexcept;
+  void close_output() noexcept { close(output_); }
+  void close_error() noexcept { close(error_); }
   [[nodiscard]] bool is_input_open() const noexcept { return input_.is_open(); }
   /// Whether the child has taken all that was sent out of the pipe. True once its input is closed.
   [[nodiscard]] bool is_all_read() noexcept;
@@ -68,6 +68,7 @@ class child_dialogue final : public dialogue {
  private:
   using stream = boost::asio::posix::stream_descriptor;
 
+  static void close(stream& one) noexcept;
   void queue(std::string_view text, std::string_view end);
   void write_some();
   std::optional<event> take_line();

@@ -3,6 +3,8 @@
 
 #include <fstream>
 
+#include <boost/algorithm/string/replace.hpp>
+
 #include "tool/command_error.hpp"
 
 namespace kclxx::tool {
@@ -65,13 +67,8 @@ std::string effect_directories::keep() {
   return root_.path().string();
 }
 
-std::string effect_directories::replaced(std::string text, const fs::path& directory) {
-  const std::string name = directory.string();
-  for (std::size_t at = text.find(placeholder); at != std::string::npos;
-       at = text.find(placeholder, at + name.size())) {
-    text.replace(at, placeholder.size(), name);
-  }
-  return text;
+std::string effect_directories::replaced(const std::string& text, const fs::path& directory) {
+  return boost::replace_all_copy(text, placeholder, directory.string());
 }
 
 }  // namespace kclxx::tool

@@ -51,7 +51,7 @@ class effect_directories {
 
   /// What stands for one of them in the child's command and in the name of the file.
   static constexpr std::string_view placeholder = "{dir}";
-  static std::string replaced(std::string text, const std::filesystem::path& directory);
+  static std::string replaced(const std::string& text, const std::filesystem::path& directory);
 
  private:
   temporary_directory root_{"effects"};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/replay/faults.hpp"
 
+#include <array>
 #include <charconv>
 #include <set>
 #include <system_error>
+#include <utility>
 
 namespace kclxx::replay {
 
@@ -108,6 +110,111 @@ bool fault_draws::draw(double probability) noexcept {
   const bool result = random_.fraction() < probability;
   was_true_ |= result;
   return result;
+}
+
+void fault_schedule::begin_shard(std::string_view id) {
+  const auto for_fault = [&](const char* name) {
+    return fault_draws(what_.seed, std::string(id) + "/" + name);
+  };
+  if (draws_) return;  // a successor's continue
+  draws_.emplace(shard_draws{for_fault("throttle"), for_fault("dependency"),
+                             for_fault("unknown-action"), for_fault("kill")});
+}
+
+void fault_schedule::begin_successor() noexcept {
+  what_.kill_at.reset();
+  batches_ = records_ = 0;
+  asked_for_unknown_ = false;
+  after_line_ = after_line::nothing;
+  lease_loss_was_met_ = false;
+}
+
+void fault_schedule::skip(std::uint64_t records, bool is_whole_batch) noexcept {
+  records_ += records;
+  if (is_whole_batch) ++batches_;
+}
+
+// Whether the trigger is in a batch of so many records, when that comes next.
+bool fault_schedule::is_next(const std::optional<trigger>& where,
+                             std::uint64_t records) const noexcept {
+  if (!where) return false;
+  if (where->in == trigger::unit::batch) return where->number == batches_ + 1;
+  return where->number > records_ && where->number <= records_ + records;
+}
+
+bool fault_schedule::shutdown_replaces_it(std::uint64_t records) noexcept {
+  return shutdown_was_met_ = is_next(what_.shutdown_at, records);
+}
+
+bool fault_schedule::unknown_action_comes_first() noexcept {
+  if (std::exchange(asked_for_unknown_, true)) return false;
+  return draws_ && draws_->unknown_action.draw(what_.unknown_action);
+}
+
+void fault_schedule::begin_batch(std::uint64_t records) noexcept {
+  lease_loss_was_met_ = is_next(what_.lease_lost_at, records);
+  if (is_next(what_.kill_at, records)) {
+    after_line_ = after_line::kill;
+  } else if (is_next(what_.end_of_input_at, records)) {
+    after_line_ = after_line::end_of_input;
+  }
+  asked_for_unknown_ = false;
+  ++batches_;
+  records_ += records;
+}
+
+fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
+  const after_line taken = std::exchange(after_line_, after_line::nothing);
+  kill_was_met_ |= taken == after_line::kill;
+  end_of_input_was_met_ |= taken == after_line::end_of_input;
+  return taken;
+}
+
+bool fault_schedule::kills_before_checkpoint() noexcept {
+  return draws_ && draws_->kill.draw(what_.kill);
+}
+
+std::optional<std::string> fault_schedule::checkpoint_failure() {
+  if (!draws_) return std::nullopt;
+  if (draws_->throttle.draw(what_.throttle)) return "ThrottlingException";
+  if (draws_->dependency.draw(what_.dependency)) return "KinesisClientLibDependencyException";
+  return std::nullopt;
+}
+
+std::vector<std::string> fault_schedule::unmet() const {
+  std::vector<std::string> notes;
+  const auto note = [&](const char* name, const std::optional<trigger>& where, bool was_met) {
+    if (!where || was_met) return;
+    const bool is_record = where->in == trigger::unit::record;
+    notes.push_back(std::string(name) + "=" + (is_record ? "record:" : "") +
+                    std::to_string(where->number) +
+                    " was not reached: " + std::to_string(is_record ? records_ : batches_) +
+                    (is_record ? " records" : " batches") + " were sent");
+  };
+  note("shutdown-at", what_.shutdown_at, shutdown_was_met_);
+  note("lease-lost-at", what_.lease_lost_at, lease_loss_was_met_);
+  note("end-of-input-at", what_.end_of_input_at, end_of_input_was_met_);
+  note("kill-at", what_.kill_at, kill_was_met_);
+  if (!draws_) return notes;
+  const auto note_draws = [&](const char* name, double probability, const fault_draws& draws,
+                              const char* place) {
+    if (probability == 0 || draws.was_true()) return;
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), probability).ptr;
+    notes.push_back(std::string(name) + "=" + std::string(text.data(), end) +
+                    " did not happen: there were " + std::to_string(draws.count()) + place);
+  };
+  note_draws("throttle", what_.throttle, draws_->throttle, " checkpoints");
+  note_draws("dependency", what_.dependency, draws_->dependency, " checkpoints");
+  note_draws("unknown-action", what_.unknown_action, draws_->unknown_action, " batches");
+  note_draws("kill", what_.kill, draws_->kill, " checkpoints");
+  return notes;
+}
+
+bool fault_schedule::had_fault() const noexcept {
+  return shutdown_was_met_ || lease_loss_was_met_ || end_of_input_was_met_ || kill_was_met_ ||
+         (draws_ && (draws_->throttle.was_true() || draws_->dependency.was_true() ||
+                     draws_->unknown_action.was_true() || draws_->kill.was_true()));
 }
 
 }  // namespace kclxx::replay

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tool/random_numbers.hpp"
 
@@ -58,6 +59,65 @@ class fault_draws {
   tool::random_numbers random_;
   std::uint64_t count_ = 0;
   bool was_true_ = false;
+};
+
+/// What goes wrong for one shard, and when: it counts the batches and draws.
+///
+/// Pure. Thread safety: none.
+class fault_schedule {
+ public:
+  explicit fault_schedule(const faults& what) : what_(what) {}
+
+  /// The draws are the shard's own. Before this nothing that they decide goes wrong.
+  void begin_shard(std::string_view id);
+  /// The same shard from its beginning on, with the series as they are. kill-at was met.
+  void begin_successor() noexcept;
+  /// Counts records that the successor does not get again: a whole batch, or the first records of
+  /// one.
+  void skip(std::uint64_t records, bool is_whole_batch) noexcept;
+
+  // Before a batch of so many records is sent, in this order. Each may be asked again.
+  /// The daemon asks the child to shut down instead, and the dialogue ends.
+  [[nodiscard]] bool shutdown_replaces_it(std::uint64_t records) noexcept;
+  /// True once for a batch at most.
+  [[nodiscard]] bool unknown_action_comes_first() noexcept;
+
+  void begin_batch(std::uint64_t records) noexcept;
+  /// Since the batch that was begun last: its checkpoints fail, and no batch follows.
+  [[nodiscard]] bool is_lease_lost() const noexcept { return lease_loss_was_met_; }
+  enum class after_line { nothing, kill, end_of_input };
+  /// What happens as soon as the batch's line is written; the second time it is nothing.
+  [[nodiscard]] after_line take_what_follows_line() noexcept;
+
+  /// The child is killed in place of its next checkpoint's being persisted.
+  [[nodiscard]] bool kills_before_checkpoint() noexcept;
+  /// The daemon's name for what a checkpoint fails with now, if it does.
+  [[nodiscard]] std::optional<std::string> checkpoint_failure();
+
+  /// Of all batches begun.
+  [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  /// A note for each fault that was asked for and did not happen.
+  [[nodiscard]] std::vector<std::string> unmet() const;
+  [[nodiscard]] bool had_fault() const noexcept;
+
+ private:
+  struct shard_draws {
+    fault_draws throttle, dependency, unknown_action, kill;
+  };
+
+  [[nodiscard]] bool is_next(const std::optional<trigger>& where,
+                             std::uint64_t records) const noexcept;
+
+  faults what_;
+  std::optional<shard_draws> draws_;
+  std::uint64_t batches_ = 0;
+  std::uint64_t records_ = 0;
+  bool asked_for_unknown_ = false;  // it was drawn before the batch that comes next
+  after_line after_line_ = after_line::nothing;
+  bool shutdown_was_met_ = false;
+  bool lease_loss_was_met_ = false;
+  bool end_of_input_was_met_ = false;
+  bool kill_was_met_ = false;
 };
 
 }  // namespace kclxx::replay

@@ -13,7 +13,7 @@
 #include "daemon_model/lease.hpp"
 #include "daemon_model/shard_consumer.hpp"
 #include "tool/process/dialogue.hpp"
-#include "tool/replay/fault_schedule.hpp"
+#include "tool/replay/faults.hpp"
 #include "tool/replay/measurement.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/script.hpp"

@@ -136,9 +136,7 @@ replay_result replay_files_twice(const std::vector<std::string>& files,
   const auto play_in = [&](const std::filesystem::path& directory,
                            const replay::options& play_options) {
     std::vector<std::string> command = child;
-    for (std::string& word : command) {
-      word = effect_directories::replaced(std::move(word), directory);
-    }
+    for (std::string& word : command) word = effect_directories::replaced(word, directory);
     return replay_files(files, command, play_options, parallel);
   };
   effect_directories directories;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tool/exit_status.hpp"
+#include "tool/command_error.hpp"
 #include "tool/replay/effect_files.hpp"
 #include "tool/replay/summary.hpp"
 

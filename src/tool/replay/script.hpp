@@ -10,7 +10,7 @@
 #include <kclxx/sequence_position.hpp>
 
 #include "protocol/message.hpp"
-#include "tool/replay/fault_schedule.hpp"
+#include "tool/replay/faults.hpp"
 #include "tool/replay/options.hpp"
 #include "tool/replay/recording.hpp"
 #include "tool/replay/summary.hpp"

@@ -4,8 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "tool/transcript/entry_parser.hpp"
-#include "tool/transcript/header.hpp"
+#include "tool/transcript/lines.hpp"
 
 namespace kclxx::transcript {
 

@@ -7,8 +7,7 @@
 #include "protocol/base64_encoder.hpp"
 #include "protocol/json_string.hpp"
 #include "protocol/utf8.hpp"
-#include "tool/transcript/entry_parser.hpp"
-#include "tool/transcript/header.hpp"
+#include "tool/transcript/lines.hpp"
 
 namespace kclxx::transcript {
 

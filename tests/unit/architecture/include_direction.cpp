@@ -154,7 +154,10 @@ const std::vector<layer>& layers() {
        {"kclxx/"},
        effects},
       {"src/tool/replay/measurement", {"tool/replay/"}, {"kclxx/"}, effects},
-      {"src/tool/transcript/reader", {"protocol/", "tool/transcript/"}, {"kclxx/"}, effects},
+      {"src/tool/transcript/reader",
+       {"protocol/", "tool/line_splitter", "tool/transcript/"},
+       {"kclxx/"},
+       effects},
       {"src/tool/transcript/writer", {"protocol/", "tool/transcript/"}, {"kclxx/"}, effects},
       {"src/tool/process/",
        {"io/", "tool/command", "tool/line_splitter", "tool/process/"},
@@ -167,7 +170,7 @@ const std::vector<layer>& layers() {
        {}},
       {"src/tool/",
        {"base/", "daemon_model/", "io/", "protocol/", "tool/"},
-       with_posix({"kclxx/", "CLI/", "boost/asio/"}),
+       with_posix({"kclxx/", "CLI/", "boost/algorithm/string/", "boost/asio/", "boost/locale/utf"}),
        {}},
   };
   return all;

@@ -16,7 +16,7 @@ const commands = {
   leases: ['./leases.js', 'printLeases'],
 };
 
-// The tool's statuses (src/tool/exit_status.hpp).
+// The tool's statuses (src/tool/command_error.hpp).
 const cannotBeSetUp = 5;
 
 function leave(command, error) {

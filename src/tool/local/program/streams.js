@@ -4,7 +4,6 @@ const { awaitState, kinesisClient } = require('./clients.js');
 const { explained, Failure } = require('./failure.js');
 const { isOpen, parentsOf, rangeOf } = require('./shards.js');
 const { runningState } = require('./state.js');
-const { printTable } = require('./table.js');
 
 const noStream = (stream) => ({
   ResourceNotFoundException: `there is no stream ${stream}; kclxx local create-stream ${stream} makes it`,
@@ -48,13 +47,20 @@ async function listStreams(kinesis) {
   return all;
 }
 
+function formatTable(head, rows) {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column].length)));
+  return all.map((row) => `${row.map((text, column) => text.padEnd(widths[column])).join('  ').trimEnd()}\n`).join('');
+}
+
 async function printShards({ stream, tsv, ...options }) {
   const shards = await listShards(kinesisClient(runningState(options)), stream);
   const rows = shards.map((shard) => {
     const parents = parentsOf(shard).join(',') || '-';
     return [shard.ShardId, isOpen(shard) ? 'open' : 'closed', parents, ...rangeOf(shard).map(String)];
   });
-  printTable(['shard', 'state', 'parents', 'first hash key', 'last hash key'], rows, { tsv });
+  process.stdout.write(tsv ? rows.map((row) => `${row.join('\t')}\n`).join('')
+    : formatTable(['shard', 'state', 'parents', 'first hash key', 'last hash key'], rows));
 }
 
 module.exports = { noStream, awaitStream, createStream, listShards, listStreams, printShards };

@@ -10,7 +10,6 @@
 
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "tool/daemon/cgroup_limits.hpp"
 
 using namespace kclxx::tool;
 

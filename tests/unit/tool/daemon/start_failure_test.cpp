@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/start_failure.hpp"
-
 #include "support/catch.hpp"
 #include "support/text.hpp"
+#include "tool/daemon/start_guard.hpp"
 
 using kclxx::test::contains;
 using kclxx::tool::explain;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tool/replay/faults.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
-#include "tool/replay/fault_schedule.hpp"
 
 using namespace kclxx::replay;
 

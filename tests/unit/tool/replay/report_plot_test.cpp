@@ -3,7 +3,7 @@
 #include <string>
 
 #include "support/catch.hpp"
-#include "tool/replay/replay_report.hpp"
+#include "tool/replay/replay_result.hpp"
 #include "tool/replay/summary.hpp"
 
 using namespace kclxx;

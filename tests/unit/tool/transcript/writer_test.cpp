@@ -7,7 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/memory_stream.hpp"
-#include "tool/transcript/header.hpp"
+#include "tool/transcript/lines.hpp"
 #include "tool/transcript/reader.hpp"
 
 using namespace kclxx::test;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/daemon/nearest_name.hpp"
+#include "tool/daemon/spelling.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
-
-#include "tool/daemon/ascii.hpp"
 
 namespace kclxx::tool {
 

@@ -31,4 +31,11 @@ std::string format_time(std::chrono::system_clock::time_point time);
 /// The shard that a line of the daemon initializes; std::nullopt for any other line.
 std::optional<std::string> initialized_shard(std::string_view line);
 
+/// Reads one line after the header into `out`, whose `line` is a view of `line`, or of `text`
+/// where it was escaped. Null, or what is wrong.
+const char* parse_entry(std::string_view line, entry& out, std::string& text);
+
+/// Whether a line is unchanged in a transcript: it begins with { and ends with }.
+[[nodiscard]] bool is_object(std::string_view line) noexcept;
+
 }  // namespace kclxx::transcript
