@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <map>
 
 #include "protocol/utf8.hpp"
 
@@ -12,110 +10,13 @@ namespace kclxx::test {
 
 namespace {
 
-struct input {
-  const json& message;
-  std::string_view line;
-  bool is_after_shutdown_requested;
+bool is_null(const json& object, const char* field) {
+  return object.value(field, json(0)).is_null();
+}
 
-  [[nodiscard]] bool is(std::string_view action) const { return message.at("action") == action; }
-  [[nodiscard]] bool is_shutdown(std::string_view reason) const {
-    return is("shutdown") && message.at("reason") == reason;
-  }
-  [[nodiscard]] json records() const { return message.value("records", json::array()); }
-  template <class Predicate>
-  [[nodiscard]] bool any_record(Predicate holds) const {
-    const json all = records();
-    return std::any_of(all.begin(), all.end(), holds);
-  }
-  [[nodiscard]] bool any_null(const char* field) const {
-    return any_record([&](const json& one) { return one.value(field, json(0)).is_null(); });
-  }
-  [[nodiscard]] bool is_batch_without(const char* field) const {
-    return is("processRecords") && !message.contains(field);
-  }
-  [[nodiscard]] bool has(std::string_view text) const {
-    return line.find(text) != std::string_view::npos;
-  }
-};
-
-using trap = std::function<bool(const input&)>;
-
-const std::map<std::string_view, trap>& traps() {
-  static const std::map<std::string_view, trap> all{
-      {"initialize", [](const input& input) { return input.is("initialize"); }},
-      {"initial-positions",
-       [](const input& input) {
-         return input.message.value("sequenceNumber", json()) == "LATEST";
-       }},
-      {"one-record", [](const input& input) { return input.records().size() == 1; }},
-      {"empty-batch",
-       [](const input& input) { return input.is("processRecords") && input.records().empty(); }},
-      {"many-records", [](const input& input) { return input.records().size() > 1000; }},
-      {"long-line", [](const input& input) { return input.line.size() > 10'000'000; }},
-      {"large-record",
-       [](const input& input) {
-         return input.any_record([](const json& record) {
-           const json data = record.value("data", json());
-           return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
-         });
-       }},
-      {"aggregated-records",
-       [](const input& input) {
-         return input.any_record(
-             [](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
-       }},
-      {"long-line-in-pieces",
-       [](const input& input) { return input.line.size() > 50'000 && input.has("\u30ad"); }},
-      {"empty-data",
-       [](const input& input) {
-         return input.any_record([](const json& one) { return one.value("data", json()) == ""; });
-       }},
-      {"line-separators", [](const input& input) { return input.has("\u2028"); }},
-      {"long-lag",
-       [](const input& input) {
-         const json behind = input.message.value("millisBehindLatest", json());
-         return behind.is_number() && behind > std::int64_t{1} << 31;
-       }},
-      {"unknown-fields-in-ending",
-       [](const input& input) { return input.message.contains("checkpoint"); }},
-      {"shutdown-requested", [](const input& input) { return input.is("shutdownRequested"); }},
-      {"lease-lost", [](const input& input) { return input.is("leaseLost"); }},
-      {"shard-ended", [](const input& input) { return input.is("shardEnded"); }},
-      {"hand-off", [](const input& input) { return input.is_after_shutdown_requested; }},
-      {"old-terminate", [](const input& input) { return input.is_shutdown("TERMINATE"); }},
-      {"old-shard-end", [](const input& input) { return input.is_shutdown("SHARD_END"); }},
-      {"old-zombie", [](const input& input) { return input.is_shutdown("ZOMBIE"); }},
-      {"old-lease-lost", [](const input& input) { return input.is_shutdown("LEASE_LOST"); }},
-      {"unknown-action-goes-on", [](const input& input) { return input.has("tomorrowsAction"); }},
-      {"null-position",
-       [](const input& input) {
-         return input.is("initialize") && input.message.at("sequenceNumber").is_null();
-       }},
-      {"null-data", [](const input& input) { return input.any_null("data"); }},
-      {"null-partition-key", [](const input& input) { return input.any_null("partitionKey"); }},
-      {"null-arrival-time",
-       [](const input& input) { return input.any_null("approximateArrivalTimestamp"); }},
-      {"null-millis-behind",
-       [](const input& input) {
-         return input.message.value("millisBehindLatest", json(0)).is_null();
-       }},
-      {"missing-fields",
-       [](const input& input) { return input.is_batch_without("millisBehindLatest"); }},
-      {"floating-point-times",
-       [](const input& input) {
-         return input.message.value("millisBehindLatest", json(0)).is_number_float();
-       }},
-      {"unknown-fields", [](const input& input) { return input.message.contains("tomorrow"); }},
-      {"unknown-objects",
-       [](const input& input) {
-         return input.message.value("pendingCheckpoint", json()).is_object();
-       }},
-      {"field-order", [](const input& input) { return !input.line.starts_with("{\"action\""); }},
-      {"escaped-text", [](const input& input) { return input.has("\\u00e9"); }},
-      {"non-ascii-text", [](const input& input) { return input.has("\u30ad"); }},
-      {"invalid-utf8", [](const input& input) { return valid_text(input.line) != input.line; }},
-  };
-  return all;
+bool is_larger_than_2_mib(const json& record) {
+  const json data = record.value("data", json());
+  return data.is_string() && data.get_ref<const std::string&>().size() > 2'800'000;
 }
 
 }  // namespace
@@ -132,8 +33,64 @@ std::string valid_text(std::string_view line) {
 
 bool trips_over(std::string_view rule, const json& message, std::string_view line,
                 bool is_after_shutdown_requested) {
-  const auto found = traps().find(rule);
-  return found != traps().end() && found->second({message, line, is_after_shutdown_requested});
+  static const json none = json::array();
+  const auto found = message.find("records");
+  const json& records = found == message.end() ? none : *found;
+  const auto is = [&](std::string_view action) { return message.at("action") == action; };
+  const auto is_shutdown = [&](std::string_view reason) {
+    return is("shutdown") && message.at("reason") == reason;
+  };
+  const auto any_record = [&](const auto& holds) {
+    return std::any_of(records.begin(), records.end(), holds);
+  };
+  const auto any_null = [&](const char* field) {
+    return any_record([&](const json& one) { return is_null(one, field); });
+  };
+  const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
+  const json behind = message.value("millisBehindLatest", json(0));
+
+  if (rule == "initialize") return is("initialize");
+  if (rule == "initial-positions") return message.value("sequenceNumber", json()) == "LATEST";
+  if (rule == "one-record") return records.size() == 1;
+  if (rule == "empty-batch") return is("processRecords") && records.empty();
+  if (rule == "many-records") return records.size() > 1000;
+  if (rule == "long-line") return line.size() > 10'000'000;
+  if (rule == "large-record") return any_record(is_larger_than_2_mib);
+  if (rule == "aggregated-records") {
+    return any_record([](const json& one) { return one.value("subSequenceNumber", 0) > 0; });
+  }
+  if (rule == "long-line-in-pieces") return line.size() > 50'000 && has("\u30ad");
+  if (rule == "empty-data") {
+    return any_record([](const json& one) { return one.value("data", json()) == ""; });
+  }
+  if (rule == "line-separators") return has("\u2028");
+  if (rule == "long-lag") return behind.is_number() && behind > std::int64_t{1} << 31;
+  if (rule == "unknown-fields-in-ending") return message.contains("checkpoint");
+  if (rule == "shutdown-requested") return is("shutdownRequested");
+  if (rule == "lease-lost") return is("leaseLost");
+  if (rule == "shard-ended") return is("shardEnded");
+  if (rule == "hand-off") return is_after_shutdown_requested;
+  if (rule == "old-terminate") return is_shutdown("TERMINATE");
+  if (rule == "old-shard-end") return is_shutdown("SHARD_END");
+  if (rule == "old-zombie") return is_shutdown("ZOMBIE");
+  if (rule == "old-lease-lost") return is_shutdown("LEASE_LOST");
+  if (rule == "unknown-action-goes-on") return has("tomorrowsAction");
+  if (rule == "null-position") return is("initialize") && message.at("sequenceNumber").is_null();
+  if (rule == "null-data") return any_null("data");
+  if (rule == "null-partition-key") return any_null("partitionKey");
+  if (rule == "null-arrival-time") return any_null("approximateArrivalTimestamp");
+  if (rule == "null-millis-behind") return behind.is_null();
+  if (rule == "missing-fields") {
+    return is("processRecords") && !message.contains("millisBehindLatest");
+  }
+  if (rule == "floating-point-times") return behind.is_number_float();
+  if (rule == "unknown-fields") return message.contains("tomorrow");
+  if (rule == "unknown-objects") return message.value("pendingCheckpoint", json()).is_object();
+  if (rule == "field-order") return !line.starts_with("{\"action\"");
+  if (rule == "escaped-text") return has("\\u00e9");
+  if (rule == "non-ascii-text") return has("\u30ad");
+  if (rule == "invalid-utf8") return valid_text(line) != line;
+  return false;
 }
 
 }  // namespace kclxx::test

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <poll.h>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
+#include "io/line_writer.hpp"
 #include "support/temporary_folder.hpp"
 #include "tool/process/child_process.hpp"
-#include "tool/transcript/entry.hpp"
+#include "tool/transcript/reader.hpp"
+#include "tool/transcript/transcript_file.hpp"
 
 namespace kclxx::test {
 
@@ -24,12 +32,33 @@ class captured_dialogue {
   /// `directory` empty: one of its own, removed at the end.
   explicit captured_dialogue(const std::vector<std::string>& child,
                              error_output error = error_output::inherited,
-                             std::size_t file_limit = 0, const std::string& directory = "");
-  ~captured_dialogue();
+                             std::size_t file_limit = 0, const std::string& directory = "")
+      : directory_(directory.empty() ? own_directory_.path() : std::filesystem::path(directory)) {
+    std::signal(SIGPIPE, [](int) {});  // not ignored: that would be inherited
+    // In a group of its own.
+    std::vector<std::string> command{"setsid",   KCLXX_TOOL,          "capture",
+                                     "--output", directory_.string(), "--"};
+    if (file_limit > 0) {
+      command = {"setsid",   "/bin/sh",
+                 "-c",       "ulimit -f $1; shift; exec \"$@\"",
+                 "sh",       std::to_string(file_limit / 512),
+                 KCLXX_TOOL, "capture",
+                 "--output", directory_.string(),
+                 "--"};
+    }
+    command.insert(command.end(), child.begin(), child.end());
+    capture_.emplace(command, error);
+  }
+  ~captured_dialogue() {
+    ::kill(-capture_->pid(), SIGKILL);  // its group, which the child belongs to
+    capture_.reset();
+  }
   captured_dialogue(const captured_dialogue&) = delete;
   captured_dialogue& operator=(const captured_dialogue&) = delete;
 
-  void send(std::string_view bytes);
+  void send(std::string_view bytes) {
+    if (io::write_all(capture_->input.get(), bytes)) throw std::runtime_error("nobody reads");
+  }
   void close_input() { capture_->input.close(); }
   void close_output() { capture_->output.close(); }
   /// Just so many bytes, or up to the end.
@@ -38,12 +67,22 @@ class captured_dialogue {
   std::string read_error(std::size_t size) { return read_from(capture_->error.get(), size); }
   std::string rest_of_error() { return read_error(std::string::npos); }
   /// True once nobody reads our end of the input any more.
-  [[nodiscard]] bool await_broken_input() const;
+  [[nodiscard]] bool await_broken_input() const {
+    pollfd broken{capture_->input.get(), 0, 0};
+    return ::poll(&broken, 1, patience) == 1 && (broken.revents & POLLERR) != 0;
+  }
 
   void signal(int number) { capture_->kill(number); }
   /// To the capture and the child, as a terminal or a container does.
-  void signal_group(int number);
-  tool::child_exit wait();
+  void signal_group(int number) {
+    if (::kill(-capture_->pid(), number) == -1) throw std::runtime_error("kill");
+  }
+  tool::child_exit wait() {
+    using namespace std::chrono_literals;
+    const auto how = capture_->wait_until(tool::child_process::clock::now() + 30s);
+    if (!how) throw std::runtime_error("kclxx capture does not end");
+    return *how;
+  }
 
   /// What was recorded; `error` is the reader's.
   struct recorded {
@@ -57,14 +96,83 @@ class captured_dialogue {
     std::string error;
     std::size_t cut_length = 0;  ///< of the last line that was too long to be recorded
   };
-  [[nodiscard]] recorded transcript() const;
-  [[nodiscard]] std::size_t file_count() const;
-  [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
+  [[nodiscard]] recorded transcript() const {
+    recorded all;
+    try {
+      for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+        all.name = file.path().filename().string();
+      }
+      tool::input_file source((directory_ / all.name).string());
+      transcript::reader reader(source, all.name);
+      all.head = reader.head().value();
+      std::string daemon_pending;
+      std::string child_pending;
+      transcript::entry entry;
+      while (reader.next(entry)) {
+        switch (entry.kind) {
+          case transcript::entry_kind::daemon_line:
+            all.order += 'd';
+            append(all.daemon, entry, daemon_pending);
+            all.daemon_lines.emplace_back(entry.line);
+            break;
+          case transcript::entry_kind::child_line:
+            all.order += 'c';
+            append(all.child, entry, child_pending);
+            if (entry.whole_length > 0) all.cut_length = entry.whole_length;
+            break;
+          case transcript::entry_kind::end_of_input:
+            all.events += "end_of_input ";
+            break;
+          case transcript::entry_kind::end_of_output:
+            all.events += "end_of_output ";
+            break;
+          case transcript::entry_kind::exit:
+            all.events += "exit " + std::to_string(entry.number) + " ";
+            break;
+          case transcript::entry_kind::killed:
+            all.events += "killed " + std::to_string(entry.number) + " ";
+        }
+      }
+    } catch (const transcript::transcript_error& error) {
+      all.error = error.what();
+    }
+    return all;
+  }
+  [[nodiscard]] std::size_t file_count() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(directory_), {}));
+  }
   /// The most memory that the capture has used so far, in KiB.
-  [[nodiscard]] std::size_t peak_memory() const;
+  [[nodiscard]] std::size_t peak_memory() const {
+    std::ifstream status("/proc/" + std::to_string(capture_->pid()) + "/status");
+    for (std::string word; status >> word;) {
+      std::size_t size = 0;
+      if (word == "VmHWM:" && status >> size) return size;
+    }
+    throw std::runtime_error("the memory is unknown");
+  }
 
  private:
-  static std::string read_from(int fd, std::size_t size);
+  static constexpr int patience = 30'000;  // milliseconds
+
+  // Between the lines only: whether the last one had its newline is not recorded.
+  static void append(std::string& bytes, const transcript::entry& entry, std::string& pending) {
+    bytes += pending;
+    pending = "\n";
+    bytes += entry.line;
+  }
+  static std::string read_from(int fd, std::size_t size) {
+    std::string text;
+    std::vector<char> piece(std::size_t{1} << 18);
+    while (text.size() < size) {
+      pollfd readable{fd, POLLIN, 0};
+      if (::poll(&readable, 1, patience) != 1) throw std::runtime_error("nothing to read: " + text);
+      const ssize_t n = ::read(fd, piece.data(), std::min(piece.size(), size - text.size()));
+      if (n <= 0) break;
+      text.append(piece.data(), static_cast<std::size_t>(n));
+    }
+    return text;
+  }
 
   temporary_folder own_directory_;
   std::filesystem::path directory_;

@@ -84,15 +84,6 @@ TEST_CASE("each batch gets its answers and its status, whichever thread reads", 
   CHECK(daemon.end() == 0);
 }
 
-TEST_CASE("a waiting checkpoint from a thread, while a callback runs", "[process]") {
-  started_child daemon({"manual", "at_once"});
-  daemon.records({"checkpoint from a thread"}, 5);
-  daemon.expect_checkpoint("5");
-  daemon.answer();
-  daemon.await_stderr("thread: persisted");
-  daemon.expect_status("processRecords");
-}
-
 TEST_CASE("a callback that waits in checkpoint() costs no wake-ups", "[process][own-process]") {
   started_child daemon({"manual"});
   SECTION("on the callbacks' thread") {

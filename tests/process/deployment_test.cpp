@@ -105,22 +105,18 @@ TEST_CASE("systemd accepts the unit", "[deployment]") {
   const sandbox box;
   box.write("kclxx.service",
             replaced(read("docs/deployment/kclxx.service"), "/usr/local/bin/kclxx", KCLXX_TOOL));
-  const auto verified = in_forked_copy([&] {
-    ::execlp("systemd-analyze", "systemd-analyze", "verify", (box / "kclxx.service").c_str(),
-             nullptr);
-    return 98;
-  });
+  const auto verified = box.start({"systemd-analyze", "verify", "./kclxx.service"}).result();
   if (verified.status == 98) without_systemd();
   CHECK(verified.out + verified.err == "");
   CHECK(verified.status == 0);
 }
 
 TEST_CASE("systemd finds little exposure in the unit, as the document shows", "[deployment]") {
-  const auto rated = in_forked_copy([&] {
-    ::execlp("systemd-analyze", "systemd-analyze", "--no-pager", "security", "--offline=yes",
-             "--threshold=11", KCLXX_SOURCE_DIR "/docs/deployment/kclxx.service", nullptr);
-    return 98;
-  });
+  const auto rated =
+      sandbox()
+          .start({"systemd-analyze", "--no-pager", "security", "--offline=yes", "--threshold=11",
+                  KCLXX_SOURCE_DIR "/docs/deployment/kclxx.service"})
+          .result();
   if (rated.status == 98) without_systemd();
   CAPTURE(rated.out, rated.err);
   CHECK(rated.status == 0);

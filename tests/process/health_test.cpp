@@ -16,7 +16,7 @@
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
-#include "tool/process/child_process.hpp"
+#include "support/tool.hpp"
 
 using namespace kclxx::test;
 using namespace std::chrono_literals;
@@ -24,19 +24,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct outcome {
-  int status;
-  std::string out;
-};
-
-outcome health(const fs::path& directory, const std::vector<std::string>& options = {}) {
-  std::vector<std::string> command{KCLXX_TOOL, "health", directory.string()};
-  command.insert(command.end(), options.begin(), options.end());
-  kclxx::tool::child_process run(command);
-  outcome found;
-  found.out = read_all(run.output.get());
-  found.status = run.wait().status;
-  return found;
+forked_result health(const fs::path& directory, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"health", directory.string()});
+  return sandbox().kclxx(options);
 }
 
 std::string figures(double oldest_call, long process) {

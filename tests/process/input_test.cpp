@@ -45,20 +45,12 @@ TEST_CASE("bad input gets one clear line, and the documented status", "[process]
   };
   const bad bad_case = GENERATE_COPY(values<bad>({
       {R"({"action":"processRecords","records":[{)", "is not valid JSON"},
-      {"[1,2]", "is not a JSON object"},
       {"\x01\x02\xff\xfe noise", "\\x01\\x02"},
-      {R"({"records":[]})", "action is missing"},
-      {R"({"action":7})", "action is not a string"},
       {R"({"action":"processRecords"})", "records is missing"},
-      {R"({"action":"processRecords","records":{}})", "records is not an array"},
       {record(R"("data":"YWJj")"), "records[0].sequenceNumber is missing"},
       {record(R"("data":"YWJj","sequenceNumber":null)"), "records[0].sequenceNumber is null"},
       {record(R"("data":"YWJj","sequenceNumber":12)"), "records[0].sequenceNumber is not a string"},
-      {record(R"("data":"YW!j","sequenceNumber":"1")"),
-       "records[0].data is not base64 at character 2"},
       {record(R"("data":"YWJ","sequenceNumber":"1")"), "records[0].data is base64 that is cut off"},
-      {record(R"("sequenceNumber":")" + std::string(200, '4') + "\""),
-       "records[0].sequenceNumber has 200 digits"},
       {R"({"action":"shutdown","reason":"BORED"})", "reason is none of"},
       {R"({"action":"leaseLost"} tail)", "is not"},
   }));

@@ -44,12 +44,7 @@ forked_result from_stdin(const std::string& text, std::vector<std::string> optio
   box.write("scan.json", text);
   const kclxx::io::descriptor input(::open((box / "scan.json").c_str(), O_RDONLY | O_CLOEXEC));
   options.insert(options.begin(), {"leases", "-"});
-  return in_forked_copy(
-      [&] {
-        box.become_kclxx(options);
-        return 98;
-      },
-      input.get());
+  return box.kclxx(options, {}, input.get());
 }
 
 }  // namespace
@@ -85,12 +80,7 @@ TEST_CASE("a watch goes on until its reader leaves", "[leases]") {
   box.program("bin/watched", std::string("{ ") + KCLXX_TOOL +
                                  " leases my-app --watch --json --interval 0.1; echo $? "
                                  ">$HOME/status; } 2>/dev/null | head -n 3\n");
-  const auto found = in_forked_copy([&] {
-    ::setenv("HOME", (box / "").c_str(), 1);
-    ::setenv("PATH", ((box / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
-    ::execlp("watched", "watched", nullptr);
-    return 98;
-  });
+  const auto found = box.start({"watched"}).result();
   CHECK(found.status == 0);
   CHECK(count(found.out, "\n") == 3);
   CHECK(contains(found.out, "\"scans\":3,"));

@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "support/catch.hpp"
 #include "support/tool.hpp"
@@ -42,19 +41,9 @@ TEST_CASE("run-local passes a signal on to the daemon, and waits for it and for 
               "trap 'echo daemon ended >> $HOME/asked; exit 143' TERM\n"
               "echo started > $HOME/gate\n"
               "while :; do sleep 0.01; done\n");
-  const pid_t pid = ::fork();
-  REQUIRE(pid != -1);
-  if (pid == 0) {
-    ::setenv("PATH", ((box / "bin").string() + ":/usr/bin:/bin").c_str(), 1);
-    ::setenv("HOME", (box / "").c_str(), 1);
-    ::execl((box / "clicks/run-local").c_str(), "run-local", nullptr);
-    ::_exit(98);
-  }
+  const forked_copy run = box.start({"clicks/run-local"});
   CHECK(read_file(gate) == "started\n");  // waits for the daemon
-  ::kill(pid, signal);
-  int status = 0;
-  REQUIRE(::waitpid(pid, &status, 0) == pid);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 143);
+  ::kill(run.pid(), signal);
+  CHECK(run.wait() == 143);
   CHECK(box.read("asked").ends_with("daemon run\ndaemon ended\nlocal stop\n"));
 }

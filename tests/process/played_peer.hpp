@@ -155,11 +155,10 @@ inline fs::path socket_of_killed_resident(const machine& host) {
 /// A program that waits until the file `gate` is gone before it becomes test_child.
 inline words gated(const machine& host, words arguments = {"manual"}) {
   std::ofstream(host / "gate") << "";
-  std::ofstream(host / "program") << "#!/bin/sh\necho $$ >> '" << (host / "pids").string()
-                                  << "'\nwhile [ -e '" << (host / "gate").string()
-                                  << "' ]; do sleep 0.01; done\nexec '" << child << "' \"$@\"\n";
-  fs::permissions(host / "program", fs::perms(0700));
-  arguments.insert(arguments.begin(), (host / "program").string());
+  arguments.insert(arguments.begin(),
+                   host.program("echo $$ >> '" + (host / "pids").string() + "'\nwhile [ -e '" +
+                                (host / "gate").string() + "' ]; do sleep 0.01; done\nexec '" +
+                                child + "' \"$@\"\n"));
   return arguments;
 }
 

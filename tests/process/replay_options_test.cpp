@@ -8,6 +8,7 @@
 
 #include "process/replayed.hpp"
 #include "support/catch.hpp"
+#include "tool/process/child_process.hpp"
 
 using namespace kclxx::test;
 using kclxx::test::Contains;
@@ -43,21 +44,6 @@ TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
   const auto all = tool.run({"--expect", tool.dialogue(1)}, {});
   CHECK(all.status == 4);
   CHECK_THAT(all.out, Contains("has only the daemon's lines"));
-}
-
-TEST_CASE("faults are the same with the same seed, and others with another", "[replay][faults]") {
-  replayed tool;
-  const std::string file = tool.dialogue(60);
-  const auto with = [&](const std::string& faults) {
-    const auto all = tool.run({"--faults", faults, file}, {"checkpoint"});
-    CHECK(all.status == 0);
-    const std::size_t at = all.out.find("checkpoints");
-    return all.out.substr(at, all.out.find('\n', at) - at);
-  };
-  const std::string first = with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=5");
-  CHECK(first == with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=5"));
-  CHECK(first != with("throttle=0.3,dependency=0.2,unknown-action=0.1,seed=6"));
-  CHECK_THAT(first, !Contains(" 0 failed"));
 }
 
 TEST_CASE("a command line that cannot be understood is a usage error", "[replay]") {

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "process/replayed.hpp"
 #include "support/catch.hpp"
 #include "support/eventually.hpp"
 #include "support/locks.hpp"
-#include "support/tool.hpp"
 
 using namespace kclxx::test;
 
@@ -29,49 +29,36 @@ std::string parked(const std::string& shard, const std::string& number, const st
          data + "\"}\n";
 }
 
-// What the tests' child parks: "YQ==" is a, "Yg==" b, "Yw==" c.
-const std::string initialize = R"({"action":"initialize","shardId":"shard-1",)"
-                               R"("sequenceNumber":"TRIM_HORIZON","subSequenceNumber":0})";
-
-std::string batch(const std::vector<std::string>& base64) {
-  std::string line = R"({"action":"processRecords","records":[)";
-  int number = 100;
-  for (const auto& one : base64) {
-    line += R"({"action":"record","data":")" + one + R"(","partitionKey":"k","sequenceNumber":")" +
-            std::to_string(number++) +
-            R"(","approximateArrivalTimestamp":1600000000000,"subSequenceNumber":0},)";
+/// "YQ==" is a, "Yg==" b, "Yw==" c.
+struct parking_box : sandbox {
+  /// kclxx replay with these and a child that writes into `out`, and parks what begins with
+  /// `failing`.
+  [[nodiscard]] forked_result replay(words arguments, const words& failing = {},
+                                     const words& environment = {}) const {
+    arguments.insert(arguments.begin(), "replay");
+    arguments.insert(arguments.end(), {"--", KCLXX_PARKING_CHILD, (*this / "out").string()});
+    arguments.insert(arguments.end(), failing.begin(), failing.end());
+    return kclxx(arguments, environment);
   }
-  line.back() = ']';
-  return line + R"(,"millisBehindLatest":0})";
-}
+};
 
 }  // namespace
 
 TEST_CASE("records that a child has parked are delivered again, in order", "[replay][parked]") {
-  const sandbox box;
-  const auto child = [&](const std::string& failing) {
-    std::vector<std::string> command{"--", KCLXX_PARKING_CHILD, (box / "out").string()};
-    if (!failing.empty()) command.push_back(failing);
-    return command;
-  };
-  const auto replay = [&](std::vector<std::string> arguments, const std::string& failing) {
-    arguments.insert(arguments.begin(), "replay");
-    for (const auto& one : child(failing)) arguments.push_back(one);
-    return box.kclxx(arguments);
-  };
-  box.write("dialogue.jsonl", initialize + "\n" + batch({"YQ==", "Yg==", "Yw=="}) + "\n" +
+  const parking_box box;
+  box.write("dialogue.jsonl", initialize + "\n" + records_line({"a", "b", "c"}, 100) + "\n" +
                                   R"({"action":"shutdownRequested"})" + "\n");
-  const auto first = replay({"dialogue.jsonl"}, "b");
+  const auto first = box.replay({"dialogue.jsonl"}, {"b"});
   CAPTURE(first.out, first.err);
   REQUIRE(first.status == 0);
   CHECK(box.read("out") == "a\nc\n");
-  const auto file = box / "shard-1.parked.jsonl";
+  const auto file = box / "shardId-000000000007.parked.jsonl";
   REQUIRE(std::filesystem::exists(file));
-  CHECK(first.err.find("record 101/0 (partition key 'k') parked after 2 attempts") !=
+  CHECK(first.err.find("record 101/0 (partition key 'key') parked after 2 attempts") !=
         std::string::npos);
 
   std::filesystem::rename(file, box / "again.jsonl");
-  const auto second = replay({"--parked", "again.jsonl"}, "");
+  const auto second = box.replay({"--parked", "again.jsonl"});
   CAPTURE(second.out, second.err);
   CHECK(second.status == 0);
   CHECK(box.read("out") == "a\nc\nb\n");
@@ -80,9 +67,10 @@ TEST_CASE("records that a child has parked are delivered again, in order", "[rep
   CHECK_FALSE(std::filesystem::exists(file));
 
   // What fails again is parked again: complete, and in a new file.
-  const auto third = replay({"--parked", "again.jsonl"}, "b");
+  const auto third = box.replay({"--parked", "again.jsonl"}, {"b"});
   CHECK(third.status == 0);
-  CHECK(box.read("shard-1.parked.jsonl").find(R"("data":"Yg==")") != std::string::npos);
+  CHECK(box.read("shardId-000000000007.parked.jsonl").find(R"("data":"Yg==")") !=
+        std::string::npos);
 }
 
 #ifndef KCLXX_IS_SANITIZED  // ThreadSanitizer writes files before main
@@ -95,8 +83,8 @@ TEST_CASE("a disk that is full while parked records are prepared leaves no file 
     const rlimit none{};
     ::setrlimit(RLIMIT_FSIZE, &none);
     ::signal(SIGXFSZ, SIG_DFL);
-    box.become_kclxx({"replay", "--parked", "parked.jsonl", "--", KCLXX_PARKING_CHILD, "out"},
-                     {"TMPDIR=" + (box / "tmp").string()});
+    box.become({KCLXX_TOOL, "replay", "--parked", "parked.jsonl", "--", KCLXX_PARKING_CHILD, "out"},
+               {"TMPDIR=" + (box / "tmp").string()});
     return 98;
   });
   CAPTURE(result.out, result.err);
@@ -108,7 +96,7 @@ TEST_CASE("a disk that is full while parked records are prepared leaves no file 
 
 TEST_CASE("parked records of several files are played by shard, in order, and once each",
           "[replay][parked]") {
-  const sandbox box;
+  const parking_box box;
   box.write("a.jsonl", parked("s-2", "9", "Yg==") + parked("s-1", "100", "Yw==") +
                            parked("s-2", "9", "YQ==", "1"));
   box.write("b.jsonl", parked("s-1", "20", "YQ==") + parked("s-1", "100", "Yw==") +
@@ -116,8 +104,7 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
                            parked("s-1", "30", "ZA==") + std::string(300, '\0') + "\n" +
                            R"({"shard":"s-1","sequ)" + std::string(9, '\0') + "\"}\n" +
                            R"({"shard":"s-1","sequenceNum)");
-  const auto all = box.kclxx({"replay", "--parked", "--parallel", "1", "a.jsonl", "b.jsonl", "--",
-                              KCLXX_PARKING_CHILD, (box / "out").string()});
+  const auto all = box.replay({"--parked", "--parallel", "1", "a.jsonl", "b.jsonl"});
   CAPTURE(all.out, all.err);
   CHECK(all.status == 0);
   CHECK(box.read("out") == "a\nd\nc\nb\na\n");
@@ -131,17 +118,14 @@ TEST_CASE("parked records of several files are played by shard, in order, and on
 
 TEST_CASE("a line that is being written when the file is moved away is delivered, too",
           "[replay][parked]") {
-  const sandbox box;
+  const parking_box box;
   box.write("a.jsonl", parked("s", "1", "YQ=="));
   const int writer = ::open((box / "a.jsonl").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   REQUIRE(::flock(writer, LOCK_EX) == 0);
   struct stat about {};
   REQUIRE(::fstat(writer, &about) == 0);
   std::optional<forked_result> replay;
-  std::thread reads([&] {
-    replay = box.kclxx(
-        {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string()});
-  });
+  std::thread reads([&] { replay.emplace(box.replay({"--parked", "a.jsonl"})); });
   const bool waits = eventually([&] { return is_lock_awaited(about.st_ino); });
   const std::string second = parked("s", "2", "Yg==");
   CHECK(::write(writer, second.data(), second.size()) == static_cast<ssize_t>(second.size()));
@@ -153,13 +137,12 @@ TEST_CASE("a line that is being written when the file is moved away is delivered
 
 TEST_CASE("when the child fails at a parked record, what is before it is complete",
           "[replay][parked]") {
-  const sandbox box;
+  const parking_box box;
   box.write("a.jsonl",
             parked("s", "1", "YQ==") + parked("s", "2", "Yg==") + parked("s", "3", "Yw=="));
   // Without a place to park, the child ends at its start.
-  const auto failed = box.kclxx(
-      {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string(), "b"},
-      {"KCLXX_PARKING_DIR=/nonexistent"});
+  const auto failed =
+      box.replay({"--parked", "a.jsonl"}, {"b"}, {"KCLXX_PARKING_DIR=/nonexistent"});
   CHECK(failed.status == 3);
   CHECK_THAT(failed.out, Contains("0 of 3 records are complete"));
 
@@ -173,20 +156,19 @@ TEST_CASE("when the child fails at a parked record, what is before it is complet
 
 TEST_CASE("what is no file of parked records is one line, and nothing is played",
           "[replay][parked]") {
-  const sandbox box;
+  const parking_box box;
   const auto [line, why] = GENERATE(table<std::string, std::string>({
       {R"({"kclxx_transcript":1})", "sequenceNumber"},
       {"{nonsense}", "parse error"},
       {R"({"shard":"s","sequenceNumber":"x","subSequenceNumber":0})",
        "sequenceNumber 'x' is not a number"},
       {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0,"data":"*"})", "data: "},
-      {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "shard"},
+      {R"({"sequenceNumber":"1","subSequenceNumber":0,"data":""})", "key 'shard' not found"},
       {R"({"shard":"s","sequenceNumber":"1","subSequenceNumber":0})", "key 'data' not found"},
   }));
   CAPTURE(line);
   box.write("a.jsonl", parked("s", "1", "YQ==") + line + "\n");
-  const auto all = box.kclxx(
-      {"replay", "--parked", "a.jsonl", "--", KCLXX_PARKING_CHILD, (box / "out").string()});
+  const auto all = box.replay({"--parked", "a.jsonl"});
   CHECK(all.status == 4);
   CHECK(all.out.empty());
   CHECK_THAT(all.err, Contains("a.jsonl:2: is not a parked record: "));
@@ -202,12 +184,4 @@ TEST_CASE("files without a parked record are an error", "[replay][parked]") {
   const auto all = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
   CHECK(all.status == 4);
   CHECK(contains(all.err, "kclxx replay: there is no parked record in the files\n"));
-}
-
-TEST_CASE("a field that a parked record must have is named", "[replay][parked]") {
-  const sandbox box;
-  box.write("again.jsonl", R"({"sequenceNumber":"1","subSequenceNumber":0})"
-                           "\n");
-  const auto all = box.kclxx({"replay", "--parked", "again.jsonl", "--", KCLXX_SIMPLE_CHILD});
-  CHECK(contains(all.err, "again.jsonl:1: is not a parked record: key 'shard' not found"));
 }

@@ -16,19 +16,10 @@ using nlohmann::json;
 namespace {
 
 /// What is left when such a child is killed, compared with what is left otherwise.
-replay_run effects_of(const std::string& how, const std::string& faults, const words& files,
-                      const words& more = {}, const std::string& compared = "{dir}") {
-  words command{KCLXX_TOOL, "replay", "--faults", faults, "--effects", compared};
-  command.insert(command.end(), more.begin(), more.end());
-  command.insert(command.end(), files.begin(), files.end());
-  const words child{"--", KCLXX_PYTHON, KCLXX_TABLE_CHILD, how, "{dir}/table"};
-  command.insert(command.end(), child.begin(), child.end());
-  kclxx::tool::child_process tool(command);
-  tool.input.close();
-  replay_run all;
-  all.out = read_all(tool.output.get());
-  all.status = tool.wait().status;
-  return all;
+forked_result effects_of(const replayed& place, const std::string& how, const std::string& faults,
+                         words arguments, const std::string& compared = "{dir}") {
+  arguments.insert(arguments.end(), {"--faults", faults, "--effects", compared});
+  return place.replay(arguments, {KCLXX_PYTHON, KCLXX_TABLE_CHILD, how, "{dir}/table"});
 }
 
 std::filesystem::path kept_in(const std::string& out) {
@@ -53,7 +44,7 @@ TEST_CASE("what is exactly once stays so, wherever the child is killed", "[repla
   const std::string file = tool.dialogue(8, shard_ended);
   const std::string faults = GENERATE("kill-at=1", "kill-at=5", "kill-at=record:24",
                                       "kill=0.6,seed=3", "kill=0.5,kill-at=4,throttle=0.2");
-  const auto all = effects_of("exactly-once", faults, {file});
+  const auto all = effects_of(tool, "exactly-once", faults, {file});
   CAPTURE(faults, all.out);
   CHECK(all.status == 0);
   CHECK_THAT(all.out, Contains("\n  successors    "));
@@ -65,32 +56,29 @@ TEST_CASE("what is exactly once stays so, wherever the child is killed", "[repla
 TEST_CASE("a comparison of effects in which no fault happened is no success", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(3, shard_ended);
-  const auto all = effects_of("exactly-once", "kill=0.000001", {file});
+  const auto all = effects_of(tool, "exactly-once", "kill=0.000001", {file});
   CHECK(all.status == 1);
   CHECK_THAT(all.out, Contains("note          kill=1e-06 did not happen: there were "));
   CHECK_THAT(all.out, Contains("0 lost, 0 extra\n  no fault      happened"));
-  const json report = json::parse(effects_of("exactly-once", "seed=2", {file}, {"--json"}).out);
+  const json report = json::parse(effects_of(tool, "exactly-once", "seed=2", {"--json", file}).out);
   CHECK(report["status"] == 1);
   CHECK(report["effects"]["had_fault"] == false);
 }
 
 TEST_CASE("a comparison of effects without a line is no success", "[replay][effects]") {
   replayed tool;
-  kclxx::tool::child_process compared({KCLXX_TOOL, "replay", "--faults", "kill-at=1", "--effects",
-                                       "{dir}/empty", tool.dialogue(3, shard_ended), "--",
-                                       "/bin/sh", "-c",
-                                       R"(touch "$3/empty"; exec "$0" "$1" "$2" "$3/table")",
-                                       KCLXX_PYTHON, KCLXX_TABLE_CHILD, "exactly-once", "{dir}"});
-  compared.input.close();
-  const std::string out = read_all(compared.output.get());
-  CHECK(compared.wait().status == 1);
-  CHECK_THAT(out, Contains("0 lost, 0 extra\n  no line       was left"));
+  const auto all = tool.replay(
+      {"--faults", "kill-at=1", "--effects", "{dir}/empty", tool.dialogue(3, shard_ended)},
+      {"/bin/sh", "-c", R"(touch "$3/empty"; exec "$0" "$1" "$2" "$3/table")", KCLXX_PYTHON,
+       KCLXX_TABLE_CHILD, "exactly-once", "{dir}"});
+  CHECK(all.status == 1);
+  CHECK_THAT(all.out, Contains("0 lost, 0 extra\n  no line       was left"));
 }
 
 TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
   replayed tool;
   const std::string file = tool.dialogue(4, shard_ended);
-  const auto all = effects_of("at-least-once", "kill=0.3,seed=4", {file}, {"--json"});
+  const auto all = effects_of(tool, "at-least-once", "kill=0.3,seed=4", {"--json", file});
   CAPTURE(all.out);
   CHECK(all.status == 1);
   const json report = json::parse(all.out);
@@ -110,7 +98,7 @@ TEST_CASE("what comes twice is extra, line by line", "[replay][effects]") {
 TEST_CASE("what was checkpointed before it was written is lost", "[replay][effects]") {
   replayed tool;
   // The second checkpoint kills the child; the first batch was checkpointed and not yet written.
-  const auto all = effects_of("buffered", "kill=0.3,seed=9", {tool.dialogue(4, shard_ended)});
+  const auto all = effects_of(tool, "buffered", "kill=0.3,seed=9", {tool.dialogue(4, shard_ended)});
   CAPTURE(all.out);
   CHECK(all.status == 1);
   CHECK_THAT(all.out, Contains("  lines         10 the same, 3 lost, 0 extra\n"
@@ -124,10 +112,10 @@ TEST_CASE("what was checkpointed before it was written is lost", "[replay][effec
 
 TEST_CASE("a file that the run with faults did not make is empty: all of it is lost",
           "[replay][effects]") {
-  replayed place;
+  replayed tool;
   // The child makes the file after two batches, which the run with faults does not reach.
-  const auto all = effects_of("buffered", "end-of-input-at=1", {place.dialogue(2, shard_ended)}, {},
-                              "{dir}/table");
+  const auto all = effects_of(tool, "buffered", "end-of-input-at=1",
+                              {tool.dialogue(2, shard_ended)}, "{dir}/table");
   CAPTURE(all.out);
   CHECK(all.status == 1);
   CHECK_THAT(all.out, Contains(" 0 the same, ") && Contains(" lost, 0 extra"));
@@ -138,14 +126,8 @@ TEST_CASE("effects that cannot be compared are refused with the reason", "[repla
   replayed place;
   const std::string file = place.dialogue(2);
   const auto refused = [&](const words& arguments, const words& child = {"{dir}"}) {
-    words command{KCLXX_TOOL, "replay"};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    command.insert(command.end(), {"--", KCLXX_SIMPLE_CHILD});
-    command.insert(command.end(), child.begin(), child.end());
-    kclxx::tool::child_process tool(command, kclxx::tool::child_process::error_output::piped);
-    tool.input.close();
-    const std::string error = read_all(tool.error.get());
-    return std::to_string(tool.wait().status) + " " + error;
+    const auto all = place.run(arguments, child);
+    return std::to_string(all.status) + " " + all.err;
   };
   CHECK_THAT(refused({"--effects", "{dir}/x", file}),
              Contains("2 ") && Contains("--faults is missing"));

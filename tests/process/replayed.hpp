@@ -2,16 +2,11 @@
 // kclxx replay, as its users start it, over transcripts in a directory that goes away.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "support/scripted_daemon.hpp"
-#include "support/text.hpp"  // IWYU pragma: export
-#include "tool/process/child_process.hpp"
+#include "support/tool.hpp"
 
 namespace kclxx::test {
 
@@ -22,26 +17,15 @@ inline const std::string initialize = R"({"action":"initialize","shardId":"shard
 inline const std::string lease_lost = R"({"action":"leaseLost"})";
 inline const std::string shard_ended = R"({"action":"shardEnded"})";
 
-struct replay_run {
-  int status = 0;
-  std::string out;
-};
-
 /// Transcripts in a directory of their own, and the tool over them.
-class replayed {
+class replayed : public sandbox {
  public:
-  replayed() { std::filesystem::create_directories(directory_); }
-  ~replayed() { std::filesystem::remove_all(directory_); }
-  replayed(const replayed&) = delete;
-  replayed& operator=(const replayed&) = delete;
-
-  std::string file(const std::string& name, const std::string& text) {
-    const std::string path = (directory_ / name).string();
-    std::ofstream(path) << text;
-    return path;
+  [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
+    write(name, text);
+    return (*this / name).string();
   }
   /// Only the daemon's lines: initialize, so many batches of three records, and the ending.
-  std::string dialogue(int batches, const std::string& ending = lease_lost) {
+  [[nodiscard]] std::string dialogue(int batches, const std::string& ending = lease_lost) const {
     std::string text = initialize + "\n";
     for (int i = 0; i < batches; ++i) text += batch(i) + "\n";
     if (!ending.empty()) text += ending + "\n";
@@ -51,23 +35,18 @@ class replayed {
     return records_line({"one", "two", "three"}, static_cast<std::uint64_t>(number) * 10 + 100);
   }
 
-  static replay_run run(const words& arguments, const words& child) {
-    words command{KCLXX_TOOL, "replay"};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    command.insert(command.end(), {"--", KCLXX_SIMPLE_CHILD});
-    command.insert(command.end(), child.begin(), child.end());
-    tool::child_process tool(command);
-    tool.input.close();
-    replay_run all;
-    all.out = read_all(tool.output.get());
-    all.status = tool.wait().status;
-    INFO(all.out);
-    return all;
+  /// The tool with these arguments, and with such a child.
+  [[nodiscard]] forked_result replay(words arguments, const words& child) const {
+    arguments.insert(arguments.begin(), "replay");
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), child.begin(), child.end());
+    return kclxx(arguments);
   }
-
- private:
-  std::filesystem::path directory_ =
-      std::filesystem::temp_directory_path() / ("kclxx_replay_test_" + std::to_string(::getpid()));
+  /// simple_child is to do this.
+  [[nodiscard]] forked_result run(const words& arguments, words child) const {
+    child.insert(child.begin(), KCLXX_SIMPLE_CHILD);
+    return replay(arguments, child);
+  }
 };
 
 /// A transcript with both sides: each batch with a checkpoint at its end, answered so.

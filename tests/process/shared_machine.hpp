@@ -88,6 +88,13 @@ class machine {
   }
   [[nodiscard]] fs::path socket() const { return fs::directory_iterator(folder())->path(); }
 
+  /// A program, in sh.
+  [[nodiscard]] std::string program(const std::string& text) const {
+    std::ofstream(path_ / "program") << "#!/bin/sh\n" << text;
+    fs::permissions(path_ / "program", fs::perms(0700));
+    return (path_ / "program").string();
+  }
+
   /// A launcher with this command, for a shard of this stream.
   [[nodiscard]] launched start(const std::string& stream, words command = {child, "manual"},
                                const words& environment = {}) const {

@@ -171,7 +171,8 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   must_be_served(*first);
 }
 
-TEST_CASE("while the resident starts, its launcher or itself may be killed", "[sharing]") {
+TEST_CASE("while the resident starts, its launcher or itself may be killed, and its daemon may go",
+          "[sharing]") {
   const machine host;
   const words program = gated(host);
   const launched first = host.start("a", program);
@@ -203,34 +204,25 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed", "[s
     must_be_served(*second);
     first->await_end_of_stderr();
   }
-}
-
-TEST_CASE("a launcher whose daemon is gone leaves, and starts nothing any more", "[sharing]") {
-  const machine host;
-  const words program = gated(host);
-  const launched first = host.start("a", program);
-  REQUIRE(eventually([&] { return waiting_at_gate(host).size() == 1; }));
-  const launched second = host.start("b", program);
-  REQUIRE(eventually([&] { return pending_connections(host.socket()) == 1; }));
-  first->initialize();
-  first->close_input();
-  CHECK(first->wait_exit() == daemon_gone);
-  second->close_input();
-  CHECK(second->wait_exit() == 0);  // nothing was asked
-  CHECK(waiting_at_gate(host).size() == 1);
-  fs::remove(host / "gate");
+  SECTION("the daemon: its launchers leave, and start nothing any more") {
+    first->initialize();
+    first->close_input();
+    CHECK(first->wait_exit() == daemon_gone);
+    second->close_input();
+    CHECK(second->wait_exit() == 0);  // nothing was asked
+    CHECK(waiting_at_gate(host).size() == 1);
+    fs::remove(host / "gate");
+  }
 }
 
 TEST_CASE("launchers of a program that ends early start it one after the other", "[sharing]") {
   const machine host;
-  std::ofstream(host / "program") << "#!/bin/sh\nmkdir '" << (host / "runs").string()
-                                  << "' || echo x >>'" << (host / "twice").string()
-                                  << "'\nsleep 0.1\nrmdir '" << (host / "runs").string()
-                                  << "'\nkill -9 $$\n";
-  fs::permissions(host / "program", fs::perms(0700));
+  const std::string program = host.program(
+      "mkdir '" + (host / "runs").string() + "' || echo x >>'" + (host / "twice").string() +
+      "'\nsleep 0.1\nrmdir '" + (host / "runs").string() + "'\nkill -9 $$\n");
   std::vector<launched> all;
   for (const char* stream : {"a", "b", "c", "d", "e"}) {
-    all.push_back(host.start(stream, {(host / "program").string()}));
+    all.push_back(host.start(stream, {program}));
   }
   for (const launched& one : all) CHECK(one->wait_exit() == resident_gone);
   CHECK_FALSE(fs::exists(host / "twice"));
@@ -242,18 +234,14 @@ TEST_CASE("a program that main starts before run, and that outlives it, holds up
   const machine host;
   const std::string helper = "sleep 60 </dev/null >/dev/null 2>&1 & echo $! copy >>\"$JOURNAL\"\n";
   SECTION("where main fails") {
-    std::ofstream(host / "program") << "#!/bin/sh\n" << helper << "exit 3\n";
-    fs::permissions(host / "program", fs::perms(0700));
-    const words program{(host / "program").string()};
+    const words program{host.program(helper + "exit 3\n")};
     const launched first = host.start("a", program);
     const launched second = host.start("b", program);
     CHECK(first->wait_exit() == 3);
     CHECK(second->wait_exit() == 3);
   }
   SECTION("where the resident crashes") {
-    std::ofstream(host / "program") << "#!/bin/sh\n" << helper << "exec '" << child << "' manual\n";
-    fs::permissions(host / "program", fs::perms(0700));
-    const words program{(host / "program").string()};
+    const words program{host.program(helper + "exec '" + child + "' manual\n")};
     const launched first = host.initialized("a", program);
     const launched second = host.initialized("b", program);
     ::kill(host.process_of("a"), SIGKILL);

@@ -49,17 +49,27 @@ class sandbox {
     return names;
   }
 
-  /// kclxx with these arguments, in this directory. `environment`: "NAME=value", in addition.
-  [[nodiscard]] forked_result kclxx(std::vector<std::string> arguments,
-                                    const std::vector<std::string>& environment = {}) const {
-    return in_forked_copy([&] {
-      become_kclxx(arguments, environment);
-      return 98;
-    });
+  /// A program with its arguments, in this directory. `environment`: "NAME=value", in addition.
+  [[nodiscard]] forked_copy start(const std::vector<std::string>& command,
+                                  const std::vector<std::string>& environment = {},
+                                  int input = -1) const {
+    return forked_copy(
+        [&] {
+          become(command, environment);
+          return 98;
+        },
+        input);
   }
-  /// The same, in place of this process.
-  void become_kclxx(std::vector<std::string> arguments,
-                    const std::vector<std::string>& environment = {}) const {
+  /// kclxx with these arguments, to its end.
+  [[nodiscard]] forked_result kclxx(std::vector<std::string> arguments,
+                                    const std::vector<std::string>& environment = {},
+                                    int input = -1) const {
+    arguments.insert(arguments.begin(), KCLXX_TOOL);
+    return start(arguments, environment, input).result();
+  }
+  /// As start(), in place of this process.
+  void become(std::vector<std::string> command,
+              const std::vector<std::string>& environment = {}) const {
     for (const char* name : {"JAVA_HOME", "KCLXX_LOCAL_DIRECTORY", "MAVEN_ARGS", "MAVEN_OPTS",
                              "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
       ::unsetenv(name);
@@ -71,11 +81,10 @@ class sandbox {
       ::setenv(text.substr(0, equals).c_str(), text.substr(equals + 1).c_str(), 1);
     }
     if (::chdir(path_.c_str()) == -1) return;
-    arguments.insert(arguments.begin(), KCLXX_TOOL);
     std::vector<char*> pointers;
-    for (std::string& text : arguments) pointers.push_back(text.data());
+    for (std::string& text : command) pointers.push_back(text.data());
     pointers.push_back(nullptr);
-    ::execv(KCLXX_TOOL, pointers.data());
+    ::execvp(pointers.front(), pointers.data());
   }
 
  private:
