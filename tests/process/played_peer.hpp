@@ -25,6 +25,7 @@
 #include "process/shared_machine.hpp"
 #include "sharing/handed_shard.hpp"
 #include "sharing/messages.hpp"
+#include "support/descriptors.hpp"
 #include "support/sent_packet.hpp"
 
 namespace kclxx::test {
@@ -78,23 +79,20 @@ class played_resident {
   using steps = std::function<void(const descriptor& listening)>;
 
   played_resident(const fs::path& path, const steps& take) {
-    std::array<int, 2> ends{};
-    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
     process_ = ::fork();
     REQUIRE(process_ != -1);
     if (process_ == 0) {
       try {
         const descriptor listening = listen_at(path);
-        if (::write(ends[1], "l", 1) != 1) ::_exit(1);
+        if (::write(told_.write_end(), "l", 1) != 1) ::_exit(1);
         take(listening);
-        if (::write(ends[1], "d", 1) != 1) ::_exit(1);
+        if (::write(told_.write_end(), "d", 1) != 1) ::_exit(1);
         for (;;) ::pause();
       } catch (...) {
         ::_exit(1);
       }
     }
-    ::close(ends[1]);
-    told_ = descriptor(ends[0]);
+    told_.close_write_end();
     await();
   }
   ~played_resident() { kill(); }
@@ -111,11 +109,11 @@ class played_resident {
  private:
   void await() const {
     char byte = 0;
-    REQUIRE(::read(told_.get(), &byte, 1) == 1);
+    REQUIRE(::read(told_.read_end(), &byte, 1) == 1);
   }
 
   pid_t process_ = -1;
-  descriptor told_;
+  open_pipe told_;
 };
 
 /// A launcher, played: connected to the resident.
@@ -170,20 +168,13 @@ inline std::vector<pid_t> waiting_at_gate(const machine& host) {
 }
 
 struct pipes {
-  pipes() {
-    for (auto& one : ends) REQUIRE(::pipe2(one.data(), O_CLOEXEC) == 0);
-  }
-  ~pipes() { close(); }
-  void close() {
-    for (auto& one : ends) {
-      for (int& fd : one) {
-        if (fd != -1) ::close(std::exchange(fd, -1));
-      }
-    }
-  }
   /// The child's ends.
-  [[nodiscard]] std::vector<int> to_pass() const { return {ends[0][0], ends[1][1], ends[2][1]}; }
-  std::array<std::array<int, 2>, 3> ends{};
+  [[nodiscard]] std::vector<int> to_pass() const {
+    return {input.read_end(), output.write_end(), error.write_end()};
+  }
+  open_pipe input;
+  open_pipe output;
+  open_pipe error;
 };
 
 }  // namespace kclxx::test

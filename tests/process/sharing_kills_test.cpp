@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: launchers and residents that are killed at any step, and what they leave.
-#include <array>
 #include <fcntl.h>
 #include <fstream>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "process/played_peer.hpp"
@@ -100,30 +100,28 @@ TEST_CASE("a launcher hears a refusal though the resident has not read its messa
           "[sharing]") {
   const machine host;
   const fs::path path = socket_of_killed_resident(host);
-  std::array<int, 2> stopped{};
-  REQUIRE(::pipe2(stopped.data(), O_CLOEXEC) == 0);
+  const open_pipe stopped;
   played_resident resident(path, [&](const descriptor& listening) {
     char byte = 0;
-    REQUIRE(::read(stopped[0], &byte, 1) == 1);
+    REQUIRE(::read(stopped.read_end(), &byte, 1) == 1);
     const descriptor connection = accept_at(listening);
     REQUIRE(send_refused(connection.get(), "as told"));
   });
   const launched one = host.start("b");
   REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
   one->signal_group(SIGSTOP);
-  REQUIRE(::write(stopped[1], "s", 1) == 1);
+  REQUIRE(::write(stopped.write_end(), "s", 1) == 1);
   resident.await_steps();
   resident.kill();
   one->signal_group(SIGCONT);
   must_be_served_alone(*one, "the program refused: as told");
-  for (const int end : stopped) ::close(end);
 }
 
 TEST_CASE("a launcher that is killed at any step leaves nothing in the resident", "[sharing]") {
   const machine host;
   const launched first = host.initialized("a");
   const footprint before(host.process_of("a"));
-  pipes shard;
+  std::optional<pipes> shard(std::in_place);
   descriptor launcher = connect_to(host.socket());
   const auto offer = [&](const shard_message& message, const std::vector<int>& fds) {
     send_packet(launcher.get(), bytes_of(message), fds);
@@ -132,35 +130,35 @@ TEST_CASE("a launcher that is killed at any step leaves nothing in the resident"
   SECTION("after it has connected") {}
   SECTION("after it has sent something else") { send_packet(launcher.get(), "hello", {}); }
   SECTION("after it has sent half a message") {
-    send_packet(launcher.get(), bytes_of(own_message()).substr(0, 20), shard.to_pass());
+    send_packet(launcher.get(), bytes_of(own_message()).substr(0, 20), shard->to_pass());
   }
   SECTION("after it has sent no, too few or too many descriptors") {
     const std::size_t count = GENERATE(0U, 1U, 6U);
-    const std::vector<int> fds(count, shard.ends[0][0]);
+    const std::vector<int> fds(count, shard->input.read_end());
     CHECK(offer(own_message(), fds).header.kind == message_kind::refused);
   }
   SECTION("after it has sent another version's message") {
     shard_message other = own_message();
     other.header.version = 2;
-    const reply_message reply = offer(other, shard.to_pass());
+    const reply_message reply = offer(other, shard->to_pass());
     CHECK(reply.header.kind == message_kind::refused);
     CHECK(contains(reply.reason, "version 2"));
   }
   SECTION("after it has sent another daemon's message") {
     shard_message other = own_message();
     other.daemon.start += 1;
-    CHECK(contains(offer(other, shard.to_pass()).reason, "another daemon"));
+    CHECK(contains(offer(other, shard->to_pass()).reason, "another daemon"));
   }
   SECTION("after it has sent the message") {
-    send_packet(launcher.get(), bytes_of(own_message()), shard.to_pass());
+    send_packet(launcher.get(), bytes_of(own_message()), shard->to_pass());
   }
   SECTION("after it has read the answer") {
-    const reply_message reply = offer(own_message(), shard.to_pass());
+    const reply_message reply = offer(own_message(), shard->to_pass());
     CHECK(reply.header.kind == message_kind::accepted);
   }
   SECTION("after its shard has ended") {
-    CHECK(offer(own_message(), shard.to_pass()).header.kind == message_kind::accepted);
-    shard.close();
+    CHECK(offer(own_message(), shard->to_pass()).header.kind == message_kind::accepted);
+    shard.reset();
     const reply_message reply = reply_at(launcher).value();
     CHECK(reply.header.kind == message_kind::ended);
     CHECK(reply.status == 0);

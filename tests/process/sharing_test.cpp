@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx-share: one process of test_child for several shards.
-#include <array>
-#include <fcntl.h>
 #include <fstream>
 #include <memory>
 #include <signal.h>
@@ -12,6 +10,7 @@
 
 #include "process/shared_machine.hpp"
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 
 using namespace kclxx::test;
 
@@ -246,8 +245,7 @@ TEST_CASE("SIGTERM and its like end neither launcher nor resident", "[sharing][P
 TEST_CASE("the resident ends with its daemon, and leaves no socket", "[sharing]") {
   const machine host;
   const bool has_shards = GENERATE(true, false);
-  std::array<int, 2> ready{};
-  REQUIRE(::pipe2(ready.data(), O_CLOEXEC) == 0);
+  const open_pipe ready;
   const pid_t daemon = ::fork();
   REQUIRE(daemon != -1);
   if (daemon == 0) {
@@ -262,13 +260,11 @@ TEST_CASE("the resident ends with its daemon, and leaves no socket", "[sharing]"
       first->wait_exit();
       second->wait_exit();
     }
-    if (::write(ready[1], "", 1) == -1) ::_exit(1);
+    if (::write(ready.write_end(), "", 1) == -1) ::_exit(1);
     for (;;) ::pause();
   }
   char byte = 0;
-  REQUIRE(::read(ready[0], &byte, 1) == 1);
-  ::close(ready[0]);
-  ::close(ready[1]);
+  REQUIRE(::read(ready.read_end(), &byte, 1) == 1);
   REQUIRE(host.started().size() == 1);
   const pid_t resident = host.started().front();
   CHECK(is_running(resident));

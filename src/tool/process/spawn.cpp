@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/process/spawn.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,9 +19,9 @@ namespace {
 
 /// As exec(3) and posix_spawn(3) take them. Lifetime: that of the texts, which stay as they are.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
+  std::vector<char*> pointers(texts.size() + 1);  // the last one stays null
+  std::transform(texts.begin(), texts.end(), pointers.begin(),
+                 [](std::string& text) { return text.data(); });
   return pointers;
 }
 
