@@ -62,12 +62,20 @@ TEST_CASE("retries without a backoff end the action, too", "[testing][endless]")
     played.initialize();
     CHECK(contains(refusal([&] { played.deliver({"a", "b"}); }), "database is locked"));
   }
-  // Without a breaker no hours pass: a million runs end it, which take seconds. So one form has to
-  // do.
+  // Without a breaker no hours pass: a million waits end it, that for each retry and those of the
+  // handler, which are quicker than failures.
   policy.breaker.reset();
-  daemon played(each(fail, policy));
+  int attempts = 0;
+  daemon played(each(
+      [&](const record& one, const shard_context& shard) {
+        ++attempts;
+        for (int waits = 1; waits < 20; ++waits) shard.sleep_for(1ms);
+        fail(one);
+      },
+      policy));
   played.initialize();
   CHECK(contains(refusal([&] { played.deliver({"a", "b"}); }), "times without progress"));
+  CHECK(attempts <= 1'000'000 / 20 + 1);
 }
 
 TEST_CASE("the end of a shard that waits for a record without end is refused",

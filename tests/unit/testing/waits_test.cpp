@@ -26,22 +26,22 @@ using namespace std::chrono_literals;
 namespace {
 
 testing::daemon manual_daemon(const recording_processor::step& script,
-                         const run_options& options = manual()) {
+                              const run_options& options = manual()) {
   return scripted(script, options);
 }
 
 }  // namespace
 
 TEST_CASE("a checkpoint in a callback is answered before it returns", "[testing]") {
-  auto daemon =
-      manual_daemon(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
+  auto daemon = manual_daemon(
+      with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   daemon.initialize().deliver({"a", "b"}).deliver({"c"});
   CHECK(daemon.checkpoints() == positions{sequence_position("2"), sequence_position("3")});
 }
 
 TEST_CASE("a waiting checkpoint is retried, and the clock moves over the backoff", "[testing]") {
-  auto daemon =
-      manual_daemon(with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
+  auto daemon = manual_daemon(
+      with_batch([](const checkpointer& checkpointer) { checkpointer.checkpoint(); }));
   const auto before = daemon.initialize().now();
   daemon.fail_next_checkpoint("ThrottlingException", 2)
       .fail_next_checkpoint("KinesisClientLibDependencyException")
@@ -65,11 +65,11 @@ TEST_CASE("a deadline passes in virtual time, to the tick", "[testing]") {
   std::chrono::steady_clock::duration waited{};
   const shard_context* context = nullptr;
   auto daemon = manual_daemon(with_batch([&](const checkpointer& checkpointer) {
-                           const auto begin = context->now();
-                           checkpointer.checkpoint_until({}, begin + 1h, ec);
-                           waited = context->now() - begin;
-                         }),
-                         options);
+                                const auto begin = context->now();
+                                checkpointer.checkpoint_until({}, begin + 1h, ec);
+                                waited = context->now() - begin;
+                              }),
+                              options);
   context = daemon.initialize().processor<recording_processor>().context;
   daemon.fail_next_checkpoint("ThrottlingException", 100'000).deliver({"a"});
   CHECK(ec == errc::timed_out);
