@@ -18,11 +18,9 @@ inline run_options prompt(std::shared_ptr<observer> watching = nullptr) {
 }
 
 /// checkpoint_mode::manual, without a pace unless one is given.
-inline run_options manual(std::chrono::milliseconds interval = std::chrono::milliseconds(0)) {
-  run_options options;
-  options.mode = checkpoint_mode::manual;
-  options.checkpoint_interval = interval;
-  return options;
+inline run_options manual(std::chrono::milliseconds interval = std::chrono::milliseconds(0),
+                          const retry_options& retry = {}) {
+  return {.mode = checkpoint_mode::manual, .checkpoint_interval = interval, .retry = retry};
 }
 
 }  // namespace kclxx::test

@@ -434,9 +434,7 @@ TEST_CASE("names have valid UTF-8 for all who watch", "[observability][outputs]"
     observer::shard_names names;
   };
   const auto seen = std::make_shared<named>();
-  run_options options;
-  options.observers.push_back(seen);
-  const auto watching = observation::make(options,
+  const auto watching = observation::make({.observers = {seen}},
                                           {"",
                                            "ord\xff"
                                            "ers",

@@ -34,11 +34,8 @@ class owned_batch {
       numbers.reserve(texts.size());
       for (const auto& [key, data] : texts) {
         numbers.push_back(std::to_string(first++));
-        record::fields fields;
-        fields.sequence_number = numbers.back();
-        fields.partition_key = key;
-        fields.data = data;
-        records.emplace_back(fields);
+        records.emplace_back(
+            record::fields{.data = data, .partition_key = key, .sequence_number = numbers.back()});
       }
     }
     keys_and_data texts;

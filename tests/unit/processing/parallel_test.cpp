@@ -419,10 +419,9 @@ TEST_CASE("shutdown_requested waits without limit for the longest drain_timeout"
 
 TEST_CASE("a checkpoint of the watermark costs at most one line for each interval",
           "[processing][parallel]") {
-  run_options options;
-  options.checkpoint_interval = 5s;
   testing::daemon daemon(
-      parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }), options);
+      parallel([](const record&, const shard_context& shard) { shard.sleep_for(10ms); }),
+      {.checkpoint_interval = 5s});
   daemon.initialize();
   for (int i = 0; i < 100; ++i) daemon.deliver({"1", "2", "3", "4", "5"});
   // 500 records of 10 ms, one key.

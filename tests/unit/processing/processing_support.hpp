@@ -25,6 +25,7 @@ using strings = std::vector<std::string>;
 inline void deliver(testing::daemon& to,
                     const std::vector<std::pair<std::string, std::string>>& records) {
   std::vector<record::fields> fields;
+  fields.reserve(records.size());
   for (const auto& [key, data] : records) fields.push_back({.data = data, .partition_key = key});
   to.deliver_records(fields);
 }

@@ -176,9 +176,7 @@ TEST_CASE("an empty batch changes nothing", "[processing]") {
 
 TEST_CASE("records without a partition key are one key", "[processing]") {
   record_queue queue(order::key, 10, 100);
-  record::fields fields;
-  fields.sequence_number = "1";
-  const std::vector<record> records(2, record(fields));
+  const std::vector<record> records(2, record(record::fields{.sequence_number = "1"}));
   queue.admit({records, nullptr}, 0, now);
   CHECK(queue.take() == arrival{0});
   CHECK(queue.take() == std::nullopt);

@@ -24,7 +24,6 @@
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
-#include "support/run_options.hpp"
 #include "support/text.hpp"
 #include "unit/runtime/served_shard.hpp"
 
@@ -53,18 +52,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-run_options impatient() {
-  run_options options = test::manual();
-  options.grace_time = 50ms;
-  options.log = [](const log_entry&) {};
-  return options;
-}
-
 /// A session in which an allocation fails.
 class served : public test::served_shard {
  public:
   explicit served(processor_factory make_processor)
-      : served_shard(std::move(make_processor), impatient()) {}
+      : served_shard(std::move(make_processor), {.mode = checkpoint_mode::manual,
+                                                 .checkpoint_interval = 0ms,
+                                                 .grace_time = 50ms,
+                                                 .log = [](const log_entry&) {}}) {}
   void end_input() const { ::shutdown(daemon_, SHUT_WR); }
   /// Answers checkpoints. False when neither the status comes nor the session ends.
   bool answer_until_status_or_end() {

@@ -206,13 +206,11 @@ TEST_CASE("a stop_callback that gets no thread and does not return holds up no e
       std::future<void> until_;
       std::stop_callback<std::function<void()>> on_stop_;
     };
-    run_options options;
-    options.grace_time = 100ms;
     served_shard shard(
         [&](const shard_context& context) {
           return std::make_unique<blocking>(context, released.get_future());
         },
-        options);
+        {.grace_time = 100ms});
     shard.initialize("shard-0");
     has_threads = false;
     CHECK(shard.end() == exit_status::callback_stuck);
@@ -574,9 +572,7 @@ TEST_CASE("a stuck session is reported off the loop, whatever its log does, befo
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
   std::promise<void> released;
   const auto until_released = [wait = released.get_future().share()](auto&&...) { wait.wait(); };
-  run_options options;
-  options.log = until_released;
-  options.grace_time = 50ms;
+  const run_options options{.grace_time = 50ms, .log = until_released};
   std::promise<exit_status> served;
   auto status = served.get_future();
   std::atomic<std::thread::id> reported_by;
@@ -617,15 +613,13 @@ TEST_CASE("the log function is not called after serve has returned", "[serve]") 
   std::shared_ptr<detail::shard_service> kept;
   auto calls = std::make_shared<std::atomic<int>>(0);
   {
-    run_options options;
-    options.log = [calls](const log_entry&) { ++*calls; };
     served_shard shard(
         [&](const shard_context& context) {
           kept = context.service();
           kept->log(log_level::warning, "early", std::nullopt);
           return std::make_unique<record_processor_of_nothing>();
         },
-        options);
+        {.log = [calls](const log_entry&) { ++*calls; }});
     shard.initialize("shard-0");
     CHECK(shard.end() == exit_status::ok);
   }
@@ -645,11 +639,9 @@ TEST_CASE("a slow observer does not keep the text file from being removed", "[se
     std::shared_future<void> released{to_release.get_future()};
   };
   const test::temporary_folder folder;
-  run_options options;
-  options.metrics.directory = folder.path().string();
   const auto observer = std::make_shared<slow>();
-  options.observers = {observer};
-  served_shard shard([](record_batch) {}, options);
+  served_shard shard([](record_batch) {},
+                     {.metrics = {.directory = folder.path().string()}, .observers = {observer}});
   shard.initialize("shard-0");
   CHECK(eventually([&] { return !std::filesystem::is_empty(folder.path()); }));
   shard.close();
@@ -726,9 +718,8 @@ TEST_CASE("an input that is reset while idle ends the session with one line", "[
 }
 
 TEST_CASE("serve refuses an input that is no descriptor", "[serve]") {
-  run_options options;
   std::vector<log_entry> logged;
-  options.log = [&](const log_entry& entry) { logged.push_back(entry); };
+  const run_options options{.log = [&](const log_entry& entry) { logged.push_back(entry); }};
   CHECK(serve(
             {-1, -1}, [](record_batch) {}, options) == exit_status::start_failed);
   CHECK(logged.size() == 1);
@@ -814,7 +805,7 @@ TEST_CASE("a callback waits for the threads of a pool, and they for nobody", "[s
   std::atomic<int> done{0};
   std::atomic<bool> is_notified{false};
   served_shard shard([&](const record_batch&, const checkpointer& checkpointer) {
-    const auto service = checkpointer.service();
+    const auto& service = checkpointer.service();
     const auto pool = service->make_thread_pool(4);
     for (int i = 0; i < 100; ++i) {
       pool->post([&] {

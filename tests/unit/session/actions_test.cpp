@@ -262,10 +262,8 @@ TEST_CASE("a processor that gave its shard up leaves when records still arrive a
 TEST_CASE(
     "an action whose status waits for nothing but a retry or for records ends when it is given up",
     "[session][P65][P67]") {
-  run_options options;
   SECTION("the end of a shard, which is not reported") {
-    options.mode = checkpoint_mode::manual;
-    session_dialogue daemon(options);
+    session_dialogue daemon({.mode = checkpoint_mode::manual});
     daemon.process("100");
     daemon.end_shard();
     CHECK(daemon.throws_lease_gone_elsewhere() ==
@@ -275,7 +273,7 @@ TEST_CASE(
                 "leave with 14"});
   }
   SECTION("a shutdown") {
-    session_dialogue daemon(options);
+    session_dialogue daemon;
     daemon.process("100");
     daemon.answer("ThrottlingException");
     daemon.shutdown_requested();
@@ -469,9 +467,8 @@ TEST_CASE("process_records is called with the records of the line", "[session][P
   session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);
   session.on_callback_returned({}, told);
   told.clear();
-  record::fields fields;
-  fields.sequence_number = "100";
-  const std::array records{record(fields), record(fields)};
+  const record one(record::fields{.sequence_number = "100"});
+  const std::array records{one, one};
   const record_batch batch(records, nullptr);
   const process_records line{{}, sequence_position("100")};
   session.on_message({"processRecords", line}, batch, {}, told);

@@ -383,9 +383,7 @@ TEST_CASE("a waiting checkpoint gets the daemon's word", "[session][P43]") {
 }
 
 TEST_CASE("an error counts as an attempt only of the calls that it is for", "[session][P41]") {
-  auto options = manual();
-  options.retry.max_attempts = 1;
-  session_dialogue daemon(options);
+  session_dialogue daemon(manual(0ms, {.max_attempts = 1}));
   daemon.start_batch("100");
   CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
   CHECK(daemon.checkpoint(2, at("100"), false) == lines{});
@@ -398,9 +396,7 @@ TEST_CASE("an error counts as an attempt only of the calls that it is for", "[se
 }
 
 TEST_CASE("each call that waits has its own attempts and its own backoff", "[session][P41]") {
-  auto options = manual();
-  options.retry = {100ms, 100s, 6};
-  session_dialogue daemon(options);
+  session_dialogue daemon(manual(0ms, {100ms, 100s, 6}));
   daemon.start_batch("100");
   for (int call = 1; call <= 2; ++call) {
     CHECK(daemon.checkpoint(1, at("40")) == lines{"write checkpoint 40/0"});
@@ -592,9 +588,7 @@ struct sender : session::checkpoints {
 
 TEST_CASE("a backoff is at least half of what it may be, and begins anew after a success",
           "[session][P41]") {
-  run_options options;
-  options.retry.initial_backoff = std::chrono::milliseconds(1000);
-  options.retry.max_backoff = std::chrono::milliseconds(8000);
+  const run_options options{.retry = {1000ms, 8000ms}};
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     INFO(seed);
     sender to_daemon(options, seed);
@@ -628,9 +622,7 @@ TEST_CASE("a backoff replaces the interval", "[session][P41]") {
 }
 
 TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41]") {
-  auto options = manual();
-  options.retry.max_attempts = 2;
-  session_dialogue daemon(options);
+  session_dialogue daemon(manual(0ms, {.max_attempts = 2}));
   daemon.process("100");
   daemon.records("200");
   CHECK(daemon.checkpoint(1, at("100")) == lines{"write checkpoint 100/0"});
@@ -645,9 +637,7 @@ TEST_CASE("an attempt counts for the calls that it was made for", "[session][P41
 }
 
 TEST_CASE("an early try that succeeded holds nothing back", "[session][P46]") {
-  run_options impatient;
-  impatient.retry.initial_backoff = impatient.retry.max_backoff = std::chrono::hours(1);
-  session_dialogue daemon(impatient);
+  session_dialogue daemon({.retry = {1h, 1h}});
   daemon.process("100");
   daemon.answer("ThrottlingException");
   daemon.shutdown_requested();
@@ -705,9 +695,7 @@ TEST_CASE("the last retry of a shutdown may come at its limit", "[session][P46]"
 }
 
 TEST_CASE("tries of other checkpoints are not tries of the shard's end", "[session][P50]") {
-  run_options options;
-  options.retry.max_attempts = 2;
-  session_dialogue daemon(options);
+  session_dialogue daemon({.retry = {.max_attempts = 2}});
   daemon.process("100");
   daemon.answer("ThrottlingException");
   daemon.end_shard();

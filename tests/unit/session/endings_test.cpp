@@ -287,10 +287,8 @@ TEST_CASE("at a shutdown request one checkpoint is tried, however late it is", "
                 "write status shutdownRequested"});
   }
   SECTION("when a backoff would outlast that time") {
-    kclxx::run_options impatient;
-    impatient.retry.initial_backoff = std::chrono::seconds(60);
-    impatient.retry.max_backoff = std::chrono::seconds(60);
-    session_dialogue other(impatient);
+    constexpr std::chrono::seconds minute(60);
+    session_dialogue other({.retry = {minute, minute}});
     other.process("101");
     other.answer("ThrottlingException");
     other.shutdown_requested();

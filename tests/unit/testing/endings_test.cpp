@@ -232,9 +232,7 @@ TEST_CASE("the input may end before anything begins, and while nothing is to be 
 
 TEST_CASE("run_options::log gets each line besides the list", "[testing]") {
   names texts;
-  run_options options;
-  options.log = [&](const log_entry& entry) { texts.push_back(entry.text); };
-  auto daemon = scripted({}, options);
+  auto daemon = scripted({}, {.log = [&](const log_entry& entry) { texts.push_back(entry.text); }});
   daemon.initialize().send_unknown_action("x");
   REQUIRE(daemon.log().size() == 1);
   CHECK(texts == names{daemon.log()[0].text});

@@ -254,9 +254,7 @@ TEST_CASE("a child that does not read its answer keeps the daemon waiting, and i
           "[replay][player]") {
   const std::string both_wait =
       "both wait for each other: the daemon writes an answer before it reads on";
-  options how;
-  how.timeout = 7s;
-  replayed r(how);
+  replayed r({.timeout = 7s});
   r.source.lines = {initialize, batch(10), lease_lost};
   SECTION("while the answer is written") {
     r.child.on("processRecords", {{{null_checkpoint}, {null_checkpoint}, {batch_status}}});
@@ -320,9 +318,7 @@ TEST_CASE("the time for the records begins when the child has started", "[replay
 
 TEST_CASE("a status that came in time is not late, however late the transcript is",
           "[replay][player]") {
-  options how;
-  how.timeout = 1500ms;
-  replayed r(how);
+  replayed r({.timeout = 1500ms});
   r.source.lines = {initialize, batch(10), batch(20)};
   r.source.each_takes = 1h;  // also between a checkpoint and its answer
   r.child.on("processRecords", {{{null_checkpoint}, {batch_status, 1s}}});
@@ -333,9 +329,7 @@ TEST_CASE("a status that came in time is not late, however late the transcript i
 
 TEST_CASE("an action without its status until the deadline is a hanging child",
           "[replay][player]") {
-  options how;
-  how.timeout = 1500ms;
-  replayed r(how);
+  replayed r({.timeout = 1500ms});
   r.source.lines = {initialize, batch(10)};
   r.child.on("processRecords", {});
   CHECK(r.play().failure->what == "no status for processRecords within 1.5 s");
@@ -345,9 +339,7 @@ TEST_CASE("an action without its status until the deadline is a hanging child",
 }
 
 TEST_CASE("the recorded pace counts from the first line", "[replay][player]") {
-  options how;
-  how.recorded_pace = true;
-  replayed r(how);
+  replayed r({.recorded_pace = true});
   r.header();
   r.entry("daemon", initialize, 1s);
   r.entry("daemon", batch(10), 3s);
@@ -363,9 +355,7 @@ TEST_CASE("the recorded pace counts from the first line", "[replay][player]") {
 }
 
 TEST_CASE("the end of the child ends the wait for the recorded time", "[replay][player]") {
-  options how;
-  how.recorded_pace = true;
-  replayed r(how);
+  replayed r({.recorded_pace = true});
   r.header();
   r.entry("daemon", initialize);
   r.entry("daemon", batch(10), 3600s);
@@ -390,9 +380,7 @@ TEST_CASE("a status from before its action was sent is a breach", "[replay][play
 
 TEST_CASE("a shutdown as a fault takes the place of the batch, and then the input ends",
           "[replay][player]") {
-  options how;
-  how.inject.shutdown_at = trigger{trigger::unit::record, 3};
-  replayed r(how);
+  replayed r({.inject = {.shutdown_at = trigger{trigger::unit::record, 3}}});
   r.source.lines = {initialize, batch(10), batch(20)};
   const summary& result = r.play();
   CHECK(r.child.taken() ==
@@ -403,9 +391,7 @@ TEST_CASE("a shutdown as a fault takes the place of the batch, and then the inpu
 }
 
 TEST_CASE("an unknown action comes before a batch, and needs its status", "[replay][player]") {
-  options how;
-  how.inject.unknown_action = 1;
-  replayed r(how);
+  replayed r({.inject = {.unknown_action = 1}});
   r.source.lines = {initialize, batch(10)};
   const summary& result = r.play();
   CHECK(r.child.taken() ==
@@ -427,9 +413,7 @@ TEST_CASE("a transcript without a line of the daemon has nothing to play, and is
 
 TEST_CASE("a successor begins after what was persisted, in the middle of a batch, too",
           "[replay][player][successor]") {
-  options how;
-  how.inject.kill_at = trigger{trigger::unit::batch, 2};
-  replayed r(how);
+  replayed r({.inject = {.kill_at = trigger{trigger::unit::batch, 2}}});
   r.source.lines = {initialize, batch(10), batch(20)};
   r.child.on("processRecords", {{{checkpoint_at_10}, {batch_status}}});
   r.play();
@@ -463,9 +447,7 @@ TEST_CASE("a successor does not get a batch that was persisted", "[replay][playe
 
 TEST_CASE("a child may be killed in place of its checkpoint's being persisted",
           "[replay][player][successor]") {
-  options how;
-  how.inject.kill = 0.999999;
-  replayed r(how);
+  replayed r({.inject = {.kill = 0.999999}});
   r.source.lines = {initialize, batch(10)};
   r.child.on("processRecords", {{{null_checkpoint}}});
   const summary& result = r.play();
