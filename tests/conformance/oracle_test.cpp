@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the daemon model against the daemon's real classes.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -9,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "conformance/case_file.hpp"
 #include "conformance/model_player.hpp"
@@ -20,23 +21,6 @@ namespace {
 using kclxx::daemon_model::daemon_version;
 using namespace kclxx::oracle;
 
-constexpr std::string_view usage =
-    R"(usage: oracle_test --generation 1|2|3 [--cases DIR] [--random N] [--seed S] [--show]
-                   [--child PROGRAM] -- JAVA...
-
-Plays scripts on src/daemon_model and on the daemon's real classes (JAVA... is the command that
-starts java/common/Oracle.java with them), and compares what happens, event by event.
-
-  --generation  the major version of the KCL that JAVA runs
-  --cases DIR   plays the cases of each .json file there
-  --random N    plays N random scripts, with the seeds S, S + 1, ...
-  --seed S      the first seed (1)
-  --child PROGRAM  plays the cases with a child process, too: PROGRAM is oracle_child
-  --show        prints every script with the real classes' events
-
-Exit status: 0 all agree, 1 some differ (each is printed), 2 it could not be done.
-)";
-
 struct options {
   daemon_version version{};
   std::filesystem::path cases{};
@@ -46,49 +30,6 @@ struct options {
   std::string child{};
   std::vector<std::string> java{};
 };
-
-std::uint64_t number(const std::string& text) {
-  std::uint64_t result = 0;
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, result);
-  if (error != std::errc() || last != end) throw std::runtime_error("'" + text + "' is no number");
-  return result;
-}
-
-options parse(const std::vector<std::string>& arguments) {
-  options result;
-  std::uint64_t version = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = arguments[i];
-    if (name == "--show") {
-      result.show = true;
-      continue;
-    }
-    if (name == "--") {
-      result.java.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
-      break;
-    }
-    if (++i == arguments.size()) throw std::runtime_error(name + " wants a value");
-    const std::string& value = arguments[i];
-    if (name == "--generation") {
-      version = number(value);
-    } else if (name == "--cases") {
-      result.cases = value;
-    } else if (name == "--child") {
-      result.child = value;
-    } else if (name == "--random") {
-      result.random = number(value);
-    } else if (name == "--seed") {
-      result.seed = number(value);
-    } else {
-      throw std::runtime_error("no option " + name);
-    }
-  }
-  if (version < 1 || version > 3) throw std::runtime_error("--generation wants 1, 2 or 3");
-  if (result.java.empty()) throw std::runtime_error("no command of the real classes after --");
-  result.version = version == 1 ? daemon_version::v1 : daemon_version::v3;
-  return result;
-}
 
 std::vector<script> scripts_for(const options& chosen) {
   std::vector<script> result;
@@ -202,13 +143,27 @@ int compare(const options& chosen) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() == 1 && arguments[0] == "--help") {
-    std::cout << usage;
-    return 0;
-  }
+  options chosen;
+  CLI::App app(
+      "Plays scripts on src/daemon_model and on the daemon's real classes, and compares what "
+      "happens, event by event. Exit status: 0 all agree, 1 some differ (each is printed), another "
+      "one: it could not be done.");
+  int generation = 0;
+  app.add_option("--generation", generation, "The major version of the KCL that JAVA runs")
+      ->required()
+      ->check(CLI::Range(1, 3));
+  app.add_option("--cases", chosen.cases, "Play the cases of each .json file in this folder");
+  app.add_option("--random", chosen.random, "Play so many random scripts, each with its seed");
+  app.add_option("--seed", chosen.seed, "The first seed")->capture_default_str();
+  app.add_option("--child", chosen.child,
+                 "Play the cases with a child process, too: the program oracle_child");
+  app.add_flag("--show", chosen.show, "Print every script with the real classes' events");
+  app.add_option("JAVA", chosen.java, "Starts java/common/Oracle.java: java/run KCLXX GENERATION")
+      ->required();
+  CLI11_PARSE(app, argc, argv);
+  chosen.version = generation == 1 ? daemon_version::v1 : daemon_version::v3;
   try {
-    return compare(parse(arguments));
+    return compare(chosen);
   } catch (const std::exception& e) {
     std::cerr << "oracle_test: " << e.what() << '\n';
     return 2;

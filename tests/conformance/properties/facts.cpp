@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What src/tool/daemon believes, for Java programs that know: "facts table N" prints the keys of
-// KCL N, "facts properties COUNT SEED" random properties files with what was read from them.
+// What src/tool/daemon believes, for Facts.java: "property_facts table N" prints the keys of KCL N,
+// "providers N" credentials providers, "properties SEED" random files with what was read from them.
 #include <iostream>
 #include <map>
 #include <random>
@@ -105,14 +105,14 @@ void print_case(const std::string& text) {
   std::cout << "<" << hex(bytes) << "> " << kept(text) << "\n";
 }
 
-void print_properties(int count, unsigned seed) {
+void print_properties(unsigned seed) {
   static const std::string pieces[] = {
       "\\",    "\\",   "\n",     "\n",      "\r", "\r\n", "=",       ":",       " ",
       "\t",    "\f",   "#",      "!",       "u",  "\\u",  "\\u00e9", "\\ud83d", "\\ude00",
       "\\u12", "\\t",  "n",      "key",     "a",  "1",    "\0",      "\v",      "\xe9",
       "\x80",  "\\\n", "\\\r\n", "\\\n  #", "=",  " ",    "\x85",    "F",       "\\\\"};
   std::mt19937 random(seed);
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < 20'000; ++i) {
     std::string text;
     const auto length = random() % 24;
     for (auto piece = length; piece > 0; --piece) text += pieces[random() % std::size(pieces)];
@@ -170,15 +170,15 @@ void print_providers(kcl_version which) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view what = argc > 2 ? argv[1] : "";
+  const std::string_view what = argc == 3 ? argv[1] : "";
   if (what == "table") {
     print_table(static_cast<kcl_version>(std::stoi(argv[2])));
   } else if (what == "providers") {
     print_providers(static_cast<kcl_version>(std::stoi(argv[2])));
-  } else if (what == "properties" && argc > 3) {
-    print_properties(std::stoi(argv[2]), static_cast<unsigned>(std::stoul(argv[3])));
+  } else if (what == "properties") {
+    print_properties(static_cast<unsigned>(std::stoul(argv[2])));
   } else {
-    std::cerr << "usage: facts table|providers 1|2|3, or facts properties COUNT SEED\n";
+    std::cerr << "usage: property_facts table|providers|properties NUMBER\n";
     return 2;
   }
   return std::cout.flush() ? 0 : 1;

@@ -16,25 +16,25 @@ import java.nio.charset.StandardCharsets;
 public final class Oracle {
     private Oracle() {}
 
-    public static void main(String[] arguments) throws Exception {
+    public static void main(String[] arguments, Daemon.Maker maker) throws Exception {
         ObjectMapper json = new ObjectMapper();
         BufferedReader scripts = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream results = new PrintStream(System.out, false, "UTF-8");
         // What the daemon itself prints must not mix with the results.
         System.setOut(System.err);
         for (String line = scripts.readLine(); line != null; line = scripts.readLine()) {
-            results.println(json.writeValueAsString(play(json.readTree(line), arguments).list()));
+            results.println(json.writeValueAsString(play(json.readTree(line), arguments, maker).list()));
         }
         results.flush();
     }
 
-    private static Events play(JsonNode script, String[] program) throws Exception {
+    private static Events play(JsonNode script, String[] program, Daemon.Maker maker) throws Exception {
         Events events = new Events();
         JsonNode turns = script.path("child");
         Process child =
                 program.length == 0 ? new ScriptedChild(turns, events) : new ProcessChild(program[0], turns, events);
         Store store = new Store(script.path("store"), events);
-        Daemon daemon = Generation.create(child, store, events);
+        Daemon daemon = maker.make(child, store, events);
         for (JsonNode call : script.path("calls")) {
             if (call.path("call").asText().equals("leaseLost")) {
                 store.loseLease();

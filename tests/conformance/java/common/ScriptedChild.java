@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
-import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 
 /**
@@ -13,48 +12,21 @@ import java.nio.charset.StandardCharsets;
  * comes, the next ones as its checkpoints are answered. Where the script has nothing more and the daemon reads, it
  * would wait indefinitely: that is noted, and the output ends.
  */
-public final class ScriptedChild extends Process {
+final class ScriptedChild extends Child {
     private final JsonNode turnsOfCalls;
-    private final Events events;
-    private final ByteArrayOutputStream line = new ByteArrayOutputStream();
-    private byte[] output = new byte[0];
-    private int position;
+    private ByteArrayInputStream output = new ByteArrayInputStream(new byte[0]);
     private int call = -1;
     private int turn;
-    private boolean inputClosed;
     private boolean outputEnded;
 
     ScriptedChild(JsonNode turnsOfCalls, Events events) {
+        super(events);
         this.turnsOfCalls = turnsOfCalls;
-        this.events = events;
     }
 
     @Override
-    public OutputStream getOutputStream() {
-        return new OutputStream() {
-            @Override
-            public void write(int octet) {
-                if (octet == '\n') {
-                    takeTurn(new String(line.toByteArray(), StandardCharsets.UTF_8));
-                    line.reset();
-                } else {
-                    line.write(octet);
-                }
-            }
-
-            @Override
-            public void close() {
-                if (!inputClosed) {
-                    inputClosed = true;
-                    events.add("closes_input", true);
-                }
-            }
-        };
-    }
-
-    private void takeTurn(String received) {
-        events.add("send", received);
-        if (received.startsWith("{\"action\":\"checkpoint\"")) {
+    void receive(byte[] line) {
+        if (new String(line, StandardCharsets.UTF_8).startsWith("{\"action\":\"checkpoint\"")) {
             ++turn;
         } else {
             ++call;
@@ -64,22 +36,23 @@ public final class ScriptedChild extends Process {
             return;
         }
         JsonNode answer = turnsOfCalls.path(call).path(turn);
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        all.writeBytes(output.readAllBytes());
         // A JSON string holds bytes here, one to a character, so that a script can hold any.
-        byte[] bytes = answer.path("write").asText("").getBytes(StandardCharsets.ISO_8859_1);
-        byte[] rest = new byte[output.length - position + bytes.length];
-        System.arraycopy(output, position, rest, 0, output.length - position);
-        System.arraycopy(bytes, 0, rest, output.length - position, bytes.length);
-        output = rest;
-        position = 0;
+        all.writeBytes(answer.path("write").asText("").getBytes(StandardCharsets.ISO_8859_1));
+        output = new ByteArrayInputStream(all.toByteArray());
         outputEnded = answer.path("end").asBoolean(false);
     }
+
+    @Override
+    void endInput() {}
 
     @Override
     public InputStream getInputStream() {
         return new InputStream() {
             @Override
             public int available() {
-                return output.length - position;
+                return output.available();
             }
 
             @Override
@@ -90,36 +63,12 @@ public final class ScriptedChild extends Process {
 
             @Override
             public int read(byte[] into, int offset, int length) {
-                if (position == output.length) {
-                    if (!inputClosed && !outputEnded) {
-                        events.add("waits", true);
-                        outputEnded = true;
-                    }
-                    return -1;
+                if (available() == 0 && !inputClosed && !outputEnded) {
+                    events.add("waits", true);
+                    outputEnded = true;
                 }
-                int count = Math.min(length, output.length - position);
-                System.arraycopy(output, position, into, offset, count);
-                position += count;
-                return count;
+                return output.read(into, offset, length);
             }
         };
     }
-
-    @Override
-    public InputStream getErrorStream() {
-        return new ByteArrayInputStream(new byte[0]);
-    }
-
-    @Override
-    public int waitFor() {
-        return 0;
-    }
-
-    @Override
-    public int exitValue() {
-        return 0;
-    }
-
-    @Override
-    public void destroy() {}
 }

@@ -13,6 +13,7 @@ import com.amazonaws.services.kinesis.clientlibrary.types.ShutdownInput;
 import com.amazonaws.services.kinesis.clientlibrary.types.UserRecord;
 import com.amazonaws.services.kinesis.model.Record;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.google.common.util.concurrent.MoreExecutors;
 import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
@@ -20,10 +21,10 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Date;
 import java.util.List;
-import kclxx.oracle.CallingThread;
 import kclxx.oracle.Daemon;
 import kclxx.oracle.Events;
 import kclxx.oracle.Mapper;
+import kclxx.oracle.Oracle;
 import kclxx.oracle.Store;
 
 /** The record processor and the checkpointer of KCL 1, called as the KCL's tasks call them. */
@@ -36,7 +37,7 @@ public final class RealDaemon extends MultiLangRecordProcessor implements Daemon
     public RealDaemon(Process child, Store store, Events events) {
         super(
                 new ProcessBuilder(),
-                new CallingThread(),
+                MoreExecutors.newDirectExecutorService(), // on one thread the events come in one order
                 new Mapper(events),
                 new KinesisClientLibConfiguration("application", "stream", (AWSCredentialsProvider) null, "worker"));
         this.child = child;
@@ -51,6 +52,10 @@ public final class RealDaemon extends MultiLangRecordProcessor implements Daemon
         };
         leaseTable = (ICheckpoint)
                 Proxy.newProxyInstance(ICheckpoint.class.getClassLoader(), new Class<?>[] {ICheckpoint.class}, set);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Oracle.main(arguments, RealDaemon::new);
     }
 
     @Override

@@ -2,6 +2,7 @@
 package software.amazon.kinesis.multilang; // the constructor and what is overridden are the package's own
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.google.common.util.concurrent.MoreExecutors;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
@@ -9,10 +10,10 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import kclxx.oracle.CallingThread;
 import kclxx.oracle.Daemon;
 import kclxx.oracle.Events;
 import kclxx.oracle.Mapper;
+import kclxx.oracle.Oracle;
 import kclxx.oracle.Store;
 import org.apache.commons.beanutils.BeanUtilsBean;
 import org.apache.commons.beanutils.ConvertUtilsBean;
@@ -38,7 +39,7 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
     public RealDaemon(Process child, Store store, Events events) {
         super(
                 new ProcessBuilder(),
-                new CallingThread(),
+                MoreExecutors.newDirectExecutorService(), // on one thread the events come in one order
                 new Mapper(events),
                 new MultiLangDaemonConfiguration(new BeanUtilsBean(), new ConvertUtilsBean()));
         this.child = child;
@@ -50,6 +51,10 @@ public final class RealDaemon extends MultiLangShardRecordProcessor implements D
         };
         leaseTable = (Checkpointer) Proxy.newProxyInstance(
                 Checkpointer.class.getClassLoader(), new Class<?>[] {Checkpointer.class}, set);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Oracle.main(arguments, RealDaemon::new);
     }
 
     @Override
