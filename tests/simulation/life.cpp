@@ -50,7 +50,9 @@ meetings& life::met() {
 }
 
 void life::note(fault what) const {
-  const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
+  const auto index = static_cast<std::size_t>(what);
+  log_.note([&] { return met().fault(index); });
+  const auto count = [&](std::size_t state) { met().count(index, state); };
   if (!is_in_user_code_) {
     count(0);
   } else {
@@ -102,25 +104,20 @@ void life::perform(event what) {
     case event::daemon_calls:
       return daemon_.call_something();
     case event::daemon_dies:
-      log_.note([] { return std::string("the JVM dies"); });
       note(fault::daemon_dies);
       return daemon_.die(random_.chance(30));
     case event::worker_stops:
-      log_.note([] { return std::string("the worker stops"); });
       note(fault::worker_stops);
       return daemon_.stop_worker();
     case event::lease_is_stolen:
-      log_.note([] { return std::string("the lease is stolen"); });
       note(fault::lease_is_stolen);
       return daemon_.lose_lease();
     case event::store_refuses:
-      log_.note([] { return std::string("the store refuses from now on"); });
       note(fault::store_refuses);
       return processor_.refuse();
     case event::child_reads:
       return child_reads();
     case event::child_killed:
-      log_.note([] { return std::string("the child is killed"); });
       note(fault::child_is_killed);
       was_killed_ = true;
       return child_is_gone();

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
       argc, argv,
       "Simulates the dialogue: session, daemon, processor, time and faults, from a seed.",
       [&recipe](std::uint64_t seed, trace& log) { return shard_run(seed, log, recipe).run(); },
-      &life::met(),
+      life::met(),
       [&recipe](CLI::App& app) {
         app.add_flag("!--without-lock", recipe.locks, "The user does not lock the stored position");
         app.add_flag("!--without-position", recipe.leaves_out,

@@ -25,6 +25,7 @@ class meetings {
   void count(std::size_t fault, std::size_t state) {
     counts_[fault * states_.size() + state].fetch_add(1, std::memory_order_relaxed);
   }
+  [[nodiscard]] std::string fault(std::size_t index) const { return std::string(faults_[index]); }
   /// As a table in Markdown.
   void print(std::ostream& out) const;
   /// What does not agree with the file: pairs that never came together and are not listed, and

@@ -243,8 +243,7 @@ void processor::async_checkpoint(const optional_position& position) {
   const checkpointer checkpointer = context_->get_checkpointer();
   const checkpoint_target target = position ? checkpoint_target(*position) : checkpoint_target();
   if (random_.chance(30)) return checkpointer.async_checkpoint(target);
-  const std::size_t number = requests_.size();
-  requests_.push_back({position ? position : before(everything()), 0});
+  const std::size_t number = requests_.add(position ? position : before(everything()));
   checkpointer.async_checkpoint(
       target, [this, number](std::error_code result) { handler_called(number, result); });
 }
@@ -260,9 +259,7 @@ void processor::checkpoint_something() {
 }
 
 void processor::handler_called(std::size_t number, std::error_code result) {
-  request& asked = requests_[number];
-  if (++asked.calls > 1) throw violation("handler: one was called twice");
-  check_persisted(asked.target, result, "handler");
+  requests_.answer(number, result, world_.persisted);
   if (!with_faults_) return;
   if (random_.chance(10)) {
     const auto callback = std::exchange(running_, std::nullopt);  // on another thread
@@ -272,21 +269,9 @@ void processor::handler_called(std::size_t number, std::error_code result) {
   if (random_.chance(world_.faults.handler_throws)) throw std::runtime_error("oops, a handler");
 }
 
-void processor::check_handlers() const {
-  for (const request& one : requests_) {
-    if (one.calls == 0) {
-      throw violation("handler: that of " + (one.target ? to_string(*one.target) : "nothing") +
-                      " was never called");
-    }
-  }
-}
-
-void processor::check_persisted(const optional_position& target, std::error_code result,
-                                const char* whose) {
-  if (!result && target && world_.persisted < *target) {
-    throw violation(std::string(whose) + ": success was reported for " + to_string(*target) +
-                    ", but persisted is " + to_string(world_.persisted));
-  }
+void processor::check_handlers() {
+  requests_.end_child();
+  requests_.check_ended(false);
 }
 
 void processor::note_end(const optional_position& target, bool has_position) {
@@ -312,7 +297,7 @@ void processor::wait_in_callback() {
     checkpointer.checkpoint(what, result);
   }
   waits_ = false;
-  check_persisted(target, result, "waiter");
+  requests::check(target, result, world_.persisted);
   // What a user does with the exception of checkpoint(): often nothing, so it leaves the callback.
   if (running_ && with_faults_ && result && random_.chance(30)) {
     end_callback(result == checkpoint_condition::lease_gone ? ending::lease_gone : ending::throws);
@@ -363,7 +348,7 @@ void processor::step_elsewhere() {
 void processor::woken(session::waiter_id id, std::error_code result) {
   const auto found = elsewhere_.find(id);
   if (found == elsewhere_.end()) throw violation("waiter: a waiting call was completed twice");
-  check_persisted(found->second.target, result, "waiter");
+  requests::check(found->second.target, result, world_.persisted);
   elsewhere_.erase(found);
 }
 

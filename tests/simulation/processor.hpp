@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 
 #include "session/action.hpp"
 #include "simulation/random.hpp"
+#include "simulation/requests.hpp"
 #include "simulation/world.hpp"
 
 namespace kclxx::simulation {
@@ -69,7 +69,7 @@ class processor {
   [[nodiscard]] std::size_t open_waits() const { return waits_elsewhere() + (waits_ ? 1 : 0); }
   [[nodiscard]] std::size_t waits_elsewhere() const { return elsewhere_.size(); }
   /// Each handler was called once. To be asked at the end of a process that was not killed.
-  void check_handlers() const;
+  void check_handlers();
 
   /// So many of the shard's first records may be checkpointed.
   [[nodiscard]] std::size_t complete() const { return is_manual() ? asked_ : done_; }
@@ -78,10 +78,6 @@ class processor {
  private:
   class callbacks;
   enum class ending { returns, throws, lease_gone };
-  struct request {
-    std::optional<sequence_position> target;
-    int calls = 0;
-  };
   struct wait {
     std::optional<sequence_position> target;
     bool has_deadline;
@@ -112,7 +108,6 @@ class processor {
   void wait_in_callback();
   void use_timers();
   void end_callback(ending kind);
-  void check_persisted(const optional_position& target, std::error_code result, const char* whose);
 
   world& world_;
   random_source& random_;
@@ -135,7 +130,7 @@ class processor {
   bool may_finish_ = false;
   bool waits_ = false;  // in a callback
   std::map<session::waiter_id, wait> elsewhere_;
-  std::deque<request> requests_;
+  requests requests_;
   std::map<std::size_t, shard_context::timer_id> timers_;
   std::size_t timers_started_ = 0;
 };

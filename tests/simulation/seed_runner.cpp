@@ -54,7 +54,7 @@ void run_share(const run_of_seed& run, std::uint64_t first, std::uint64_t end, s
 }  // namespace
 
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings* met, const std::function<void(CLI::App&)>& add_options) {
+              const meetings& met, const std::function<void(CLI::App&)>& add_options) {
   CLI::App app{description};
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
@@ -68,12 +68,10 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
   app.add_flag("--fresh", fresh, "Begin with a random seed, which is printed")->excludes(first);
   app.add_option("--jobs", jobs, "Threads")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_flag("--replay", replay, "Run the one seed and print all that happens");
-  if (met != nullptr) {
-    app.add_option("--meetings", never_met,
-                   "Print how often each fault met each state, and fail when a pair never met that "
-                   "is not in this file")
-        ->type_name("FILE");
-  }
+  app.add_option("--meetings", never_met,
+                 "Print how often each fault met each state, and fail when a pair never met that "
+                 "is not in this file")
+      ->type_name("FILE");
   if (add_options) add_options(app);
   CLI11_PARSE(app, argc, argv);
 
@@ -99,8 +97,8 @@ int run_seeds(int argc, char** argv, const char* description, const run_of_seed&
     return EXIT_FAILURE;
   }
   if (!never_met.empty()) {
-    met->print(std::cout);
-    const auto differences = met->differences(never_met);
+    met.print(std::cout);
+    const auto differences = met.differences(never_met);
     for (const std::string& one : differences) std::cout << one << "\n";
     if (!differences.empty()) return EXIT_FAILURE;
   }

@@ -27,7 +27,6 @@ using run_of_seed = std::function<run_length(std::uint64_t seed, trace& log)>;
 /// The main function of a simulation: runs as many seeds as the command line asks for, and prints
 /// which failed; with --meetings also which faults met which states.
 int run_seeds(int argc, char** argv, const char* description, const run_of_seed& run,
-              const meetings* met = nullptr,
-              const std::function<void(CLI::App&)>& add_options = nullptr);
+              const meetings& met, const std::function<void(CLI::App&)>& add_options = nullptr);
 
 }  // namespace kclxx::simulation

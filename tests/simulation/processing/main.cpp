@@ -7,5 +7,5 @@ int main(int argc, char** argv) {
   using namespace kclxx::simulation;
   return run_seeds(
       argc, argv, "Simulates processing: failures, handlers side by side, and faults, from a seed.",
-      [](std::uint64_t seed, trace& log) { return shard_run(seed, log).run(); }, &program::met());
+      [](std::uint64_t seed, trace& log) { return shard_run(seed, log).run(); }, program::met());
 }

@@ -239,7 +239,9 @@ meetings& program::met() {
 }
 
 void program::note(fault what) const {
-  const auto count = [&](std::size_t state) { met().count(static_cast<std::size_t>(what), state); };
+  const auto index = static_cast<std::size_t>(what);
+  log_.note([&] { return "  " + met().fault(index); });
+  const auto count = [&](std::size_t state) { met().count(index, state); };
   const auto has = [&](auto predicate) { return stream_.has(predicate); };
   using end = planned_record::end;
   using plan = const planned_record&;
@@ -292,10 +294,7 @@ void program::leave(const record& one, bool is_in_batch) {
   const std::uint64_t how = random_.below(is_in_batch ? 5 : 4);
   note(how == 0 ? fault::returned_after_stop : fault::threw_after_stop);
   stream_.leave(one);
-  log_.note([&] {
-    return "  handler: record " + std::string(one.data()) + " is left after the stop token, " +
-           (how == 0 ? "without an exception" : "with one");
-  });
+  log_.note([&] { return "  of record " + std::string(one.data()); });
   if (how == 1) throw permanent_error("permanent");
   if (how == 2 && random_.chance(20)) throw fenced_error("another worker");
   if (how == 2 || how == 3) throw std::runtime_error("cancelled");
@@ -492,13 +491,11 @@ void program::meddle(const record& one, const shard_context& shard) {
     shard.after(milliseconds(random_.below(3000)),
                 [this, with = shard.get_checkpointer()] { on_timer(with); });
   } else if (what < 16 && !child_.is_calm) {
-    log_.note([&] { return "  handler: record " + std::string(one.data()) + " fails the shard"; });
     note(fault::reported_failure);
     child_.may_fail = true;
     shard.fail(std::make_exception_ptr(std::runtime_error("a connection broke")));
   } else if (what < 17 && !child_.is_calm && form_ < form::parallel &&
              !shard.stop_token().stop_requested()) {
-    log_.note([] { return std::string("  the daemon dies"); });
     note(fault::input_ends);
     daemon_->end_input();
   }
@@ -509,7 +506,6 @@ void program::on_timer(const checkpointer& checkpointer) {
     note(fault::asked_in_timer);
     return ask_for_checkpoint(checkpointer, nullptr);
   }
-  log_.note([] { return std::string("  timer: it throws"); });
   note(fault::timer_threw);
   child_.may_fail = true;
   throw std::runtime_error("a timer");
@@ -559,7 +555,6 @@ void program::on_answer(std::size_t request, std::error_code result) {
   });
   guarded([&] { requests_.answer(request, result, daemon_->persisted()); });
   if (child_.is_calm || !random_.chance(10)) return;
-  log_.note([] { return std::string("  checkpoint handler: it throws"); });
   note(fault::checkpoint_handler_threw);
   child_.may_fail = true;
   throw std::runtime_error("a checkpoint handler");
@@ -567,7 +562,6 @@ void program::on_answer(std::size_t request, std::error_code result) {
 
 void program::begin_outage(milliseconds time) {
   if (policy_.max_attempts && !policy_.breaker) return;  // good records are to be given up
-  log_.note([&] { return "an outage of " + std::to_string(time.count()) + " ms begins"; });
   note(fault::outage);
   outage_end_ = daemon_->now() + time;
   expect_outage();

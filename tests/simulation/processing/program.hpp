@@ -14,9 +14,9 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "simulation/meetings.hpp"
-#include "simulation/processing/requests.hpp"
 #include "simulation/processing/stream.hpp"
 #include "simulation/random.hpp"
+#include "simulation/requests.hpp"
 #include "simulation/trace.hpp"
 
 namespace kclxx::simulation {

@@ -75,12 +75,10 @@ void shard_run::take_step() {
     program_.note(fault::checkpoint_refused);
     daemon_.fail_next_checkpoint(error, static_cast<int>(1 + random_.below(3)));
   } else if (choice < 88) {
-    log_.note([] { return std::string("the lease is lost silently"); });
     program_.note(fault::lease_lost_silently);
     program_.lose_lease();
     daemon_.lose_lease_silently();
   } else if (choice < 91) {
-    log_.note([] { return std::string("the input will end in the next callback"); });
     program_.note(fault::input_ends);
     daemon_.end_input_in_next_callback();
     deliver();
@@ -105,18 +103,15 @@ void shard_run::end_life() {
   if (is_alive()) {
     switch (random_.below(5)) {
       case 0:
-        log_.note([] { return std::string("the child is killed"); });
         program_.note(fault::killed);
         is_killed_ = true;
         daemon_.crash();
         break;
       case 1:
-        log_.note([] { return std::string("the lease is lost"); });
         program_.note(fault::lease_lost);
         daemon_.lose_lease();
         break;
       case 2:
-        log_.note([] { return std::string("a shutdown is requested"); });
         program_.note(fault::shutdown_requested);
         daemon_.request_shutdown();
         // The lease is handed over meanwhile, or other shards are shut down.
