@@ -23,7 +23,7 @@ CHOICES = {"defaults": None, "chosen": ["--heap", "1g"], "busy": ["--busy", "--h
 # Records of one call at full rate, as a backlog gives them: 10,000 records, or 10 MB.
 SIZES = {100: 10000, 1024: 10000, 20480: 500}
 FIGURES = {
-    "full": {"first": "first record, s", "cpu": "CPU s/GB", "compilers": "of it compiling", "memory": "peak MB"},
+    "full": {"first": "first record, s", "cpu": "CPU s/GB", "memory": "peak MB"},
     "low": {"first": "first record, s", "first_cpu": "CPU s until then", "cpu": "CPU s/GB", "memory": "peak MB"},
 }
 
@@ -89,18 +89,10 @@ class Daemon:
         while self.processed() < size:
             time.sleep(0.02)
 
-    def cpu(self, of=lambda name: True):
-        """User and system time of the process's threads that live."""
-        total = 0
-        for task in pathlib.Path(f"/proc/{self.java.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # it has ended
-                text = (task / "stat").read_text()
-                name, fields = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
-                total += (int(fields[11]) + int(fields[12])) / TICKS if of(name) else 0
-        return total
-
-    def compilers(self):
-        return self.cpu(lambda name: name.startswith(("C1 ", "C2 ")))
+    def cpu(self):
+        """User and system time."""
+        fields = pathlib.Path(f"/proc/{self.java.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
 
     def peak_mb(self):
         lines = pathlib.Path(f"/proc/{self.java.pid}/status").read_text().splitlines()
@@ -118,10 +110,10 @@ def measure(kind, daemon, megabytes, seconds):
     result = {"first": time.monotonic() - daemon.begin, "first_cpu": daemon.cpu()}
     if kind == "full":
         daemon.wait_for(megabytes * 1e6)  # until Java has compiled what counts most
-        cpu, compilers, size = daemon.cpu(), daemon.compilers(), daemon.processed()
+        cpu, size = daemon.cpu(), daemon.processed()
         daemon.wait_for(size + megabytes * 1e6)
         gigabytes = (daemon.processed() - size) / 1e9
-        result |= {"cpu": (daemon.cpu() - cpu) / gigabytes, "compilers": (daemon.compilers() - compilers) / gigabytes}
+        result["cpu"] = (daemon.cpu() - cpu) / gigabytes
     else:
         time.sleep(seconds)
         result["cpu"] = daemon.cpu() / daemon.processed() * 1e9

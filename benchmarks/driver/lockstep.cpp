@@ -19,7 +19,7 @@ bool has(std::string_view line, std::string_view word) {
 }  // namespace
 
 void lockstep::exchange(std::string_view name, std::string_view line, std::string_view position) {
-  child_.write(line, write_size_);
+  child_.write(line);
   while (true) {
     const std::string_view reply = child_.read_line();
     if (has(reply, R"("status")")) {
@@ -42,7 +42,7 @@ void lockstep::answer_checkpoint(std::string_view position) {
     text += position;
     text += "\",\"subSequenceNumber\":0,\"error\":null}\n";
   }
-  child_.write(text, write_size_);
+  child_.write(text);
 }
 
 }  // namespace bench

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -13,8 +12,7 @@ namespace bench {
 /// with success.
 class lockstep {
  public:
-  /// `write_size`: bytes a write; the real daemon makes writes of 8 KiB.
-  lockstep(measured_child& to, std::size_t write_size) : child_(to), write_size_(write_size) {}
+  explicit lockstep(measured_child& to) : child_(to) {}
 
   /// Sends `line` (with its newline) and returns when the child has answered action `name`. A
   /// checkpoint may only be at `position`, or a null one: a child that checkpoints anything else
@@ -27,7 +25,6 @@ class lockstep {
   void answer_checkpoint(std::string_view position);
 
   measured_child& child_;
-  std::size_t write_size_;
   std::uint64_t checkpoints_ = 0;
 };
 

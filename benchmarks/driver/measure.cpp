@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <ctime>
 #include <exception>
 #include <functional>
 #include <map>
@@ -31,12 +29,6 @@ constexpr std::string_view lease_lost = "{\"action\":\"leaseLost\"}\n";
 
 double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-double own_cpu_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
 double total(const rusage& usage) {
   const auto in_seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -44,14 +36,14 @@ double total(const rusage& usage) {
   return in_seconds(usage.ru_utime) + in_seconds(usage.ru_stime);
 }
 
-/// p10, p50, p99 and the most, in microseconds.
+/// In microseconds.
 json percentiles(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   const auto at = [&](double share) {
     return 1e6 *
            times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
   };
-  return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1)}};
+  return {{"p10", at(0.1)}, {"p50", at(0.5)}, {"p99", at(0.99)}};
 }
 
 /// What a processor reports at its end that it has decoded must be what it was sent.
@@ -72,8 +64,7 @@ void check_decoded(const job& what, const std::string& errors, std::uint64_t sen
 
 class batches {
  public:
-  batches(measured_child& to, const job& what)
-      : daemon_(to, what.write_size), line_(what.records, what.bytes) {}
+  batches(measured_child& to, const job& what) : daemon_(to), line_(what.records, what.bytes) {}
 
   /// Round trips for `time` seconds of them, and at least five.
   std::vector<double> run(double time) {
@@ -143,19 +134,14 @@ using shards = std::vector<std::unique_ptr<shard>>;
 
 json held_by(const shards& all) {
   std::size_t own = 0;
-  std::size_t resident = 0;
   std::size_t threads = 0;
   std::size_t descriptors = 0;
   for (const auto& one : all) {
     own += one->client.memory("RssAnon");
-    resident += one->client.memory("VmRSS");
     threads += one->client.threads();
     descriptors += one->client.descriptors();
   }
-  return {{"own_bytes", own},
-          {"resident_bytes", resident},
-          {"threads", threads},
-          {"descriptors", descriptors}};
+  return {{"own_bytes", own}, {"threads", threads}, {"descriptors", descriptors}};
 }
 
 double cpu_seconds_of(const shards& all) {
@@ -180,9 +166,7 @@ job job::parse(const std::string& text) {
       {"records", [&](const json& value) { to.records = value; }},
       {"bytes", [&](const json& value) { to.bytes = value; }},
       {"seconds", [&](const json& value) { to.seconds = value; }},
-      {"write_size", [&](const json& value) { to.write_size = value; }},
       {"starts", [&](const json& value) { to.starts = value; }},
-      {"first_starts", [&](const json& value) { to.first_starts = value; }},
       {"shards", [&](const json& value) { to.shards = value; }},
       {"batches", [&](const json& value) { to.batches = value; }},
       {"decodes", [&](const json& value) { to.decodes = value; }},
@@ -195,7 +179,6 @@ job job::parse(const std::string& text) {
     if (found == keys.end()) throw std::invalid_argument("unknown key '" + key + "' in the job");
     found->second(value);
   }
-  if (to.write_size == 0) throw std::invalid_argument("write_size must not be 0");
   return to;
 }
 
@@ -203,16 +186,13 @@ json measure_batches(const job& what, const std::vector<std::string>& command) {
   measured_child client(command, what.child_cpu);
   batches work(client, what);
   work.daemon().exchange("initialize", initialize);
-  const std::size_t idle = client.memory("VmRSS");
   work.run(what.seconds / 3);
 
   const std::uint64_t checkpoints = work.daemon().checkpoints();
   const double cpu = client.cpu_seconds();
-  const double own_cpu = own_cpu_seconds();
   const std::vector<double> trips = work.run(what.seconds);
   json result;
   result["cpu_seconds"] = client.cpu_seconds() - cpu;
-  result["driver_cpu_seconds"] = own_cpu_seconds() - own_cpu;
   result["checkpoints"] = work.daemon().checkpoints() - checkpoints;
   double sum = 0;
   for (const double trip : trips) sum += trip;
@@ -222,7 +202,6 @@ json measure_batches(const job& what, const std::vector<std::string>& command) {
   result["bytes"] = trips.size() * work.line().payload();
   result["line_bytes"] = work.line().text().size();
   result["round_trip_us"] = percentiles(trips);
-  result["idle_bytes"] = idle;
   result["peak_bytes"] = client.memory("VmHWM");
 
   std::uint64_t payload = work.sent() * work.line().payload();
@@ -261,11 +240,9 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
   std::vector<std::size_t> idle;
   std::vector<std::size_t> own;  // without the files that all processes share
   for (std::size_t i = 0; i < what.starts; ++i) {
-    // Shards with another environment have another process.
-    if (what.first_starts) ::setenv("SIDE_BY_SIDE_START", std::to_string(i).c_str(), 1);
     const auto begin = clock::now();
     measured_child client(command, what.child_cpu);
-    lockstep daemon(client, what.write_size);
+    lockstep daemon(client);
     daemon.exchange("initialize", initialize);
     times.push_back(seconds(clock::now() - begin));
     idle.push_back(client.memory("VmRSS"));
@@ -286,17 +263,12 @@ json measure_starts(const job& what, const std::vector<std::string>& command) {
 json measure_shards(const job& what, const std::vector<std::string>& command) {
   allow_descriptors();
   shards all;
-  std::vector<double> starts;
   for (std::size_t i = 0; i < what.shards; ++i) {
-    const auto begin = clock::now();
     all.push_back(std::make_unique<shard>(what, command));
     all.back()->work.daemon().exchange("initialize", initialize);
-    starts.push_back(seconds(clock::now() - begin));
   }
   json result;
   result["shards"] = what.shards;
-  if (starts.size() > 1) starts.erase(starts.begin());  // the first starts the process of all
-  result["start_us"] = percentiles(starts);
   result["idle"] = held_by(all);
 
   const double cpu = cpu_seconds_of(all);

@@ -108,7 +108,8 @@ void measured_child::fail(const std::string& what) {
   throw std::runtime_error(what + (said.empty() ? "" : "; its stderr: " + said));
 }
 
-void measured_child::write(std::string_view text, std::size_t most) {
+void measured_child::write(std::string_view text) {
+  constexpr std::size_t most = 8192;
   while (!text.empty()) {
     const ssize_t size = ::write(in_, text.data(), std::min(most, text.size()));
     if (size < 0 && errno == EINTR) continue;

@@ -28,8 +28,8 @@ class measured_child {
   /// Waits until all its threads have slept for a while.
   void wait_until_idle() const;
 
-  /// Writes `text`, `most` bytes at a time.
-  void write(std::string_view text, std::size_t most);
+  /// 8 KiB at a time, as the real daemon does.
+  void write(std::string_view text);
 
   /// The next line that is not empty, without its newline.
   /// Lifetime: the view ends with the next call.

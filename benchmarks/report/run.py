@@ -14,7 +14,7 @@ DRIVER = [str(ROOT / "build/bench/benchmarks/driver/side_by_side_driver")]
 FLOOR = "floor"
 # For what does not wait for its checkpoints, a child that does not wait either.
 FLOOR_UNWAITED = "floor-unwaited"
-UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", "print_records", FLOOR_UNWAITED)
+UNWAITED = ("kclxx", "kclxx-shared", "kclxx-each", FLOOR_UNWAITED)
 FLOORS = (FLOOR, FLOOR_UNWAITED)
 
 

@@ -36,13 +36,9 @@ SETTLED = Figure("settled_mb", "2 s later MB",
 START = Figure("start_ms", "start ms", lambda r: r["start_us"]["p50"] / 1e3, digits=2)
 LIFE = Figure("life_cpu_ms", "CPU ms of a life", lambda r: r["life_cpu_seconds"] * 1e3, digits=2)
 OWN = Figure("own_mb", "of it its own MB", lambda r: r["own_bytes"] / 1e6, ratio=False, digits=2)
-SHARD_START = Figure("shard_start_ms", "further start ms", lambda r: r["start_us"]["p50"] / 1e3, ratio=False, digits=2)
 ALL_P50 = Figure("p50_ms", "p50 ms", lambda r: r["round_trip_us"]["p50"] / 1e3, ratio=False)
-OWN_SHARD = Figure("own_kib_per_shard", "own KiB, idle", ratio=False,
-                   of=lambda r: r["idle"]["own_bytes"] / r["shards"] / 1024)
 OWN_BUSY = Figure("busy_kib_per_shard", "own KiB, after batches", ratio=False,
                   of=lambda r: r["busy"]["own_bytes"] / r["shards"] / 1024)
-MAPPED = Figure("mapped_mb_per_shard", "mapped MB", lambda r: r["idle"]["resident_bytes"] / r["shards"] / 1e6, ratio=False)
 THREADS = Figure("threads", "threads", lambda r: r["busy"]["threads"], ratio=False, digits=0)
 DESCRIPTORS = Figure("descriptors", "descriptors", lambda r: r["busy"]["descriptors"], ratio=False, digits=0)
 IDLE = Figure("idle_mb", "idle MB", lambda r: r["idle_bytes"] / 1e6)
@@ -57,7 +53,7 @@ class Workload:
     guarded: tuple = ()  # what `scripts/bench --check` compares: what others on the machine disturb least
     cpus: int = 1
     only: tuple = ()  # clients; empty: all
-    besides: tuple = ("kclxx-shared", "kclxx-each", "print_records")  # clients that are left out
+    besides: tuple = ("kclxx-shared", "kclxx-each")  # clients that are left out
 
     def among(self, clients):
         """Those of the clients' names that take part."""
@@ -70,7 +66,6 @@ def _pinned(job, driver, child):
     return dict(job, driver_cpu=cpus[min(driver, len(cpus) - 1)], child_cpu=cpus[min(child, len(cpus) - 1)])
 
 
-UNLIKE = ("kclxx-each", "print_records")
 SHARDS = 1000
 SMALL = {"records": 10, "bytes": 100}
 BATCHES = {"A": {"records": 1000, "bytes": 100}, "B": {"records": 1000, "bytes": 1024},
@@ -82,28 +77,21 @@ WORKLOADS = [
     Workload("A", "1,000 records of 100 B a batch", BATCHES["A"], THROUGHPUT),
     Workload("B", "1,000 records of 1 KiB a batch", BATCHES["B"], THROUGHPUT),
     Workload("C1", "10 records of 100 B a batch, all on one core", _pinned(SMALL, 0, 0), LATENCY, (P10, CPU_BATCH),
-             besides=UNLIKE),
+             besides=("kclxx-each",)),
     Workload("C2", "10 records of 100 B a batch, daemon and child on a core each", _pinned(SMALL, 0, 1), LATENCY,
-             cpus=2, besides=UNLIKE),
+             cpus=2, besides=("kclxx-each",)),
     Workload("D", "500 records of 20 KiB a batch", dict(BATCHES["D"], settle_seconds=2),
              (*THROUGHPUT, PEAK_LINE, SETTLED), (PEAK_LINE,)),
-    Workload("D-large", "as D, but a daemon that writes 1 MiB at a time",
-             dict(BATCHES["D"], write_size=1 << 20), (PAYLOAD, CPU_GB)),
-    Workload("D-one", "one record of 10 MiB a batch, the largest that Kinesis takes",
-             {"records": 1, "bytes": 10 << 20}, (*THROUGHPUT, PEAK_LINE)),
     Workload("E", "start-up and idle: from before the process exists to its answer to initialize", {"starts": 20},
-             (START, LIFE, IDLE, OWN), (LIFE, IDLE), besides=("kclxx-each", "kclxx-shared")),
+             (START, LIFE, IDLE, OWN), (LIFE, IDLE)),
     Workload("S", f"{SHARDS:,} shards at once, 200 records of 100 B a batch; memory and what is open: of all processes",
              {"shards": SHARDS, "records": 200, "bytes": 100},
-             (RATE, CPU_GB, ALL_P50, SHARD_START, OWN_SHARD, OWN_BUSY, MAPPED, THREADS, DESCRIPTORS),
-             only=("kclxx", "kclxx-shared"), besides=()),
-    Workload("S1", "the first shard of a daemon", {"starts": 20, "first_starts": True}, (START,),
-             only=("kclxx", "kclxx-shared"), besides=()),
+             (RATE, CPU_GB, ALL_P50, OWN_BUSY, THREADS, DESCRIPTORS), only=("kclxx", "kclxx-shared"), besides=()),
 ] + [
     # On two cores the CPU time depends on whether the reader meets the writer at the pipe's lock, from run to run. D's
     # line is larger than the cores' own caches, so the floor's time there depends on the other users of the host.
-    Workload(f"{name}1", f"as {name}, all on one core", _pinned(job, 0, 0), THROUGHPUT, (PEAK_LINE,) if name == "D" else (P10, CPU_GB),
+    Workload(f"{name}1", f"as {name}, all on one core", _pinned(BATCHES[name], 0, 0), THROUGHPUT, (P10, CPU_GB),
              only=("floor", "floor-unwaited", "kclxx", "kclxx-waited", "rust", "kclxx-each"),
              besides=() if name == "A" else ("kclxx-each",))
-    for name, job in BATCHES.items()
+    for name in ("A", "B")
 ]
