@@ -9,9 +9,8 @@ import os
 import re
 import signal
 import time
-import unittest
 
-from harness import accounts, settings, verdict
+from harness import accounts, settings
 from harness.case import DaemonCase, main
 from harness.journal import ACCOUNTED_ATTEMPTS
 
@@ -86,7 +85,7 @@ class Accounting(DaemonCase):
         producer = application.producer
         self.start("first", 5000)
         self.start("second", 5000)
-        self.wait_for_flow({"first", "second"})
+        application.wait_for_records({"first", "second"}, of="worker")
         victim = next(w for w in application.workers if w.name != application.leases.leader())
         at = time.monotonic_ns()
         taken = {j.shard for j in application.journals() if j.worker == victim.name and j.alive()}
@@ -94,9 +93,7 @@ class Accounting(DaemonCase):
         split = next(shard for shard in application.stream.shards() if shard.id not in taken)
         application.stream.split(split)
         new = {shard.id for shard in application.stream.shards() if split.id in shard.parents}
-        application.wait_for("records of the killed worker's shards, and of the new ones", lambda:
-                             taken | new <= {j.shard for j in application.journals()
-                                             if j.started > at and len(j.records) > 50})
+        application.wait_for_records(taken | new, since=at)
         producer.stop()
         if producer.rounds % 2:
             producer.put_round()  # the shares are exact after two
@@ -112,16 +109,7 @@ class Accounting(DaemonCase):
         self.assertEqual((len(always) * 100, len(twice) * 100), (len(put), len(put) * 5))
         self.check_starts(application)
         duplicates, _ = self.check(application, bounded=False, in_order=settings.FORM == "each")
-        self.assert_none("records that were both parked and processed",
-                         verdict.parked_and_processed(journals))
-        self.assert_none("positions that were stored too early", verdict.stored_too_early(
-            journals, [one for one in application.proxy.stored if one.table == application.name]))
-        parked = collections.Counter()
-        for path in (application.directory / "parked").glob("*.parked.jsonl"):
-            for line in map(json.loads, path.read_text().splitlines()):
-                self.assertEqual(line["attempts"], ACCOUNTED_ATTEMPTS, line)
-                parked[base64.b64decode(line["data"]).decode().split(" ")[0]] += 1
-        self.assertEqual(set(parked), always)
+        self.check_parked(application)
         for journal in journals:
             self.assert_none("records with more or fewer attempts than they need", [
                 f"{record.id}: {journal.attempts[record.position]}" for record in journal.records
@@ -135,7 +123,7 @@ class Accounting(DaemonCase):
         application = self.prepare()
         first = self.start("first")
         self.start("second")
-        self.wait_for_flow({"first", "second"})
+        application.wait_for_records({"first", "second"}, of="worker")
 
         # The child of a shard is killed; its worker ends, and is started again.
         victim = next(j for j in application.journals() if j.worker == "first" and j.alive())
@@ -143,15 +131,13 @@ class Accounting(DaemonCase):
         os.kill(victim.pid, signal.SIGKILL)
         first.process.wait()
         self.start("third")
-        self.wait_for_flow({"third"})
+        application.wait_for_records({"third"}, of="worker")
 
         stream = application.stream
         open_shards = [shard for shard in stream.shards() if shard.open]
         stream.split(open_shards[0])
         stream.merge(open_shards[1], open_shards[2])
-        made = {shard.id for shard in stream.shards() if shard.parents}
-        application.wait_for("records of the new shards", lambda: made <= {
-            j.shard for j in application.journals() if len(j.records) > 50})
+        application.wait_for_records(shard.id for shard in stream.shards() if shard.parents)
 
         # Until a child hears of refused checkpoints.
         application.proxy.throttle(0.2, calls=0.6)
@@ -174,10 +160,7 @@ class Accounting(DaemonCase):
     def prepare(self, **options):
         """Workers' programs and folders, and a producer at work."""
         self.app = application = self.application(SHARDS, proxy=self.proxy(), **options)
-        for name in ("metrics", "parked"):
-            (application.directory / name).mkdir()
         (application.directory / "kclxx").symlink_to(settings.TOOL)
-        (application.directory / "accounted_child").symlink_to(settings.ACCOUNTED_CHILD)
         application.producer.start(RECORDS_A_SECOND)
         return application
 
@@ -186,10 +169,6 @@ class Accounting(DaemonCase):
             name, failoverTimeMillis=str(failover),
             executableName="./kclxx capture --output transcripts -- "
                            f"./accounted_child {settings.FORM} park journals metrics parked")
-
-    def wait_for_flow(self, workers):
-        self.app.wait_for(f"records of {workers}", lambda: workers <= {
-            j.worker for j in self.app.journals() if len(j.records) > 50})
 
     def transcript(self, journal):
         [path] = (self.app.directory / "transcripts").glob(f"{journal.shard}.*-{journal.parent}-*.jsonl")

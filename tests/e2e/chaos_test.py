@@ -117,15 +117,7 @@ class Chaos(DaemonCase):
         self.app.proxy.throttle(0)
         start = time.monotonic()
         self.app.producer.stop()
-        missing = set()
-
-        def done():
-            self.tend()
-            missing.clear()
-            missing.update(set(self.app.producer.put) - self.app.processed())
-            return not missing
-        self.app.wait_for("all records", done, lambda: f"{len(missing)} missing: "
-                          f"{sorted(missing)[:5]}; leases: {self.app.leases.read()}", every=0.3)
+        self.app.wait_until_processed(self.tend)
         for worker in self.leaving:
             worker.process.wait()
         return time.monotonic() - start

@@ -70,9 +70,7 @@ class Crash(DaemonCase):
         seconds = self.wait_for_takeover(application, others | {victim.shard}, at)
         again = application.start_worker("again", *self.OPTIONS)
         begun = time.monotonic()
-        application.wait_for("shards of the worker that was started again",
-                             lambda: any(j.worker == again.name and len(j.records) > 50
-                                         for j in application.journals()))
+        application.wait_for_records({again.name}, of="worker")
         back = time.monotonic() - begun
         self.settle(application)
         rest = (f", the worker's {len(others)} others after "

@@ -108,8 +108,7 @@ class FailingRecord(DaemonCase):
         begun = time.monotonic()
         self.start(name, policy)
         self.app.wait_for("records of all shards", lambda: SHARDS == len(
-            {j.shard for j in self.app.journals() if j.started > at and j.records}),
-                          every=0.5)
+            {j.shard for j in self.app.journals() if j.started > at and j.records}))
         seconds = time.monotonic() - begun
         self.settle(self.app)
         first = next(j for j in self.app.journals() if j.started > at and j.shard == held.shard)
@@ -121,13 +120,9 @@ class FailingRecord(DaemonCase):
     def start_and_hold(self, policy, **properties):
         """Lets a record of a worker in mid-stream fail. Returns the worker and what is held."""
         self.app = application = self.application(SHARDS, proxy=self.proxy())
-        for name in ("metrics", "parked"):
-            (application.directory / name).mkdir()
-        (application.directory / "accounted_child").symlink_to(settings.ACCOUNTED_CHILD)
         application.producer.start(RECORDS_A_SECOND)
         worker = self.start("one", policy, **properties)
-        application.wait_for("records of all shards", lambda: (
-            len(self.counts()) == SHARDS and min(self.counts().values()) > 50))
+        application.wait_for_records(application.stream.parents())
         if policy == "stop":
             application.expect_end(worker)
         number = application.producer.rounds + 6  # it is not put yet

@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 
-from harness import settings, verdict
+from harness import settings
 from harness.case import DaemonCase, main
 
 SHARDS = 4
@@ -19,8 +19,7 @@ class Health(DaemonCase):
     def test_health_is_red_for_a_stuck_handler_alone_and_a_handler_stops_the_worker(self):
         application = self.application(SHARDS)
         self.metrics, signs = application.directory / "metrics", application.directory / "signs"
-        for directory in (self.metrics, signs):
-            directory.mkdir()
+        signs.mkdir()
         application.environment["KCLXX_METRICS_DIR"] = str(self.metrics)
         self.assertEqual(self.health()[0], 0)  # no shard so far
         # 20 records a second and shard, of 100 that come.
@@ -46,13 +45,7 @@ class Health(DaemonCase):
         begun = time.monotonic()
         self.assertEqual(worker.process.wait(), 143)
         left = time.monotonic() - begun
-        asked = application.journals()
-        self.assertEqual(len(asked), SHARDS)
-        for journal in asked:
-            self.assertIn("shutdown_requested", journal.events, journal)
-            self.assertEqual(journal.status, 0, journal)
-        self.assert_none("shards whose last position was not stored",
-                         verdict.unsettled(asked, application.leases.read()))
+        self.check_asked_to_stop(application, SHARDS)
         self.assertIn(", is asked to stop: all shards of this worker end", worker.process.log_text())
         self.figures(f"alive while all shards are {lag:.0f} s and more behind, red {red:.0f} s after the handlers "
                      f"are stuck; request_worker_stop to exit {left:.1f} s, {SHARDS} of {SHARDS} children stored "

@@ -31,7 +31,7 @@ class KinesisFaults(DaemonCase):
             self.make("GetRecords", fault, share, said)
             if fault == "ExpiredIteratorException":
                 self.assertGreaterEqual(proxy.seen("GetShardIterator", "requests") - renewed, TIMES)
-            self.wait_for_records(SHARDS)
+            application.wait_for_new_records(SHARDS)
         self.settle(application)
         self.assertEqual(len(application.journals()), SHARDS, "a lease was lost")
         self.finish(f"of {proxy.seen('GetRecords', 'requests')} GetRecords " + ", ".join(
@@ -42,7 +42,7 @@ class KinesisFaults(DaemonCase):
             {"operation": "ListShards", "fault": "LimitExceededException", "share": 1}])
         self.make("ListShards", "LimitExceededException", 1, "LimitExceededException")
         self.assertEqual(self.app.journals(), [])
-        self.wait_for_records(SHARDS)
+        self.app.wait_for_new_records(SHARDS)
         self.settle(self.app)
         self.finish(f"ListShards was throttled {TIMES} times at the start")
 
@@ -57,7 +57,7 @@ class KinesisFaults(DaemonCase):
             {"operation": "GetShardIterator", "fault": "ResourceNotFoundException", "share": 1,
              "shard": parent.id})
         self.start_worker()
-        self.wait_for_records(2)
+        self.app.wait_for_new_records(2)
         self.app.producer.stop()
         self.app.wait_until_processed()
         [ended] = [j for j in self.app.journals() if j.shard == parent.id]
@@ -107,7 +107,7 @@ class KinesisFaults(DaemonCase):
         self.make_application(shards, **options).kinesis_proxy.rules(*rules)
         self.start_worker()
         if flows:
-            self.wait_for_records(shards)
+            self.app.wait_for_new_records(shards)
         return self.app
 
     def make(self, operation, fault, share, said):
@@ -121,15 +121,6 @@ class KinesisFaults(DaemonCase):
         proxy.rules()
         if said:
             self.quote(log()[begin:], said)
-
-    def wait_for_records(self, shards):
-        """Until so many shards have new ones."""
-        seen = {j.pid: len(j.records) for j in self.app.journals()}
-
-        def flow():
-            return len({j.shard for j in self.app.journals()
-                        if len(j.records) > seen.get(j.pid, 0)}) >= shards
-        self.app.wait_for(f"records of {shards} shards", flow, lambda: str(self.app.leases.read()))
 
     def finish(self, what):
         duplicates, bound = self.check(self.app)

@@ -6,13 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 from harness import settings
 from harness.case import DaemonCase, main
-
-sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))
-from pages import blocks  # noqa: E402
 
 SHARDS = 4
 RATE = 40  # records a second
@@ -65,7 +61,7 @@ class Leases(DaemonCase):
                                                       Key={"leaseKey": {"S": child}})
         found = self.leases(application, table="-", status=1)
         self.assertIn("none of its children has a lease", self.lease(found, shard.id)["cause"])
-        self.read_again(application, shard.id)
+        self.run_commands(application, "leases.md", "Reading a shard again", shard=shard.id)
         self.start(application, 2, "host-2")
         application.wait_for("the children again",
                              lambda: set(children) <= set(application.leases.read()))
@@ -103,14 +99,6 @@ class Leases(DaemonCase):
         application.dynamodb_url = "http://127.0.0.1:1"
         _, error = self.run_leases(application, application.name, status=5)
         self.assertRegex(error, "^kclxx leases: aws ended with exit status [0-9]+: Could not connect")
-
-    def read_again(self, application, shard):
-        """With the command of the page."""
-        page = (settings.SOURCE / "docs" / "leases.md").read_text()
-        command = [block for _, block in blocks(page, "sh") if "update-item" in block][0].rstrip()
-        command = command.replace("my-app", application.name).replace("shardId-000000000000", shard)
-        subprocess.run(["sh", "-euc", f"{command} --region us-east-1 --endpoint-url {application.dynamodb_url}"],
-                       stdin=subprocess.DEVNULL, check=True)
 
     def begin(self, kcl):
         application = self.application(SHARDS, kcl=kcl)

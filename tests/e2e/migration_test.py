@@ -2,17 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From KCL 2 to 3 and back on one lease table, in the steps of docs/kcl-versions.md and with the
 commands that it shows, run by the aws program: nothing is lost."""
-import os
-import re
 import signal
-import subprocess
-import sys
 
-from harness import settings, verdict
 from harness.case import DaemonCase, main
-
-sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))
-from pages import blocks  # noqa: E402
 
 SHARDS = 4
 RATE = 40  # records a second: the local Kinesis reads all that it has for each answer
@@ -25,21 +17,21 @@ class Migration(DaemonCase):
     def test_each_step_of_the_way_and_back(self):
         application = self.start_with_kcl_2("old-1", "old-2")
         self.start(application, 3, "first-1", clientVersionConfig=COMPATIBLE + "_PHASE1")
-        self.wait_for_records(application, "old-1", "old-2", "first-1")
+        self.wait_for_records("old-1", "old-2", "first-1")
         self.assertEqual(self.other_rows(application), [])
         # In this step each worker can be started again, with either version.
         self.replace(application, "old-1", 2, "old-3")
-        self.wait_for_records(application, "old-2", "old-3", "first-1")
+        self.wait_for_records("old-2", "old-3", "first-1")
         self.stop(application, "old-2", "old-3")
         self.start(application, 3, "first-2", clientVersionConfig=COMPATIBLE + "_PHASE1")
-        self.wait_for_records(application, "first-1", "first-2")
+        self.wait_for_records("first-1", "first-2")
 
         self.replace(application, "first-1", 3, "second-1", clientVersionConfig=COMPATIBLE)
-        self.wait_for_records(application, "first-2", "second-1")
+        self.wait_for_records("first-2", "second-1")
         self.assertIn("Migration3.0", self.other_rows(application))
         self.check_cannot_start(application)
         self.replace(application, "first-2", 3, "second-2", clientVersionConfig=COMPATIBLE)
-        self.wait_for_records(application, "second-1", "second-2")
+        self.wait_for_records("second-1", "second-2")
         application.producer.stop()  # the local Kinesis would read all of that for each answer
         application.wait_for("ten minutes of readiness",
                              lambda: self.version(application) == "CLIENT_VERSION_3X_WITH_ROLLBACK",
@@ -47,9 +39,9 @@ class Migration(DaemonCase):
         application.producer.start(RATE)
 
         self.replace(application, "second-1", 3, "third-1")
-        self.wait_for_records(application, "second-2", "third-1")
+        self.wait_for_records("second-2", "third-1")
         self.replace(application, "second-2", 3, "third-2")
-        self.wait_for_records(application, "third-1", "third-2")
+        self.wait_for_records("third-1", "third-2")
         self.assertEqual(self.version(application), "CLIENT_VERSION_3X")
         rows = self.other_rows(application)
         self.stop(application, "third-1", "third-2")
@@ -60,11 +52,11 @@ class Migration(DaemonCase):
     def test_a_mixed_fleet_without_the_first_phase_and_back(self):
         application = self.start_with_kcl_2("old")
         self.start(application, 3, "new", clientVersionConfig=COMPATIBLE)
-        self.wait_for_records(application, "old", "new")
+        self.wait_for_records("old", "new")
         self.assertEqual(self.version(application), "CLIENT_VERSION_UPGRADE_FROM_2X")
         # What it has it keeps, and takes nothing any more.
         application.wait_for("what the log says", lambda: ROWS in self.worker("old").process.log_text())
-        self.wait_for_records(application, "old", "new")
+        self.wait_for_records("old", "new")
         self.check_cannot_start(application)
         self.stop(application, "old", "new")
         self.go_back(application)
@@ -73,27 +65,27 @@ class Migration(DaemonCase):
     def test_a_mixed_fleet_with_3_4_and_back(self):
         application = self.start_with_kcl_2("old")
         self.start(application, "3.4.2", "new", clientVersionConfig=COMPATIBLE)
-        self.wait_for_records(application, "old", "new")
+        self.wait_for_records("old", "new")
         self.assertEqual(self.metadata_tables(application), METADATA)
         self.assertEqual(self.other_rows(application), [])
         self.replace(application, "old", 2, "again")
-        self.wait_for_records(application, "new", "again")
+        self.wait_for_records("new", "again")
         self.stop(application, "new", "again")
-        self.run_commands(application, "Back to KCL 2", 1)
+        self.run_commands(application, "kcl-versions.md", "Back to KCL 2", 1)
         self.assertEqual(self.metadata_tables(application), [])
         self.start(application, 2, "back")
-        self.wait_for_records(application, "back")
+        self.wait_for_records("back")
         self.stop(application, "back")
         self.finish(application, "by 2.7.2 beside 3.4.2, and by 2.7.2 again")
 
     def start_with_kcl_2(self, *names):
         """The lease table is made by 2.7.2."""
         self.workers = {}
-        application = self.application(SHARDS, make_leases=False)
+        self.app = application = self.application(SHARDS, make_leases=False)
         application.producer.start(RATE)
         for name in names:
             self.start(application, 2, name)
-            self.wait_for_records(application, *self.workers)
+            self.wait_for_records(*self.workers)
         return application
 
     def start(self, application, kcl, name, **properties):
@@ -111,19 +103,9 @@ class Migration(DaemonCase):
         self.stop(application, old)
         self.start(application, kcl, new, **properties)
 
-    def wait_for_records(self, application, *names):
+    def wait_for_records(self, *names):
         """Until each of the workers has leases, each lease an owner among them, and all flow."""
-        seen = {j.pid: len(j.records) for j in application.journals()}
-
-        def flow():
-            shares = application.leases.shares()
-            if set(shares) != set(names) or sum(shares.values()) != SHARDS:
-                return False
-            flowing = {j.shard for j in application.journals()
-                       if j.worker in names and len(j.records) > seen.get(j.pid, 0)}
-            return len(flowing) == SHARDS
-        application.wait_for(f"records of {', '.join(names)}", flow,
-                             lambda: str(application.leases.read()))
+        self.app.wait_for_new_records(SHARDS, names)
 
     def other_rows(self, application):
         """The keys of what is no lease to KCL 2."""
@@ -138,7 +120,7 @@ class Migration(DaemonCase):
         return [suffix for suffix in METADATA if application.name + suffix in tables]
 
     def version(self, application):
-        return self.run_commands(application, "From KCL 2 to 3", 0).strip()
+        return self.run_commands(application, "kcl-versions.md", "From KCL 2 to 3").strip()
 
     def check_cannot_start(self, application):
         """A worker of 2.7.2: the log says why, and the status is not 0."""
@@ -150,32 +132,18 @@ class Migration(DaemonCase):
         self.assertNotIn("refused", {j.worker for j in application.journals()})
 
     def go_back(self, application):
-        self.run_commands(application, "Back to KCL 2", 0)
+        self.run_commands(application, "kcl-versions.md", "Back to KCL 2")
         self.assertEqual(self.other_rows(application), [])
         self.start(application, 2, "back-1")
-        self.wait_for_records(application, "back-1")
+        self.wait_for_records("back-1")
         self.start(application, 2, "back-2")
-        self.wait_for_records(application, "back-1", "back-2")
+        self.wait_for_records("back-1", "back-2")
         self.stop(application, "back-1", "back-2")
-
-    def run_commands(self, application, title, which):
-        """Those of a section of the page, which are for an application of the name `my-app`."""
-        page = (settings.SOURCE / "docs" / "kcl-versions.md").read_text()
-        section = re.search(rf"^## {title}\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)[1]
-        commands = [block for _, block in blocks(section, "sh")][which]
-        programs = application.directory / "bin"
-        programs.mkdir(exist_ok=True)
-        (programs / "aws").write_text(
-            f"#!/bin/sh\nexec /usr/bin/aws --endpoint-url {application.dynamodb_url} \"$@\"\n")
-        (programs / "aws").chmod(0o755)
-        return subprocess.run(["sh", "-euc", commands.replace("my-app", application.name)],
-                              check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, "PATH": f"{programs}:/usr/bin:/bin"}).stdout
 
     def finish(self, application, how):
         # Who is asked to shut down checkpoints: what is left is what came since.
         self.start(application, 2, "last")
-        self.wait_for_records(application, "last")
+        self.wait_for_records("last")
         application.producer.stop()
         application.wait_until_processed()
         duplicates, bound = self.check(application)

@@ -9,15 +9,13 @@ One worker is spared, and the process that serves its shards is measured: the ot
 paused and stopped, so it gets shards and loses them for the whole time. Its records are tried, and
 some parked, as accounted_child does.
 """
-import base64
-import json
 import os
 import pathlib
 import statistics
 import time
 import typing
 
-from harness import accounts, settings, verdict
+from harness import settings
 from harness.case import main
 
 settings.SHARE = True  # which chaos_test asks for when it is imported
@@ -60,7 +58,7 @@ class Soak(chaos_test.Chaos):
         finally:
             print(f"\n{self.table()}", flush=True)
         duplicates, _ = self.check(self.app, bounded=False, in_order=False)
-        parked = self.check_accounts()
+        parked = self.check_parked(self.app)
         flat = self.check_flat()
         put = len(self.app.producer.put)
         self.figures(f"parallel, kclxx-share, metrics; seed {settings.SEED}, {settings.MINUTES:g} minutes, "
@@ -72,11 +70,6 @@ class Soak(chaos_test.Chaos):
     def start_worker(self):
         # Each shard's threads would get one of glibc's 16 arenas, and what is free in them looks like growth.
         self.app.environment["MALLOC_ARENA_MAX"] = "1"
-        for name in ("metrics", "parked"):
-            (self.app.directory / name).mkdir(exist_ok=True)
-        child = self.app.directory / "accounted_child"
-        if not child.is_symlink():
-            child.symlink_to(settings.ACCOUNTED_CHILD)
         worker = self.app.start_worker(
             f"worker-{len(self.app.workers)}",
             executableName="./accounted_child parallel park journals metrics parked")
@@ -125,20 +118,6 @@ class Soak(chaos_test.Chaos):
                 f"| {min(shards)} to {max(shards)} | {part[-1].records:,} | {median.resident:,} KiB "
                 f"| {median.anonymous:,} KiB | {median.descriptors} | {median.threads} |")
         return "\n".join(lines)
-
-    def check_accounts(self):
-        """Returns how many records were parked."""
-        journals, application = self.app.journals(), self.app
-        self.assert_none("records that were both parked and processed",
-                         verdict.parked_and_processed(journals))
-        self.assert_none("positions that were stored too early", verdict.stored_too_early(
-            journals, [one for one in application.proxy.stored if one.table == application.name]))
-        always = {id for id in application.producer.put if accounts.failures_of(id) == accounts.ALWAYS}
-        parked = {base64.b64decode(json.loads(line)["data"]).decode().split(" ")[0]
-                  for path in (application.directory / "parked").glob("*.parked.jsonl")
-                  for line in path.read_text().splitlines()}
-        self.assertEqual(parked, always)
-        return len(parked)
 
     def check_flat(self):
         """Compares the halves of the life of the process that lived longest, after its warm-up.

@@ -126,9 +126,10 @@ class Application:
         self.kinesis_proxy = kinesis_proxy
         self.kinesis_url = kinesis_proxy.url if kinesis_proxy else services.kinesis_url
         self.environment = {"XDG_RUNTIME_DIR": str(directory / "run"), "RUNTIME_DIRECTORY": ""}
-        (directory / "run").mkdir()
-        (directory / "journals").mkdir()
-        (directory / "recorded_child").symlink_to(settings.CHILD)  # no blank in the path
+        for folder in ("run", "journals", "metrics", "parked"):
+            (directory / folder).mkdir()
+        for child in (settings.CHILD, settings.ACCOUNTED_CHILD):
+            (directory / child.name).symlink_to(child)  # no blank in the path
         self._journals = Journals(directory / "journals")
         self.stream = Stream(services.kinesis, name, shards)
         self.leases = LeaseTable(services.dynamodb, name)
@@ -176,18 +177,43 @@ class Application:
             return condition()
         return wait_for(what, checked, seen, every, seconds)
 
-    def wait_until_processed(self):
+    def wait_for_records(self, wanted, of="shard", since=0):
+        """Until children of all `wanted` shards, or workers, are in mid-stream: they began after `since`, and have had
+        several batches."""
+        wanted = set(wanted)
+
+        def missing():
+            return wanted - {getattr(j, of) for j in self.journals() if j.started > since and len(j.records) > 50
+                             and len({record.time for record in j.records}) > 5}
+        self.wait_for("records", lambda: not missing(),
+                      lambda: f"none of {sorted(missing())}; leases: {self.leases.read()}")
+
+    def wait_for_new_records(self, shards, workers=()):
+        """Until so many shards have new ones. `workers`: then these have all leases, and the records."""
+        seen = {j.pid: len(j.records) for j in self.journals()}
+
+        def flow():
+            if workers:
+                shares = self.leases.shares()
+                if set(shares) != set(workers) or sum(shares.values()) != shards:
+                    return False
+            return len({j.shard for j in self.journals() if (not workers or j.worker in workers)
+                        and len(j.records) > seen.get(j.pid, 0)}) >= shards
+        self.wait_for(f"records of {shards} shards {workers}", flow, lambda: str(self.leases.read()))
+
+    def wait_until_processed(self, meanwhile=lambda: None):
         """Until all that was put was processed."""
         missing = None
 
         def done():
             nonlocal missing
+            meanwhile()
             missing = set(self.producer.put) - self.processed()
             return not missing
 
         def seen():
             return f"{len(missing)} of {len(self.producer.put)} missing: {sorted(missing)[:5]}"
-        self.wait_for("all records", done, seen)
+        self.wait_for("all records", done, seen, every=0.3)
 
     def stop_worker(self, worker):
         self.expect_end(worker)

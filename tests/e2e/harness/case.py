@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base of the tests: emulators, folders, figures, and nothing left behind."""
+import base64
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
 from . import settings, verdict
+from .accounts import ALWAYS, failures_of
 from .application import Application
+from .journal import ACCOUNTED_ATTEMPTS
 from .kinesis_proxy import KinesisProxy
 from .proxy import Proxy
 from .services import Emulators, Services
+
+sys.path.insert(0, str(settings.SOURCE / "tests" / "docs"))
+import pages  # noqa: E402
 
 
 class DaemonCase(unittest.TestCase):
@@ -95,9 +104,50 @@ class DaemonCase(unittest.TestCase):
         """Each child began exactly at the position that was stored; needs the proxy."""
         # First the journals: what was stored before one of their starts is then in `stored`.
         journals = application.journals()
-        stored = [one for one in application.proxy.stored if one.table == application.name]
+        stored = application.proxy.stored_in(application.name)
         self.assert_none("starts elsewhere than at the stored position",
                          verdict.starts_elsewhere(journals, stored))
+
+    def check_parked(self, application):
+        """Of accounted_child: parked is what always fails, and nothing else. Returns how many; needs the proxy."""
+        journals = application.journals()
+        self.assert_none("records that were both parked and processed", verdict.parked_and_processed(journals))
+        self.assert_none("positions that were stored too early", verdict.stored_too_early(
+            journals, application.proxy.stored_in(application.name)))
+        lines = [json.loads(line) for path in (application.directory / "parked").glob("*.parked.jsonl")
+                 for line in path.read_text().splitlines()]
+        self.assertEqual({line["attempts"] for line in lines}, {ACCOUNTED_ATTEMPTS})
+        parked = {base64.b64decode(line["data"]).decode().split(" ")[0] for line in lines}
+        self.assertEqual(parked, {id for id in application.producer.put if failures_of(id) == ALWAYS})
+        return len(parked)
+
+    def check_asked_to_stop(self, application, shards):
+        """Each child was asked to shut down, has left with 0, and its last position is stored."""
+        journals = application.journals()
+        self.assertEqual(len(journals), shards)
+        for journal in journals:
+            self.assertIn("shutdown_requested", journal.events, journal)
+            self.assertEqual(journal.status, 0, journal)
+        self.check_all_stored(application)
+
+    def check_all_stored(self, application):
+        self.assert_none("shards whose last position was not stored",
+                         verdict.unsettled(application.journals(), application.leases.read()))
+
+    def run_commands(self, application, page, title, which=0, shard=""):
+        """What is printed by those of a section of a page, which are for an application of the name `my-app`, and a
+        shard."""
+        text = (settings.SOURCE / "docs" / page).read_text()
+        section = re.search(rf"^## {title}\n(.*?)(?:^## |\Z)", text, re.DOTALL | re.MULTILINE)[1]
+        commands = [block for _, block in pages.blocks(section, "sh")][which]
+        commands = commands.replace("my-app", application.name).replace("shardId-000000000000", shard)
+        programs = application.directory / "bin"
+        programs.mkdir(exist_ok=True)
+        (programs / "aws").write_text(
+            f"#!/bin/sh\nexec /usr/bin/aws --endpoint-url {application.dynamodb_url} \"$@\"\n")
+        (programs / "aws").chmod(0o755)
+        return subprocess.run(["sh", "-euc", commands], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "PATH": f"{programs}:/usr/bin:/bin"}).stdout
 
     def assert_none(self, what, findings):
         if findings:

@@ -115,11 +115,14 @@ class Proxy:
             self.stored.append(stored)
             self.calls[call_id].stored = True
 
+    def stored_in(self, table):
+        return [one for one in self.stored if one.table == table]
+
     def ends(self, table):
         """{shard: when the request came in that stored its end}."""
         ends = {}
-        for one in self.stored:
-            if one.table == table and one.position.sequence == SHARD_END.sequence:
+        for one in self.stored_in(table):
+            if one.position.sequence == SHARD_END.sequence:
                 ends.setdefault(one.shard, one.time)
         return ends
 
