@@ -3,36 +3,16 @@
 // understood stays within its memory and means the same when it is written again.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <deque>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "daemon_model/lines.hpp"
-#include "fuzz/expect.hpp"
-#include "protocol/decoder.hpp"
+#include "fuzz/decoded_line.hpp"
 
 namespace {
 
 using namespace kclxx;
-
-struct decoded_line {
-  std::vector<char> memory;
-  std::vector<record> records;
-  std::deque<std::string> arena;
-  std::variant<protocol::message, protocol::decode_error> result;
-};
-
-decoded_line decode(protocol::decoder& decoder, std::string_view line) {
-  decoded_line out;
-  // Exactly the padding that is asked for: AddressSanitizer sees a byte more.
-  out.memory.assign(line.begin(), line.end());
-  out.memory.resize(line.size() + protocol::decoder::padding, '"');
-  bool replaced = false;
-  out.result = decoder.decode(out.memory.data(), line.size(), out.records, out.arena, replaced);
-  return out;
-}
 
 std::size_t touch(const std::vector<record>& records) {
   std::size_t sum = 0;
@@ -50,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static protocol::decoder decoder;  // as in production it meets one line after another
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   if (line.find('\n') != std::string_view::npos) return 0;  // the line reader's business
-  const decoded_line first = decode(decoder, line);
+  std::vector<char> memory;
+  const decoded_line first = decode(decoder, line, memory);
   if (const auto* error = std::get_if<protocol::decode_error>(&first.result)) {
     expect(!error->problem.empty(), "a refusal has a reason");
     return 0;
@@ -64,17 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       first.records, batch->millis_behind_latest
                          ? std::optional(std::int64_t{batch->millis_behind_latest->count()})
                          : std::nullopt);
-  const decoded_line second = decode(decoder, again);
+  std::vector<char> memory_again;
+  const decoded_line second = decode(decoder, again, memory_again);
   expect(std::holds_alternative<protocol::message>(second.result), "what was understood is again");
-  expect(first.records.size() == second.records.size(), "with as many records");
-  for (std::size_t i = 0; i < first.records.size(); ++i) {
-    const record& a = first.records[i];
-    const record& b = second.records[i];
-    expect(a.data() == b.data() && a.has_data() == b.has_data(), "with the same data");
-    expect(a.partition_key() == b.partition_key(), "with the same key");
-    expect(a.position() == b.position(), "at the same position");
-    expect(a.approximate_arrival_timestamp() == b.approximate_arrival_timestamp(),
-           "of the same time");
-  }
+  expect_same(first.records, second.records);
   return 0;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <sanitizer/asan_interface.h>
 #include <string>
 #include <string_view>
@@ -14,9 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "fuzz/expect.hpp"
+#include "fuzz/decoded_line.hpp"
 #include "io/line_reader.hpp"
-#include "protocol/decoder.hpp"
 
 namespace {
 
@@ -44,13 +42,6 @@ class fence {
   std::size_t size_;
 };
 
-struct decoded_line {
-  std::vector<record> records;
-  std::deque<std::string> arena;
-  bool replaced = false;
-  std::variant<protocol::message, protocol::decode_error> result;
-};
-
 void expect_same(const decoded_line& a, const decoded_line& b) {
   expect(a.result.index() == b.result.index(), "both are understood or neither is");
   if (const auto* error = std::get_if<protocol::decode_error>(&a.result)) {
@@ -62,18 +53,7 @@ void expect_same(const decoded_line& a, const decoded_line& b) {
   const auto& y = std::get<protocol::message>(b.result);
   expect(x.action == y.action && x.body.index() == y.body.index(), "the same action");
   expect(a.replaced == b.replaced, "with U+FFFD in both or in neither");
-  expect(a.records.size() == b.records.size(), "as many records");
-  for (std::size_t i = 0; i < a.records.size(); ++i) {
-    const record& left = a.records[i];
-    const record& right = b.records[i];
-    expect(left.data() == right.data() && left.has_data() == right.has_data(), "the same data");
-    expect(left.partition_key() == right.partition_key(), "the same key");
-    expect(left.sequence_number() == right.sequence_number() &&
-               left.sub_sequence_number() == right.sub_sequence_number(),
-           "the same position");
-    expect(left.approximate_arrival_timestamp() == right.approximate_arrival_timestamp(),
-           "the same time");
-  }
+  expect_same(a.records, b.records);
   const auto* batch = std::get_if<protocol::process_records>(&x.body);
   if (batch == nullptr) return;
   const auto& other = std::get<protocol::process_records>(y.body);
@@ -91,15 +71,6 @@ std::vector<std::string> whole_lines(const std::string& stream) {
     lines.push_back(std::move(line));
     at = newline + 1;
   }
-}
-
-decoded_line decode_whole(std::string& line) {
-  static protocol::decoder decoder;
-  const std::size_t length = line.size();
-  line.resize(length + protocol::decoder::padding);
-  decoded_line out;
-  out.result = decoder.decode(line.data(), length, out.records, out.arena, out.replaced);
-  return out;
 }
 
 /// As runtime/input.cpp reads, but reading ahead from the first byte on.
@@ -139,7 +110,9 @@ class piecewise_input {
       const fence around(line_.data(), length);
       got.result = decoder_.decode(line_.data(), length, got.records, got.arena, got.replaced);
     }
-    expect_same(got, decode_whole(expected_[delivered_++]));
+    static protocol::decoder whole;
+    std::vector<char> memory;
+    expect_same(got, decode(whole, expected_[delivered_++], memory));
   }
 
   int ends_[2] = {-1, -1};
