@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, prometheus, shared, subdirectory, fetch_content, pkg_config, samples, other_boost build a program outside
+# Modes: find_package, prometheus, shared, fetch_content, pkg_config, samples, other_boost build a program outside
 # of this project and have it answer a dialogue; googletest and shared also build and run a test with
 # the test kit; debs unpacks the packages; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
@@ -14,8 +14,6 @@ configure_kclxx() {
   cmake -S "$source" -B "$work/kclxx" -G Ninja \
     -DKCLXX_BUILD_TESTS=OFF -DKCLXX_BUILD_SAMPLES=OFF -DKCLXX_BUILD_CLI=OFF "$@" >>"$work/log" 2>&1
 }
-
-archive_source() { tar -C "$source" --exclude=./build --exclude=./.git -cz .; }
 
 build_project() {  # SOURCE, then CMake's arguments; the program lands in $work/program
   local from=$1
@@ -80,13 +78,6 @@ case $mode in
     must_test
     [[ $(ldd "$work/program/word_length_test") == *libkclxx.so* ]] || { echo 'not shared'; exit 1; }
     ;;
-  subdirectory)
-    # Where FetchContent has it, seen from the build: ccache then has what package.fetch_content has compiled.
-    mkdir -p "$work/program/_deps/kclxx-src"
-    archive_source | tar -xz -C "$work/program/_deps/kclxx-src"
-    build_project "$source/tests/package/consumer" -DKCLXX_SUBDIRECTORY="$work/program/_deps/kclxx-src"
-    must_answer "$work/program/consumer" '1 records'
-    ;;
   debs)
     for program in file dpkg-shlibdeps; do # which CPack needs
       command -v $program >/dev/null || { echo "$program is not there" && exit 77; }
@@ -115,7 +106,7 @@ case $mode in
     ;;
   fetch_content)
     # As of a release: an archive with its hash.
-    archive_source >"$work/kclxx.tar.gz"
+    tar -C "$source" --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .
     build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
       -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)"
     must_answer "$work/program/consumer" '1 records'
