@@ -16,8 +16,7 @@ using protocol::action_kind;
 
 namespace {
 
-template <class Printable>
-std::string text_of(const Printable& one) {
+std::string text_of(const daemon_model::daemon_event& one) {
   std::ostringstream out;
   out << one;
   return out.str();
@@ -60,27 +59,25 @@ void daemon::call_something() {
     return call(action_kind::process_records, R"({"action":"tuneUp","level":3})", "tuneUp");
   }
   // A lease that is lost is found out sooner or later.
-  if (is_lease_lost() && random_.chance(50)) return call_lease_lost();
+  if (is_lease_lost() && random_.chance(50)) return call(action_kind::lease_lost);
   const bool all_sent = sent_ == world_.records.size();
   if (consumer_.can_call(action_kind::shutdown_requested) &&
       ((with_faults_ && random_.chance(faults.shutdown_request)) ||
        (all_sent && !world_.has_end))) {
     around_.note(fault::shutdown_is_requested);
-    return call(action_kind::shutdown_requested,
-                daemon_model::action_line(action_kind::shutdown_requested), "shutdownRequested");
+    return call(action_kind::shutdown_requested);
   }
   if (!consumer_.can_call(action_kind::process_records)) {  // after shutdownRequested
-    return random_.chance(50) ? call_lease_lost() : stop_worker();
+    return random_.chance(50) ? call(action_kind::lease_lost) : stop_worker();
   }
   if (all_sent && world_.has_end && random_.chance(70)) {
-    return call(action_kind::shard_ended, daemon_model::action_line(action_kind::shard_ended),
-                "shardEnded");
+    return call(action_kind::shard_ended);
   }
   send_records();
 }
 
-void daemon::call_lease_lost() {
-  call(action_kind::lease_lost, daemon_model::action_line(action_kind::lease_lost), "leaseLost");
+void daemon::call(action_kind what) {
+  call(what, daemon_model::action_line(what), protocol::action_name(what));
 }
 
 void daemon::send_records() {
@@ -101,7 +98,7 @@ void daemon::send_records() {
        largest);
 }
 
-void daemon::call(action_kind what, const std::string& line, const std::string& action,
+void daemon::call(action_kind what, const std::string& line, std::string_view action,
                   const std::optional<sequence_position>& largest) {
   log_.note([&] { return "daemon: " + line; });
   around_.write_to_child(line);

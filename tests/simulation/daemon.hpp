@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <kclxx/sequence_position.hpp>
 
@@ -61,9 +62,9 @@ class daemon {
   [[nodiscard]] std::size_t sent() const { return sent_; }
 
  private:
-  void call(protocol::action_kind what, const std::string& line, const std::string& action,
+  void call(protocol::action_kind what, const std::string& line, std::string_view action,
             const std::optional<sequence_position>& largest = std::nullopt);
-  void call_lease_lost();
+  void call(protocol::action_kind what);
   void send_records();
   void take(const daemon_model::daemon_events& happened);
   void take(const daemon_model::answered& answer);
