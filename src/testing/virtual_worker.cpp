@@ -327,14 +327,18 @@ void daemon::virtual_worker::crash() {
   child_->leave_callback_of_the_dead();
 }
 
+void daemon::virtual_worker::require_shard(const std::string& name) const {
+  if (!is_initialized_) throw std::logic_error(name + ": initialize comes first");
+  if (lease_.checkpoint() == sequence_position("SHARD_END")) {
+    throw std::logic_error(name + ": the shard is finished, nobody reads it again");
+  }
+}
+
 void daemon::virtual_worker::resume() {
   verb("resume", [&] {
-    if (!is_initialized_) throw std::logic_error("resume: initialize comes first");
+    require_shard("resume");
     if (!child_->is_killed() && !child_->status()) {
       throw std::logic_error("resume: the child still runs; crash() it, or end_input()");
-    }
-    if (lease_.checkpoint() == sequence_position("SHARD_END")) {
-      throw std::logic_error("resume: the shard is finished, nobody reads it again");
     }
     if (!child_->is_killed()) child_->kill();
     faults_.clear();
@@ -348,10 +352,7 @@ void daemon::virtual_worker::resume() {
 
 std::unique_ptr<daemon::virtual_worker> daemon::virtual_worker::start_successor() {
   usage_->require_owner("start_successor");
-  if (!is_initialized_) throw std::logic_error("start_successor: initialize comes first");
-  if (lease_.checkpoint() == sequence_position("SHARD_END")) {
-    throw std::logic_error("start_successor: the shard is finished, nobody reads it again");
-  }
+  require_shard("start_successor");
   auto successor = std::make_unique<virtual_worker>(*this, settings_.seed + 1);
   seen_.note("daemon", "has lost the lease to a successor, and does not know it");
   successor->verb("start_successor", [&] { successor->begin_successor(); });

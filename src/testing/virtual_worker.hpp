@@ -66,6 +66,8 @@ class daemon::virtual_worker {
   void verb(const char* name, const std::function<void()>& body);
   /// Errors: std::logic_error when a daemon could not do this now.
   void require(const char* name, protocol::action_kind kind) const;
+  /// Errors: std::logic_error when no successor would read it.
+  void require_shard(const std::string& name) const;
   [[nodiscard]] std::string why_not(protocol::action_kind kind) const;
   [[nodiscard]] std::string how_it_left() const;
 
