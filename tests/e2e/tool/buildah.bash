@@ -37,6 +37,9 @@ buildah commit -q "$base" debian:12-slim >/dev/null
 buildah rm "$base" >/dev/null
 rm -rf "$work/base"
 
+words_of() { # words_of IMAGE Cmd|Entrypoint: one a line
+    buildah inspect --type image --format "{{range .OCIv1.Config.$2}}{{println .}}{{end}}" "$1" | sed '/^$/d'
+}
 checkout() { # checkout DIRECTORY: what git has of this project
     mkdir -p "$1"
     git -C "$root" ls-files -z | tar -C "$root" --null -T - -c | tar -C "$1" -x
