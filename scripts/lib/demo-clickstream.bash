@@ -153,8 +153,6 @@ say "$((records - good)) malformed events are parked"
 
 end_step
 echo
-end_started || fail "a process could not be ended"
-end_local || fail "the local Kinesis and DynamoDB could not be ended" "$work/local.log"
-local=
+end_all
 echo "Seconds per step: ${step_times[*]}; from the first process to the last count: $processing"
 echo "$records put, 1 worker killed, 1 shard split; $(awk -F '\t' '{ n += $3 } END { print n }' "$work/sums") counted, $((records - good)) parked, 0 lost, 0 twice"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/case_file.hpp"
-
 #include <charconv>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "conformance/script.hpp"
 
 namespace kclxx::oracle {
 

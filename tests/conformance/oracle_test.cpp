@@ -11,9 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "conformance/case_file.hpp"
 #include "conformance/model_player.hpp"
-#include "conformance/random_script.hpp"
 #include "conformance/real_player.hpp"
 
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/random_script.hpp"
-
 #include <array>
 #include <optional>
 #include <random>
 #include <utility>
+
+#include "conformance/script.hpp"
 
 namespace kclxx::oracle {
 

@@ -10,9 +10,9 @@ import re
 import signal
 import time
 
-from harness import accounts, settings
+from harness import settings
 from harness.case import DaemonCase, main
-from harness.journal import ACCOUNTED_ATTEMPTS
+from harness.journal import ACCOUNTED_ATTEMPTS, failures_of
 
 SHARDS = 4
 RECORDS_A_SECOND = 400
@@ -104,8 +104,8 @@ class Accounting(DaemonCase):
     def check_all_accounted(self, put):
         """Returns what was seen."""
         application, journals = self.app, self.app.journals()
-        always = {id for id in put if accounts.failures_of(id) == accounts.ALWAYS}
-        twice = {id for id in put if accounts.failures_of(id) == 2}
+        always = {id for id in put if failures_of(id) == ACCOUNTED_ATTEMPTS}
+        twice = {id for id in put if failures_of(id) == 2}
         self.assertEqual((len(always) * 100, len(twice) * 100), (len(put), len(put) * 5))
         self.check_starts(application)
         duplicates, _ = self.check(application, bounded=False, in_order=settings.FORM == "each")
@@ -113,7 +113,7 @@ class Accounting(DaemonCase):
         for journal in journals:
             self.assert_none("records with more or fewer attempts than they need", [
                 f"{record.id}: {journal.attempts[record.position]}" for record in journal.records
-                if journal.attempts[record.position] != min(accounts.failures_of(record.id) + 1,
+                if journal.attempts[record.position] != min(failures_of(record.id) + 1,
                                                             ACCOUNTED_ATTEMPTS)])
         return (f"{len(put)} records, {len(always)} that always fail, all parked, and {len(twice)} that "
                 f"fail twice, all processed; none both, 0 lost, 0 out of order, no position stored "

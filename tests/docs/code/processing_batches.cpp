@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code of docs/processing.md about batches.
 #include <chrono>
-#include <exception>
 #include <utility>
 #include <vector>
 

@@ -14,9 +14,8 @@ import time
 import unittest
 
 from . import settings, verdict
-from .accounts import ALWAYS, failures_of
 from .application import Application
-from .journal import ACCOUNTED_ATTEMPTS
+from .journal import ACCOUNTED_ATTEMPTS, failures_of
 from .kinesis_proxy import KinesisProxy
 from .proxy import Proxy
 from .services import Emulators, Services
@@ -118,7 +117,7 @@ class DaemonCase(unittest.TestCase):
                  for line in path.read_text().splitlines()]
         self.assertEqual({line["attempts"] for line in lines}, {ACCOUNTED_ATTEMPTS})
         parked = {base64.b64decode(line["data"]).decode().split(" ")[0] for line in lines}
-        self.assertEqual(parked, {id for id in application.producer.put if failures_of(id) == ALWAYS})
+        self.assertEqual(parked, {id for id in application.producer.put if failures_of(id) == ACCOUNTED_ATTEMPTS})
         return len(parked)
 
     def check_asked_to_stop(self, application, shards):

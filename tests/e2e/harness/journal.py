@@ -17,6 +17,7 @@ the time, in nanoseconds of the clock that all processes of the machine share:
 """
 import dataclasses
 import pathlib
+import re
 import typing
 
 _sentinels = {"AT_TIMESTAMP": -3, "TRIM_HORIZON": -2, "LATEST": -1, "SHARD_END": 10**200}
@@ -39,6 +40,13 @@ class Position(typing.NamedTuple):
 
 ACCOUNTED_ATTEMPTS = 3  # of accounted_child's policy
 SHARD_END = Position.parse("SHARD_END", 0)
+
+
+def failures_of(id):
+    """How often accounted_child's handler fails for a record, whoever processes it; ACCOUNTED_ATTEMPTS: always."""
+    index, number = map(int, re.search(r"-(\d+):(\d+)$", id).groups())
+    rest = (index + number) % 100
+    return ACCOUNTED_ATTEMPTS if rest == 0 else 2 if rest <= 5 else 0
 
 
 class Record(typing.NamedTuple):
