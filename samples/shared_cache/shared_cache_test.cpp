@@ -6,7 +6,6 @@
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,17 +19,6 @@
 
 #include "enrich.hpp"
 
-namespace {
-
-kclxx::record::fields fields(std::string_view data, std::string_view key) {
-  kclxx::record::fields made;
-  made.data = data;
-  made.partition_key = key;
-  return made;
-}
-
-}  // namespace
-
 TEST_CASE("shards share the table and the connections") {
   std::string name = std::filesystem::temp_directory_path() / "shared_cache.XXXXXX";
   REQUIRE(::mkdtemp(name.data()) != nullptr);
@@ -43,8 +31,8 @@ TEST_CASE("shards share the table and the connections") {
     };
     kclxx::testing::daemon first(make);
     kclxx::testing::daemon second(make);
-    first.initialize("shard-0").deliver_records({fields("a", "key")});
-    second.initialize("shard-1").deliver_records({fields("b", "other")});
+    first.initialize("shard-0").deliver_records({{.data = "a", .partition_key = "key"}});
+    second.initialize("shard-1").deliver_records({{.data = "b", .partition_key = "other"}});
     first.end_shard();
     second.end_shard();
   }

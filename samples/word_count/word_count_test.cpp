@@ -98,16 +98,6 @@ TEST_CASE("a shutdown may come before the records that the file is ahead by") {
   CHECK(successor.exit_status() == kclxx::exit_status::ok);
 }
 
-TEST_CASE("a throttled checkpoint is made up for with the next call") {
-  const word_count_directory directory;
-  auto daemon = directory.daemon();
-  daemon.initialize("shard-0").fail_next_checkpoint("ThrottlingException");
-  daemon.deliver({"one"}).advance(5s).deliver({}).advance(1s).deliver({});
-  INFO(daemon);
-  CHECK(daemon.attempts().front().error == "ThrottlingException");
-  CHECK(daemon.persisted() == sequence_position("1"));
-}
-
 TEST_CASE("a shutdown flushes what is not yet in the file") {
   const word_count_directory directory;
   auto daemon = directory.daemon();

@@ -145,7 +145,6 @@ class Accounting(DaemonCase):
                              + self.errors()["KinesisClientLibDependencyException"] >= 2,
                              lambda: str(self.errors()), every=2)
         application.proxy.throttle(0)
-        application.producer.stop()
         application.wait_until_processed()
         # kill -9 of a JVM: its children leave of themselves.
         second = next(worker for worker in application.workers if worker.name == "second")

@@ -24,7 +24,6 @@ class Balance(DaemonCase):
         joined_again, three = self.settled("shares of three", [2, 3, 3])
         self.app.stop_worker(third)
         left, back = self.settled("shares of those that are left", [4, 4])
-        producer.stop()
         self.app.wait_until_processed()
         duplicates, bound = self.check(self.app)
         moves = len(self.app.journals()) - SHARDS

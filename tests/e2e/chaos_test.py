@@ -116,7 +116,6 @@ class Chaos(DaemonCase):
         self.later.clear()
         self.app.proxy.throttle(0)
         start = time.monotonic()
-        self.app.producer.stop()
         self.app.wait_until_processed(self.tend)
         for worker in self.leaving:
             worker.process.wait()

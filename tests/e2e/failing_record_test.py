@@ -58,7 +58,6 @@ class FailingRecord(DaemonCase):
 
         released = time.monotonic()
         self.release()
-        self.app.producer.stop()
         self.settle(self.app)
         caught_up = time.monotonic() - released
         self.assertEqual(len(self.app.journals()), SHARDS, "no child was started again")

@@ -23,7 +23,6 @@ class Generations(DaemonCase):
             # A daemon that finds no lease table waits for up to 40 s in case that others make it too.
             application.wait_for_records(application.stream.parents(), since=at)
             if generation == 3:
-                producer.stop()
                 application.wait_until_processed()
             application.stop_worker(worker)
             journals = application.journals()[len(before):]

@@ -58,7 +58,6 @@ class KinesisFaults(DaemonCase):
              "shard": parent.id})
         self.start_worker()
         self.app.wait_for_new_records(2)
-        self.app.producer.stop()
         self.app.wait_until_processed()
         [ended] = [j for j in self.app.journals() if j.shard == parent.id]
         self.assertIn("shard_ended", ended.events)

@@ -144,7 +144,6 @@ class Migration(DaemonCase):
         # Who is asked to shut down checkpoints: what is left is what came since.
         self.start(application, 2, "last")
         self.wait_for_records("last")
-        application.producer.stop()
         application.wait_until_processed()
         duplicates, bound = self.check(application)
         self.figures(f"{len(application.producer.put)} records, {how}; 0 lost, {duplicates} duplicates "

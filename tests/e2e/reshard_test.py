@@ -25,7 +25,6 @@ class Reshard(DaemonCase):
         grandchildren = [shard.id for shard in stream.shards()
                          if set(shard.parents) & {child.id for child in children}]
         application.wait_for_records(grandchildren)
-        producer.stop()
         application.wait_until_processed()
 
         ends = application.proxy.ends(application.name)

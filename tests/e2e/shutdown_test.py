@@ -34,7 +34,6 @@ class Shutdown(DaemonCase):
 
         application.start_worker("second", *self.OPTIONS)
         application.wait_for_records(application.stream.parents(), since=at)
-        producer.stop()
         application.wait_until_processed()
         ends = {journal.shard: journal.records[-1].position for journal in asked}
         for journal in application.journals()[SHARDS:]:

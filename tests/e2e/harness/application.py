@@ -202,7 +202,8 @@ class Application:
         self.wait_for(f"records of {shards} shards {workers}", flow, lambda: str(self.leases.read()))
 
     def wait_until_processed(self, meanwhile=lambda: None):
-        """Until all that was put was processed."""
+        """Until all that was put was processed; no more records come."""
+        self.producer.stop()
         missing = None
 
         def done():

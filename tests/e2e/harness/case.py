@@ -46,9 +46,9 @@ class DaemonCase(unittest.TestCase):
         self.addCleanup(proxy.close)
         return proxy
 
-    def kinesis_proxy(self, seed=1):
+    def kinesis_proxy(self):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="kinesis_proxy-", dir=DaemonCase.folder))
-        proxy = KinesisProxy(self.services.kinesis_url, directory, seed)
+        proxy = KinesisProxy(self.services.kinesis_url, directory)
         self.addCleanup(proxy.close)
         return proxy
 
@@ -91,7 +91,6 @@ class DaemonCase(unittest.TestCase):
 
     def settle(self, application):
         """Until all was processed, and the table has the last positions; no more records come."""
-        application.producer.stop()
         application.wait_until_processed()
 
         def unsettled():

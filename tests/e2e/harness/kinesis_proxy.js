@@ -2,7 +2,7 @@
 // Is in front of the local Kinesis, and makes its faults: HTTP/2 without TLS, as the KCL speaks it, and JSON, for which
 // the daemon has CBOR off. kinesis_proxy.py starts it and tells it what to do:
 //
-//   node kinesis_proxy.js UPSTREAM SEED     prints the ports of the proxy and of its control, as JSON
+//   node kinesis_proxy.js UPSTREAM          prints the ports of the proxy and of its control, as JSON
 //   POST /rules [RULE...]                   from now on; the first that applies counts
 //   GET /seen                               {counts: {OPERATION: {requests: N, FAULT: N}}, failures: [...]}
 //
@@ -14,7 +14,7 @@ const http2 = require('node:http2');
 
 const upstream = new URL(process.argv[2]);
 const agent = new http.Agent({ keepAlive: true });
-let state = Number(process.argv[3]);
+let state = 1;
 let rules = [];
 const counts = {};
 const failures = [];

@@ -11,9 +11,9 @@ from .waiting import SECONDS, wait_for
 
 
 class KinesisProxy:
-    def __init__(self, upstream_url, directory, seed=1):
+    def __init__(self, upstream_url, directory):
         program = pathlib.Path(__file__).with_suffix(".js")
-        self._process = Process(["node", program, upstream_url, seed], directory / "kinesis_proxy.log",
+        self._process = Process(["node", program, upstream_url], directory / "kinesis_proxy.log",
                                 directory, dict(os.environ))
 
         def ready():

@@ -7,6 +7,9 @@ import typing
 from . import kpl
 
 
+PADDING = "." * 60
+
+
 class Put(typing.NamedTuple):
     key: str
     number: int  # within its key, from 0
@@ -20,12 +23,11 @@ class Producer:
     a key are in the stream in the order of their numbers. An id is `KEY:NUMBER`.
     """
 
-    def __init__(self, kinesis, stream, keys=200, aggregated=1, size=60):
+    def __init__(self, kinesis, stream, keys=200, aggregated=1):
         self.kinesis, self.stream = kinesis, stream
         # Some are not ASCII: the daemon needs to know in which character set it writes.
         self.keys = [f"{'schlüssel' if i % 10 == 0 else 'key'}-{i}" for i in range(keys)]
         self.aggregated = {key: aggregated if i % 2 else 1 for i, key in enumerate(self.keys)}
-        self.padding = "." * size
         self.rounds = 0
         self.put = {}  # id: Put; only grows
         self._stop = threading.Event()
@@ -49,7 +51,7 @@ class Producer:
         first = self.rounds * many
         for number in range(first, first + many):  # before: one that was put is never missing here
             self.put[f"{key}:{number}"] = Put(key, number)
-        records = [(key, f"{key}:{number} {self.padding}".encode())
+        records = [(key, f"{key}:{number} {PADDING}".encode())
                    for number in range(first, first + many)]
         return kpl.aggregate(records) if many > 1 else records[0][1]
 
@@ -77,14 +79,12 @@ class Producer:
         self._thread.start()
 
     def stop(self):
-        """Ends the thread; returns how many were put in all."""
+        """Ends the thread."""
         if self._thread:
             self._stop.set()
             self._thread.join()
             self._thread = None
-        if self._failure:
-            raise self._failure
-        return len(self.put)
+        self.check()
 
     def check(self):
         if self._failure:
