@@ -97,17 +97,14 @@ def is_declaration(code):
 
 def of(file, text):
     seen, result = set(), []
-    in_comment = False
     lines = [line.strip() for line in text.splitlines()]
     for number, stripped in enumerate(lines, 1):
-        in_comment = in_comment or stripped.startswith("/*")
-        if not in_comment and not stripped.startswith("//"):
+        if not stripped.startswith("//"):
             for after in changes(stripped):
                 mutant = Mutant(file, number, stripped, after)
                 if after != stripped and (number, after) not in seen:
                     seen.add((number, after))
                     result.append(mutant)
-        in_comment = in_comment and "*/" not in stripped
     return result
 
 

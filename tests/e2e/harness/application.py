@@ -90,28 +90,23 @@ class Worker:
 
     def residents(self):
         """The processes that serve the shards of all launchers; one, unless a launcher was killed
-        while it started another."""
-        return residents_of(self.process.pid)
+        while it started another. They have the variable that kclxx-share starts them with: see hand_over.hpp."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it is gone, or no process
+            for variable in variables:
+                fields = variable.partition(b"=")[2].split()
+                if (variable.startswith(b"KCLXX_RESIDENT=") and int(fields[2]) == self.process.pid
+                        and int(fields[0]) == int(entry.name)):
+                    found.append(int(entry.name))
+        return found
 
     def end(self):
         self.process.end()
         wait_for(f"the end of the resident of {self.name}", lambda: not self.residents())
-
-
-def residents_of(daemon):
-    """The processes with the variable that kclxx-share starts them with: see hand_over.hpp."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            variables = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it is gone, or no process
-        for variable in variables:
-            fields = variable.partition(b"=")[2].split()
-            if (variable.startswith(b"KCLXX_RESIDENT=") and int(fields[2]) == daemon
-                    and int(fields[0]) == int(entry.name)):
-                found.append(int(entry.name))
-    return found
 
 
 class Application:
