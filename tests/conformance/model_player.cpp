@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/model_player.hpp"
+#include "conformance/players.hpp"
 
 #include <cstddef>
 #include <utility>

@@ -11,8 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "conformance/model_player.hpp"
-#include "conformance/real_player.hpp"
+#include "conformance/players.hpp"
 
 namespace {
 
