@@ -59,7 +59,6 @@ _THROTTLED = json.dumps({
 
 class Proxy:
     def __init__(self, upstream_url, seed=1):
-        self.upstream = upstream_url.removeprefix("http://")
         self.stored = []  # checkpoints that DynamoDB has accepted; only grows
         self.calls = {}  # checkpoints: {amz-sdk-invocation-id: Call}
         self.requests = 0
@@ -71,6 +70,8 @@ class Proxy:
         proxy = self
 
         class Handler(_Handler):
+            address = upstream_url.removeprefix("http://")
+
             def do_POST(self):
                 self.forward(proxy)
         self._server = _Server(("127.0.0.1", 0), Handler)
@@ -147,11 +148,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def setup(self):
         super().setup()
-        self.upstream = None
+        self.upstream = http.client.HTTPConnection(self.address, timeout=SECONDS)
 
     def finish(self):
-        if self.upstream:
-            self.upstream.close()
+        self.upstream.close()
         super().finish()
 
     def log_message(self, *_):
@@ -166,7 +166,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                               ("x-amzn-RequestId", str(uuid.uuid4())),
                               ("x-amz-crc32", str(zlib.crc32(_THROTTLED)))], _THROTTLED)
             return
-        answer, content = self.ask(proxy.upstream, body)
+        answer, content = self.ask(body)
         if stored and answer.status == 200:
             proxy.accepted(stored, call_id)
         self.answer(answer.status, [(name, value) for name, value in answer.getheaders()
@@ -181,22 +181,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             raise ConnectionResetError("the worker was killed within a request")
         return body
 
-    def ask(self, address, body):
+    def ask(self, body):
         """The answer of DynamoDB, and its body."""
         headers = {name: value for name, value in self.headers.items()
                    if name.lower() not in ("host", "connection", "expect", "accept-encoding")}
         headers["Host"] = self.headers["Host"]  # it is signed
         while True:
-            fresh = self.upstream is None
-            if fresh:
-                self.upstream = http.client.HTTPConnection(address, timeout=SECONDS)
+            fresh = self.upstream.sock is None
             try:
                 self.upstream.request("POST", self.path, body, headers)
                 answer = self.upstream.getresponse()
                 return answer, answer.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 self.upstream.close()
-                self.upstream = None
                 if fresh:
                     raise
                 # It was idle for so long that DynamoDB had closed it: that request it has not seen.
