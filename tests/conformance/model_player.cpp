@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/players.hpp"
-
 #include <cstddef>
 #include <utility>
 
+#include "conformance/players.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/utf8.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/players.hpp"
-
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -10,6 +8,8 @@
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
+
+#include "conformance/players.hpp"
 
 namespace kclxx::oracle {
 
