@@ -142,10 +142,10 @@ class DaemonCase(unittest.TestCase):
         programs = application.directory / "bin"
         programs.mkdir(exist_ok=True)
         (programs / "aws").write_text(
-            f"#!/bin/sh\nexec /usr/bin/aws --endpoint-url {application.dynamodb_url} \"$@\"\n")
+            f"#!/bin/sh\nexec {shutil.which('aws')} --endpoint-url {application.dynamodb_url} \"$@\"\n")
         (programs / "aws").chmod(0o755)
         return subprocess.run(["sh", "-euc", commands], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              text=True, env={**os.environ, "PATH": f"{programs}:/usr/bin:/bin"}).stdout
+                              text=True, env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}).stdout
 
     def assert_none(self, what, findings):
         if findings:
