@@ -142,7 +142,7 @@ class DaemonCase(unittest.TestCase):
         programs = application.directory / "bin"
         programs.mkdir(exist_ok=True)
         (programs / "aws").write_text(
-            f"#!/bin/sh\nexec {shutil.which('aws')} --endpoint-url {application.dynamodb_url} \"$@\"\n")
+            f"#!/bin/sh\nexec {shutil.which('aws')} --region us-east-1 --endpoint-url {application.dynamodb_url} \"$@\"\n")
         (programs / "aws").chmod(0o755)
         return subprocess.run(["sh", "-euc", commands], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               text=True, env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}).stdout
