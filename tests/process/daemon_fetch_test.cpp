@@ -403,6 +403,20 @@ TEST_CASE("an archive that does not fit is not used, with one line of informatio
   fetch_and_run();
 }
 
+TEST_CASE("a folder at the archive's place that is not kclxx's is left alone",
+          "[daemon][fetch][class_archive]") {
+  const sandbox box;
+  box.java("17.0.1", archiving_java);
+  box.write("jars/amazon-kinesis-client-multilang-0.jar", "");
+  std::filesystem::create_directory(box / "jars.classes");
+  box.write("jars.classes/Mine.class", "mine");
+  const auto fetched = box.kclxx({"daemon", "fetch", "--jars", "jars"});
+  CHECK(fetched.status == 0);
+  CHECK(contains(one_line(fetched.err), "no class archive was made: "));
+  CHECK(contains(fetched.err, "jars.classes, the place of the class archive, has Mine.class"));
+  CHECK(box.list("jars.classes").size() == 1);
+}
+
 TEST_CASE("without an archive a fetch has succeeded all the same",
           "[daemon][fetch][class_archive]") {
   const sandbox box;

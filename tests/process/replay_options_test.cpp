@@ -39,6 +39,20 @@ TEST_CASE("with --expect, replay names each difference with its line", "[replay]
                                 "112/0"));
 }
 
+TEST_CASE("with --expect, what a child wrote after a carriage return is compared, too",
+          "[replay][expect]") {
+  replayed tool;
+  std::string recorded = with_both_sides({""});
+  const std::string line = R"("line":{"action":"checkpoint","sequenceNumber":null,)";
+  const std::string text = R"("text":"50 %\r{\"action\":\"checkpoint\",\"sequenceNumber\":null,)";
+  const std::string rest = R"("subSequenceNumber":null})";
+  recorded.replace(recorded.find(line), line.size() + rest.size(),
+                   text + R"(\"subSequenceNumber\":null}")");
+  const std::string file = tool.file("both.jsonl", recorded);
+  CHECK(tool.run({"--expect", file}, {"checkpoint"}).status == 0);
+  CHECK(tool.run({"--expect", file}, {}).status == 1);
+}
+
 TEST_CASE("with --expect, replay needs a recorded child", "[replay][expect]") {
   replayed tool;
   const auto all = tool.run({"--expect", tool.dialogue(1)}, {});

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // kclxx replay --parked: parked records come again.
-#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -72,27 +70,6 @@ TEST_CASE("records that a child has parked are delivered again, in order", "[rep
   CHECK(box.read("shardId-000000000007.parked.jsonl").find(R"("data":"Yg==")") !=
         std::string::npos);
 }
-
-#ifndef KCLXX_IS_SANITIZED  // ThreadSanitizer writes files before main
-TEST_CASE("a disk that is full while parked records are prepared leaves no file of them",
-          "[replay][parked]") {
-  const sandbox box;
-  box.write("parked.jsonl", parked("shard-1", "100", "YQ=="));
-  std::filesystem::create_directory(box / "tmp");
-  const auto result = in_forked_copy([&] {
-    const rlimit none{};
-    ::setrlimit(RLIMIT_FSIZE, &none);
-    ::signal(SIGXFSZ, SIG_DFL);
-    box.become({KCLXX_TOOL, "replay", "--parked", "parked.jsonl", "--", KCLXX_PARKING_CHILD, "out"},
-               {"TMPDIR=" + (box / "tmp").string()});
-    return 98;
-  });
-  CAPTURE(result.out, result.err);
-  CHECK(result.status == 5);
-  CHECK_THAT(result.err, Contains("File too large"));
-  CHECK(box.list("tmp").empty());
-}
-#endif
 
 TEST_CASE("parked records of several files are played by shard, in order, and once each",
           "[replay][parked]") {

@@ -70,6 +70,16 @@ fs::path place_of_archive(const fs::path& jars) { return jars.string() + ".class
 fs::path archive_in(const fs::path& folder) { return folder / "classes.jsa"; }
 fs::path note_in(const fs::path& folder) { return folder / "made-for"; }
 
+/// So that nothing but an archive is replaced by one.
+void expect_archive_or_nothing(const fs::path& place) {
+  if (!fs::exists(place)) return;
+  for (const auto& entry : fs::directory_iterator(place)) {
+    if (entry.path() == archive_in(place) || entry.path() == note_in(place)) continue;
+    cannot_set_up(place.string() + ", the place of the class archive, has " +
+                  entry.path().filename().string() + ", which is not kclxx's; move it away");
+  }
+}
+
 /// What the archive depends on: Java, and of the jars what Java compares. Empty: there is none.
 std::string note_for(const java_release& release, const fs::path& jars, const fs::path& archive) {
   std::error_code error;
@@ -197,6 +207,7 @@ void make_class_archive(const std::string& java, const fs::path& jars, kcl_versi
   const fs::path place = place_of_archive(jars);
   const auto is_complete = [&](const fs::path& folder) { return is_for(folder, release, jars); };
   const auto fill = [&](const fs::path& folder) {
+    expect_archive_or_nothing(place);
     std::cerr << "Java archives the daemon's classes, for a faster start; this takes some seconds."
               << std::endl;
     train(java, folder, jars, which);

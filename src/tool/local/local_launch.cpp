@@ -192,6 +192,8 @@ void run_local(const local_call& call) {
   if (call.needs == local_call::need::everything) close_inherited();
   io::descriptor lock;
   if (call.changes_state && fs::is_directory(directory, error)) lock = lock_directory(directory);
+  // What main() has in place of a closed one; Node.js would take /dev/null.
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) ::fcntl(standard, F_SETFD, 0);
   exec(std::move(command));
 }
 

@@ -2,11 +2,9 @@
 #include "tool/replay/parked_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <iostream>
-#include <string_view>
 #include <sys/file.h>
 
 #include "io/descriptor.hpp"
@@ -27,7 +25,7 @@ void wait_for_writer(const std::string& file) {
 
 }  // namespace
 
-parked_files::parked_files(const std::vector<std::string>& files) {
+std::vector<replay::parked_shard> read_parked_files(const std::vector<std::string>& files) {
   replay::parked_records records;
   try {
     for (const std::string& file : files) {
@@ -41,33 +39,18 @@ parked_files::parked_files(const std::vector<std::string>& files) {
     std::cerr << "kclxx replay: " << place
               << ": left out, since it is cut off: a record is complete once its line is whole\n";
   }
-  shards_ = records.shards();
-  if (shards_.empty()) {
+  auto shards = records.shards();
+  if (shards.empty()) {
     throw command_error(exit_status::bad_transcript, "there is no parked record in the files");
   }
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    const std::array<std::string_view, 1> dialogue{shards_[i].dialogue};
-    output_file(transcript(i).string(), output_file::access::owner).write(dialogue);
-    shards_[i].dialogue = {};
-  }
+  return shards;
 }
 
-std::filesystem::path parked_files::transcript(std::size_t shard) const {
-  return directory_.path() / (std::to_string(shard) + ".jsonl");
-}
-
-std::vector<std::string> parked_files::transcripts() const {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < shards_.size(); ++i) names.push_back(transcript(i).string());
-  return names;
-}
-
-void parked_files::describe(replay_result& played) const {
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
+void count_parked(const std::vector<replay::parked_shard>& shards, replay_result& played) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
     replayed_shard& shard = played.shards[i];
-    shard.file = shards_[i].files;
     const auto reached = shard.summary.resume.value_or(sequence_position("TRIM_HORIZON"));
-    const auto& positions = shards_[i].positions;  // in order
+    const auto& positions = shards[i].positions;  // in order
     const auto end = std::upper_bound(positions.begin(), positions.end(), reached);
     shard.parked =
         parked_count{positions.size(), static_cast<std::size_t>(end - positions.begin())};

@@ -49,8 +49,14 @@ void recording::begin(protocol::action_kind what, const std::optional<sequence_p
 
 void recording::on_child_line(std::string_view line, std::size_t line_number) {
   if (expected_ != expectation::answers) return;
-  child_message content = normal(daemon_model::parse_child_message(line));
-  if (is_compared(content)) messages_.push_back({std::move(content), line_number});
+  // To the daemon a carriage return ends a line, too, and a capture has lines as the child ends
+  // them.
+  while (!line.empty()) {
+    const std::string_view one = line.substr(0, line.find('\r'));
+    child_message content = normal(daemon_model::parse_child_message(one));
+    if (is_compared(content)) messages_.push_back({std::move(content), line_number});
+    line.remove_prefix(std::min(one.size() + 1, line.size()));
+  }
 }
 
 void recording::on_answer(const transcript::line_summary& line) {

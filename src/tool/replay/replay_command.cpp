@@ -85,9 +85,15 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }
-  std::optional<parked_files> parked;
-  if (what.is_parked) what.files = parked.emplace(what.files).transcripts();
-  validate(what, child);
+  std::vector<replay::parked_shard> parked;
+  std::vector<replay_input> inputs;
+  if (what.is_parked) {
+    parked = read_parked_files(what.files);
+    for (const auto& shard : parked) inputs.push_back({shard.files, shard.dialogue});
+  } else {
+    validate(what, child);
+    for (const std::string& file : what.files) inputs.push_back({file});
+  }
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
     what.options.keeps_timeline = true;
@@ -96,9 +102,9 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   install_signal_handlers(ignored_signals::stay_ignored);
   replay_result result =
       what.effects.empty()
-          ? replay_files(what.files, child, what.options, what.parallel)
-          : replay_files_twice(what.files, child, what.options, what.parallel, what.effects);
-  if (parked) parked->describe(result);
+          ? replay_files(inputs, child, what.options, what.parallel)
+          : replay_files_twice(inputs, child, what.options, what.parallel, what.effects);
+  if (what.is_parked) count_parked(parked, result);
   if (what.prints_json) {
     print_json(std::cout, result);
   } else {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -48,6 +49,24 @@ class whole_lines {
   std::string begun_;
 };
 
+class text_source : public transcript::byte_source {
+ public:
+  explicit text_source(std::string_view text) : left_(text) {}
+  std::size_t read(char* target, std::size_t size) override {
+    const std::size_t taken = left_.copy(target, size);
+    left_.remove_prefix(taken);
+    return taken;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+std::unique_ptr<transcript::byte_source> source_of(const replay_input& input) {
+  if (input.text) return std::make_unique<text_source>(*input.text);
+  return std::make_unique<input_file>(input.name);
+}
+
 /// Why the transcript cannot be compared with a child, or nullptr.
 const char* why_not_comparable(const transcript::reader& reader, replay::expectation expected) {
   if (expected == replay::expectation::answers && !reader.head()) {
@@ -61,12 +80,12 @@ const char* why_not_comparable(const transcript::reader& reader, replay::expecta
 }
 
 /// Plays the transcript against one child, the first or a successor.
-void play_to_child(const std::string& file, const std::vector<std::string>& command,
+void play_to_child(const replay_input& input, const std::vector<std::string>& command,
                    const replay::options& options, replay::shard_state& shard) {
-  input_file source(file);
+  const auto source = source_of(input);
   std::optional<transcript::reader> reader;
   try {
-    reader.emplace(source, file);
+    reader.emplace(*source, input.name);
   } catch (const transcript::transcript_error& error) {
     shard.result.damage = replay::diagnostic{error.line_number(), error.problem(), {}};
     return;
@@ -83,21 +102,21 @@ void play_to_child(const std::string& file, const std::vector<std::string>& comm
   player.finish();
 }
 
-/// Plays the transcript in one file. What is wrong with it or the child is in the summary.
+/// Plays one transcript. What is wrong with it or the child is in the summary.
 /// Errors: std::system_error when the file cannot be read; start_error.
-replay::summary replay_shard(const std::string& file, const std::vector<std::string>& command,
+replay::summary replay_shard(const replay_input& input, const std::vector<std::string>& command,
                              const replay::options& options) {
   replay::shard_state shard(options);
   do {
-    play_to_child(file, command, options, shard);
+    play_to_child(input, command, options, shard);
   } while (shard.successor_begins);
   return std::move(shard.result);
 }
 
-void play(replayed_shard& shard, const std::vector<std::string>& child,
+void play(replayed_shard& shard, const replay_input& input, const std::vector<std::string>& child,
           const replay::options& options) {
   try {
-    shard.summary = replay_shard(shard.file, child, options);
+    shard.summary = replay_shard(input, child, options);
   } catch (const cancelled&) {  // reported for all shards together
   } catch (const std::exception& error) {
     shard.setup_error = error.what();
@@ -106,20 +125,20 @@ void play(replayed_shard& shard, const std::vector<std::string>& child,
 
 }  // namespace
 
-replay_result replay_files(const std::vector<std::string>& files,
+replay_result replay_files(const std::vector<replay_input>& inputs,
                            const std::vector<std::string>& child, const replay::options& options,
                            unsigned parallel) {
   replay_result result;  // each shard's part belongs to the thread that plays it
-  for (const std::string& file : files) result.shards.push_back({file, {}, {}});
+  for (const replay_input& input : inputs) result.shards.push_back({input.name, {}, {}});
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < files.size() && cancellation_signal() == 0; i = next++) {
-      play(result.shards[i], child, options);
+    for (std::size_t i = next++; i < inputs.size() && cancellation_signal() == 0; i = next++) {
+      play(result.shards[i], inputs[i], child, options);
     }
   };
   std::vector<std::jthread> threads;
   try {
-    const std::size_t count = std::min<std::size_t>(parallel, files.size());
+    const std::size_t count = std::min<std::size_t>(parallel, inputs.size());
     for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
   } catch (const std::system_error&) {
     if (threads.empty()) throw;  // fewer only take longer
@@ -129,7 +148,7 @@ replay_result replay_files(const std::vector<std::string>& files,
   return result;
 }
 
-replay_result replay_files_twice(const std::vector<std::string>& files,
+replay_result replay_files_twice(const std::vector<replay_input>& inputs,
                                  const std::vector<std::string>& child,
                                  const replay::options& options, unsigned parallel,
                                  const std::string& effects) {
@@ -137,7 +156,7 @@ replay_result replay_files_twice(const std::vector<std::string>& files,
                            const replay::options& play_options) {
     std::vector<std::string> command = child;
     for (std::string& word : command) word = effect_directories::replaced(word, directory);
-    return replay_files(files, command, play_options, parallel);
+    return replay_files(inputs, command, play_options, parallel);
   };
   effect_directories directories;
   replay::options without_faults = options;

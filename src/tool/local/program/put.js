@@ -57,12 +57,11 @@ class Pace {
   }
 }
 
-// All lines of the file with payloads, repeated.
-async function* payloads(wanted, separator) {
+async function payloads(separator) {
   const lines = [];
   for await (const some of linesOf(process.stdin, separator)) lines.push(...some.filter((line) => line.length > 0));
   if (lines.length === 0) throw new Failure('the file with the payloads has no line');
-  yield* repeated(lines, wanted);
+  return lines;
 }
 
 // Set when a signal asks this process to end.
@@ -77,8 +76,9 @@ async function put({ stream, data, records: wanted, rate, 'partition-key': key, 
   const kinesis = kinesisClient(runningState(options));
   await listShards(kinesis, stream); // no stream: report it before the first line is typed
   const isLoad = data !== undefined;
-  const source = isLoad ? payloads(Number(wanted ?? Infinity), separator) : linesOf(process.stdin, separator);
-  const end = isLoad ? interruption() : undefined; // the usual end of an endless one
+  const source = isLoad ? repeated(await payloads(separator), Number(wanted ?? Infinity))
+    : linesOf(process.stdin, separator);
+  const end = isLoad ? interruption() : undefined; // the usual end of an endless load
   const pace = new Pace(rate === undefined ? undefined : Number(rate));
   let number = 0;
   let done = 0;
