@@ -9,8 +9,8 @@ namespace kclxx::sharing {
 
 /// Where the descriptors 1 and 2 of the process lead to, hence what user code prints: to the stderr
 /// of the oldest shard that is served, and to /dev/null while there is none. A shard that has ended
-/// must not be held open: its daemon waits for that (P31). stdout is never flushed, since a pipe may
-/// be full.
+/// must not be held open: its daemon waits for that (P31). stdout is never flushed, since a pipe
+/// may be full.
 ///
 /// Thread safety: none.
 class process_output {

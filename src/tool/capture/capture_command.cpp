@@ -75,7 +75,7 @@ bool wait_for_bytes(const io::descriptor& source, const io::descriptor& target) 
   for (;;) {
     pollfd both[] = {{source.get(), POLLIN, 0}, {target.get(), 0, 0}};
     if (::poll(both, 2, -1) == -1) continue;  // EINTR
-    if ((both[1].revents & (POLLERR | POLLNVAL)) != 0) return false;
+    if ((both[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return false;
     if (both[0].revents != 0) return true;
   }
 }

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <sys/file.h>
+#include <system_error>
 
 #include "io/descriptor.hpp"
 #include "tool/command_error.hpp"
@@ -18,6 +20,8 @@ namespace {
 /// A process that began to park a record before the file was moved away ends the line under this
 /// lock. Without the lock the file is read as it is.
 void wait_for_writer(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return;  // a pipe can be opened once
   const io::descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   while (::flock(opened.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
