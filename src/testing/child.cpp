@@ -122,7 +122,7 @@ void child::set_names() {
 }
 
 void child::observe(observer::shard_event event) noexcept {
-  if (observers_.empty() || is_killed_) return;
+  if (observers_.empty() || is_gone_) return;
   const observer::event_source source{names_, clock_->now(), clock_->date()};
   threads_->post([this, source, event = std::move(event)] { call_observers(source, event); });
 }
@@ -154,7 +154,7 @@ void child::request_stop() {
 }
 
 void child::settle() {
-  while (!status() && !is_killed_) {
+  while (!status() && !is_gone_) {
     if (!unread_.empty()) {
       const std::string line = std::move(unread_.front());
       unread_.pop_front();
@@ -181,7 +181,7 @@ void child::read(const std::string& line) {
 }
 
 bool child::run_user_code() {
-  if (is_killed_) return false;
+  if (is_gone_) return false;
   idle_->step();
   timers_.take_dropped().clear();  // between the events of the driver
   if (run_tasks()) return true;
@@ -214,7 +214,7 @@ void child::run_callback() {
   const auto result =
       driver_.run_callback(std::move(call), checkpointer(shared_from_this()), fields);
   end_user_code();
-  if (is_killed_) return;
+  if (is_gone_) return;
   if (status() == exit_status::callback_stuck)
     return keep_undestroyed(driver_.processor().abandon());
   if (result.thrown && !result.is_lease_gone && !thrown_) thrown_ = result.thrown;
@@ -242,13 +242,13 @@ void child::end_user_code() {
 
 void child::leave_callback_of_the_dead() const {
   if (is_in_callback() && status() == exit_status::callback_stuck) throw detail::process_ended();
-  if (is_running_user_code() && is_killed_) throw detail::process_ended();
+  if (is_running_user_code() && is_gone_) throw detail::process_ended();
 }
 
 void child::kill() {
   if (status()) return finish();
   keep_undestroyed(driver_.processor().abandon());
-  is_killed_ = true;
+  is_gone_ = true;
   threads_->end();
   timers_.end();
   keep_undestroyed(timers_.take_dropped());
@@ -258,13 +258,13 @@ void child::finish() {
   stop_.request_stop();       // for threads that the processor's destructor waits for
   if (status()) run_tasks();  // handlers may use the processor
   driver_.processor().destroy();
-  is_killed_ = true;
+  is_gone_ = true;
   threads_->end();
   timers_.end();
   timers_.take_dropped().clear();
 }
 
-std::optional<child::time_point> child::next_session_timer() const {
+std::optional<child::time_point> child::next_library_timer() const {
   std::optional<time_point> first = threads_->next_timer();
   if (patience_ && (!first || *patience_ < *first)) first = patience_;
   for (const auto& due : session_timers_) {
@@ -274,11 +274,11 @@ std::optional<child::time_point> child::next_session_timer() const {
 }
 
 std::optional<child::time_point> child::next_timer() const {
-  const auto of_session = next_session_timer();
-  if (is_in_callback()) return of_session;
+  const auto of_library = next_library_timer();
+  if (is_in_callback()) return of_library;
   const auto of_user = timers_.next_due();
-  if (!of_session || !of_user) return of_session ? of_session : of_user;
-  return std::min(of_session, of_user);
+  if (!of_library || !of_user) return of_library ? of_library : of_user;
+  return std::min(of_library, of_user);
 }
 
 void child::fire_timers() {
@@ -296,15 +296,15 @@ void child::fire_timers() {
 
 bool child::wait_until(time_point deadline, const std::function<bool()>& is_over) {
   require_progress();
-  while (!is_killed_ && !is_over() && clock_->now() < deadline) {
-    const auto timer = next_session_timer();
+  while (!is_gone_ && !is_over() && clock_->now() < deadline) {
+    const auto timer = next_library_timer();
     if (!timer && deadline == time_point::max()) return false;
     const time_point until = std::min(timer.value_or(deadline), deadline);
     idle_->pass(until - clock_->now());
     clock_->move_to(until);
     fire_timers();
     settle();
-    if (!is_killed_) run_tasks();
+    if (!is_gone_) run_tasks();
     leave_callback_of_the_dead();
   }
   return true;
@@ -317,7 +317,7 @@ void child::require_progress() {
 }
 
 void child::end_without_progress() {
-  if (!is_killed_ && !status()) {
+  if (!is_gone_ && !status()) {
     around_.waits_without_end();
     kill();
   }
@@ -333,13 +333,13 @@ bool child::may_request(const char* function) {
   if (virtual_threads::is_stop_thread()) return false;
   usage_->require_owner(function);
   leave_callback_of_the_dead();
-  return !is_killed_;
+  return !is_gone_;
 }
 
 bool child::may_report(const char* function) {
   if (virtual_threads::is_stop_thread() || !usage_->is_owner(function)) return false;
   leave_callback_of_the_dead();
-  return !is_killed_;
+  return !is_gone_;
 }
 
 std::error_code child::checkpoint(const std::optional<sequence_position>& position,
@@ -413,7 +413,7 @@ void child::log(log_level level, const std::string& text,
                 const std::optional<sequence_position>& position) {
   usage_->require_owner("log()");
   leave_callback_of_the_dead();
-  if (!is_killed_) driver_.on_log(level, text, position);
+  if (!is_gone_) driver_.on_log(level, text, position);
 }
 
 child::timer_id child::start_timer(std::chrono::milliseconds delay,

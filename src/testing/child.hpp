@@ -94,14 +94,12 @@ class child final : public detail::shard_service,
   void finish();
   /// kill -9: no destructor of the user's runs. If the process has left, this is finish().
   void kill();
-  [[nodiscard]] bool is_killed() const noexcept { return is_killed_; }
+  [[nodiscard]] bool is_gone() const noexcept { return is_gone_; }
 
   [[nodiscard]] const std::optional<exit_status>& status() const noexcept {
     return driver_.status();
   }
-  [[nodiscard]] bool stop_requested() const noexcept {
-    return is_killed_ || stop_.stop_requested();
-  }
+  [[nodiscard]] bool stop_requested() const noexcept { return is_gone_ || stop_.stop_requested(); }
   [[nodiscard]] record_processor* processor() noexcept { return driver_.processor().get(); }
   [[nodiscard]] const std::exception_ptr& thrown() const noexcept { return thrown_; }
 
@@ -153,7 +151,7 @@ class child final : public detail::shard_service,
   void request_stop() override;
   void run_handler(checkpoint_handler handler, std::error_code result) override;
 
-  [[nodiscard]] std::optional<time_point> next_session_timer() const;
+  [[nodiscard]] std::optional<time_point> next_library_timer() const;
   void read(const std::string& line);
   void run_callback();
   void run_timer(const driver::shard_timers::function& timer);
@@ -201,7 +199,7 @@ class child final : public detail::shard_service,
   place place_ = place::outside;
   bool is_notified_ = false;
   bool has_input_ended_ = false;
-  bool is_killed_ = false;
+  bool is_gone_ = false;
 };
 
 }  // namespace kclxx::testing

@@ -73,7 +73,7 @@ daemon::virtual_worker::virtual_worker(const virtual_worker& predecessor, std::u
 
 daemon::virtual_worker::~virtual_worker() {
   // The test is over, not the process killed: what the processor holds is released.
-  if (!child_->is_killed()) child_->finish();
+  if (!child_->is_gone()) child_->finish();
 }
 
 void daemon::virtual_worker::start_child() {
@@ -143,7 +143,7 @@ void daemon::virtual_worker::require(const char* name, action_kind kind) const {
 }
 
 std::string daemon::virtual_worker::why_not(action_kind kind) const {
-  if (child_->is_killed()) return "the child crashed; resume() starts a successor";
+  if (child_->is_gone()) return "the child crashed; resume() starts a successor";
   if (child_->status()) return how_it_left();
   if (consumer_->can_call(kind)) return {};
   if (kind == action_kind::initialize) return "the shard is initialized already";
@@ -169,7 +169,7 @@ std::string daemon::virtual_worker::how_it_left() const {
 
 void daemon::virtual_worker::run_until_quiet() {
   for (;;) {
-    if (idle_->is_over() && !child_->is_killed() && !child_->status()) {
+    if (idle_->is_over() && !child_->is_gone() && !child_->status()) {
       on_wait_without_end();
       child_->kill();
     }
@@ -178,7 +178,7 @@ void daemon::virtual_worker::run_until_quiet() {
       if (child_->thrown()) thrown_ = child_->thrown();
       continue;
     }
-    if (child_->status() || child_->is_killed() || !consumer_->is_waiting()) return;
+    if (child_->status() || child_->is_gone() || !consumer_->is_waiting()) return;
     if (child_->awaits_completion()) return;  // the test has to complete records
     // The daemon waits for a status, which waits for a retry.
     const auto timer = child_->next_timer();
@@ -204,7 +204,7 @@ void daemon::virtual_worker::send(action_kind kind, std::string_view action, std
 
 void daemon::virtual_worker::initialize(std::string_view shard_id, const sequence_position& start) {
   verb("initialize", [&] {
-    if (is_initialized_ && child_->is_killed()) {
+    if (is_initialized_ && child_->is_gone()) {
       throw std::logic_error("initialize: " + why_not(action_kind::initialize));
     }
     require("initialize", action_kind::initialize);
@@ -272,7 +272,7 @@ void daemon::virtual_worker::send_unknown_action(std::string_view name) {
 void daemon::virtual_worker::end_input() {
   usage_->require_owner("end_input");
   const auto close = [this] {
-    if (child_->is_killed()) throw std::logic_error("end_input: the child crashed");
+    if (child_->is_gone()) throw std::logic_error("end_input: the child crashed");
     if (child_->status()) throw std::logic_error("end_input: " + how_it_left());
     daemon_model::daemon_events out;
     consumer_->close(out);
@@ -298,7 +298,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
       child_->fire_timers();
       if (child_->is_in_callback()) {
         child_->settle();
-        if (!child_->is_killed()) child_->run_tasks();
+        if (!child_->is_gone()) child_->run_tasks();
       } else {
         run_until_quiet();
       }
@@ -316,7 +316,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
 void daemon::virtual_worker::crash() {
   usage_->require_owner("crash");
   const auto kill = [this] {
-    if (child_->is_killed()) throw std::logic_error("crash: the child crashed already");
+    if (child_->is_gone()) throw std::logic_error("crash: the child crashed already");
     if (child_->status()) throw std::logic_error("crash: " + how_it_left());
     seen_.note("child", "is killed");
     child_->kill();
@@ -337,10 +337,10 @@ void daemon::virtual_worker::require_shard(const std::string& name) const {
 void daemon::virtual_worker::resume() {
   verb("resume", [&] {
     require_shard("resume");
-    if (!child_->is_killed() && !child_->status()) {
+    if (!child_->is_gone() && !child_->status()) {
       throw std::logic_error("resume: the child still runs; crash() it, or end_input()");
     }
-    if (!child_->is_killed()) child_->kill();
+    if (!child_->is_gone()) child_->kill();
     faults_.clear();
     ends_input_in_callback_ = false;
     change_lease(lease_.take_over());

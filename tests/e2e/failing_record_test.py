@@ -81,7 +81,7 @@ class FailingRecord(DaemonCase):
                      f"once with another workerId, it begins at that record, and all shards flow "
                      f"{flows:.0f} s later; 0 lost")
 
-    def test_exhausted_stop_ends_the_worker(self):
+    def test_a_bad_record_stops_the_worker(self):
         """A single worker, which is 3.x's leader; a supervisor starts it again at once."""
         for again in ("one", "another"):
             with self.subTest(workerId=again):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How a user gets at the library: run_consumer.sh MODE BUILD_DIR SOURCE_DIR WORK_DIR
-# Modes: find_package, prometheus, shared, fetch_content, pkg_config, samples, other_boost build a program outside
-# of this project and have it answer a dialogue; googletest and shared also build and run a test with
+# Modes: find_package, prometheus, fetch_content, pkg_config, samples, other_boost build a program outside
+# of this project and have it answer a dialogue; googletest and fetch_content also build and run a test with
 # the test kit; debs unpacks the packages; new builds what "kclxx new" makes; missing_dependency has none.
 set -euo pipefail
 mode=$1 build=$2 source=$3 work=$4
@@ -54,30 +54,6 @@ case $mode in
     families=$(grep -c '^KCLXX_METRIC(' "$source/include/kclxx/detail/metric_families.inc")
     must_answer "$work/program/exposed" "1 records, $families families"
     ;;
-  shared)
-    # With absolute directories, as Nix and Guix have them.
-    configure_kclxx -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
-      -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
-    cmake --build "$work/kclxx" >>"$work/log" 2>&1
-    cmake --install "$work/kclxx" >>"$work/log" 2>&1
-    for directory in libdir includedir; do
-      found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
-      [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
-    done
-    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
-    must_answer "$work/program/consumer" '1 records'
-    # Nothing but the public interface is exported.
-    library=$(find "$prefix" -name libkclxx.so)
-    nm -DC --defined-only "$library" >"$work/exports"
-    grep -q ' kclxx::run(' "$work/exports" || { echo 'does not export run()'; exit 1; }
-    if grep -vE '^[0-9a-f]+ [A-Za-z] ((typeinfo|typeinfo name|vtable) for )?kclxx::' "$work/exports" ||
-      grep -E 'kclxx::(session|protocol|io|runtime)::' "$work/exports"; then
-      echo 'exports internals'
-      exit 1
-    fi
-    must_test
-    [[ $(ldd "$work/program/word_length_test") == *libkclxx.so* ]] || { echo 'not shared'; exit 1; }
-    ;;
   debs)
     for program in file dpkg-shlibdeps; do # which CPack needs
       command -v $program >/dev/null || { echo "$program is not there" && exit 77; }
@@ -105,11 +81,33 @@ case $mode in
     must_answer "$work/program/consumer" '1 records'
     ;;
   fetch_content)
-    # As of a release: an archive with its hash.
+    # As of a release: an archive with its hash. As a shared library, and installed, with absolute directories, as
+    # Nix and Guix have them.
     tar -C "$source" --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .
     build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
-      -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)"
+      -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)" \
+      -DBUILD_SHARED_LIBS=ON -DKCLXX_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
+      -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
     must_answer "$work/program/consumer" '1 records'
+    cmake --install "$work/program" >>"$work/log" 2>&1
+    for directory in libdir includedir; do
+      found=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$directory" kclxx)
+      [[ $found == "$prefix/"* && -d $found ]] || { echo "kclxx.pc: $directory=$found"; exit 1; }
+    done
+    rm -rf "$work/program"
+    build_project "$source/tests/package/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    must_answer "$work/program/consumer" '1 records'
+    # Nothing but the public interface is exported.
+    library=$(find "$prefix" -name libkclxx.so)
+    nm -DC --defined-only "$library" >"$work/exports"
+    grep -q ' kclxx::run(' "$work/exports" || { echo 'does not export run()'; exit 1; }
+    if grep -vE '^[0-9a-f]+ [A-Za-z] ((typeinfo|typeinfo name|vtable) for )?kclxx::' "$work/exports" ||
+      grep -E 'kclxx::(session|protocol|io|runtime)::' "$work/exports"; then
+      echo 'exports internals'
+      exit 1
+    fi
+    must_test
+    [[ $(ldd "$work/program/word_length_test") == *libkclxx.so* ]] || { echo 'not shared'; exit 1; }
     ;;
   pkg_config)
     cmake --install "$build" --prefix "$prefix" >"$work/log" 2>&1

@@ -128,8 +128,7 @@ class session_driver {
                      bool from_callback);
   /// False when it was completed already.
   bool on_deadline(session::waiter_id id);
-  /// No line of user code and the processing forms is left out as repeated: each parked record has
-  /// one, unless the log is not read in time (shard_context::log).
+  /// Lines of user code and of the forms of processing are not limited: each parked record has one.
   void on_log(log_level level, const std::string& text,
               const std::optional<sequence_position>& position = std::nullopt) {
     host_.write_log(level, session::log_line(level, text).text, position);
@@ -157,6 +156,7 @@ class session_driver {
   void log(log_level level, std::string text,
            const std::optional<sequence_position>& position = std::nullopt);
   void complete(session::waiter_id waiter, std::error_code result);
+
   run_options options_;
   host& host_;
   session::session session_;

@@ -25,7 +25,7 @@
 namespace kclxx::processing {
 
 /// Has the records of one shard processed side by side: who calls handlers when, and what the
-/// callbacks wait for. All of them change the work_list under one mutex.
+/// callbacks wait for. Lanes, completions and callbacks change the work_list under one mutex.
 ///
 /// A lane is a function on a thread of the pool that takes records until none is ready. With a
 /// record_handler there are up to parallel_options::lanes of them. With an async_record_handler
@@ -39,7 +39,7 @@ namespace kclxx::processing {
 /// failures. A lane applies its own result: on the callbacks' thread that would cost two switches
 /// between threads for each record.
 ///
-/// The mutex is held for no call of user code or of the service.
+/// The mutex is held for no call of user code, nor of the service but is_observed().
 ///
 /// Thread safety: report functions from any thread, the others on the callbacks'
 /// thread. Lifetime: completions outlive it, with a weak pointer.
@@ -163,7 +163,7 @@ class dispatcher final : public std::enable_shared_from_this<dispatcher> {
   work_list work_;
   wake_ups wake_ups_;
   goal waits_for_ = goal::room;   // while it waits
-  std::uint64_t next_bytes_ = 0;  // of the record that goal::room is waited for with
+  std::uint64_t next_bytes_ = 0;  // of the record that waits for goal::room
   std::unique_ptr<detail::thread_pool> pool_;
   std::size_t lanes_ = 0;  // posted or running
   bool has_ended_ = false;

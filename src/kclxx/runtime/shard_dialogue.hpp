@@ -61,7 +61,7 @@ class shard_dialogue final : public detail::shard_service,
     shard_context::fields names;  // of stream, application and worker
     std::optional<io::process_identity> daemon{};
     /// What a session does that cannot end, since user code does not return or there is no memory.
-    /// Empty: shard_runtime::serve() returns and abandons the thread.
+    /// Empty: see shard_runtime::serve().
     std::function<void(exit_status)> leave_process{};
     /// The loop of all sessions of the process, in place of a thread with a loop of its own.
     io::event_loop* loop = nullptr;
@@ -128,7 +128,7 @@ class shard_dialogue final : public detail::shard_service,
 
  private:
   /// The loop's. The first are session::timer's.
-  enum timers : std::size_t {
+  enum loop_timer : std::size_t {
     idle_timer = session::timer_count,  // memory for large lines is not needed any more
     watch_timer,                        // user code lasts
     output_timer,                       // what the daemon has not taken is written again

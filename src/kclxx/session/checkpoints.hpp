@@ -33,9 +33,13 @@ class checkpoints {
  public:
   /// How the daemon's answer, or its absence, left things.
   enum class outcome { persisted, retry_later, refused, lease_gone };
-  /// What may be sent: for calls that wait; also for handlers, but not at the last record; also
-  /// what is pending when the interval has passed; or all that is pending.
-  enum class urgency { waiters, handlers, paced, all };
+  /// What may be sent.
+  enum class urgency {
+    waiters,   ///< what a waiting call asks for
+    handlers,  ///< and what has a handler, but not at the last record
+    paced,     ///< all that is pending, if a waiting call asks or the interval has passed
+    all,       ///< all that is pending
+  };
 
   explicit checkpoints(const run_options& options, std::uint32_t seed)
       : retry_(options.retry), interval_(options.checkpoint_interval), random_(seed) {}

@@ -50,8 +50,8 @@ using session_maker = std::function<std::unique_ptr<shard_session>(
 exit_status serve_shards(inheritance start, const session_maker& make_session,
                          std::chrono::milliseconds grace_time);
 
-/// Does not: launchers that come until shortly after the first was refused execute the program
-/// themselves, and later ones ask again.
+/// Serves none. Launchers that come until shortly after the first was refused execute the program
+/// themselves; later ones start it again.
 void refuse_shards(const inheritance& start, std::string_view reason) noexcept;
 
 }  // namespace kclxx::sharing

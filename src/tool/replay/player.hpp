@@ -71,7 +71,7 @@ class player {
   void on_sent(time now);
   void on_line(const std::string& line, time now);
   [[nodiscard]] bool can_take(const daemon_model::child_message& message, const std::string& line,
-                              time at);
+                              time now);
   void on_end_of_output();
   [[nodiscard]] bool await_sent();
   void handle(const daemon_model::daemon_events& all, const std::string& line, time now);

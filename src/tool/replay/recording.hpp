@@ -20,9 +20,9 @@
 
 namespace kclxx::replay {
 
-/// What the transcript holds of one action besides the daemon's line: the child's answers and the
-/// daemon's answers to its checkpoints. They are compared with what this child does, and recorded
-/// failures are handed out again. Pure; memory for one action.
+/// What the transcript holds besides the daemon's lines: of one action the child's answers and the
+/// daemon's answers to its checkpoints, and how far the recorded child came. They are compared with
+/// what this child does, and recorded failures are handed out again. Pure; memory for one action.
 class recording {
  public:
   recording(expectation expected, const std::optional<sequence_position>& start);
