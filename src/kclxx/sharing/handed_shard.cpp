@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "sharing/messages.hpp"
+#include "sharing/process_output.hpp"
 
 namespace kclxx::sharing {
 
@@ -26,7 +27,9 @@ std::vector<io::descriptor> descriptors_in(msghdr& message) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      all.emplace_back(fd);
+      if (io::descriptor one = above_standard(io::descriptor(fd)); one.is_open()) {
+        all.push_back(std::move(one));
+      }
     }
   }
   return all;

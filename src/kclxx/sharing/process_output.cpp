@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "io/stdio_guard.hpp"
 
@@ -16,14 +17,17 @@ process_output::process_output() {
   null_ = io::descriptor(::fcntl(null.get(), F_DUPFD_CLOEXEC, 3));
   if (!null_.is_open()) throw std::system_error(errno, std::generic_category(), "/dev/null");
   null.close();
-  open_closed();
-  io::buffer_stdout_by_line();
-}
-
-void process_output::open_closed() const noexcept {
+  // One that main has closed would be the number of a shard's descriptor.
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(standard, F_GETFD) == -1) ::dup2(null_.get(), standard);
   }
+  io::buffer_stdout_by_line();
+}
+
+io::descriptor above_standard(io::descriptor&& fd) noexcept {
+  if (fd.get() > STDERR_FILENO || !fd.is_open()) return std::move(fd);
+  const io::descriptor low = std::move(fd);
+  return io::descriptor(::fcntl(low.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 void process_output::add(int error_of_shard) {

@@ -7,6 +7,10 @@
 
 namespace kclxx::sharing {
 
+/// A descriptor that has come from elsewhere, with a number above 2: process_output would replace
+/// one that got a number which user code has closed. Not open: there is no other number.
+[[nodiscard]] io::descriptor above_standard(io::descriptor&& fd) noexcept;
+
 /// Where the descriptors 1 and 2 of the process lead to, hence what user code prints: to the stderr
 /// of the oldest shard that is served, and to /dev/null while there is none. A shard that has ended
 /// must not be held open: its daemon waits for that (P31). stdout is never flushed, since a pipe
@@ -20,9 +24,6 @@ class process_output {
   /// Errors: std::exception.
   process_output();
 
-  /// What user code has closed leads to /dev/null. Called before a descriptor is received, which
-  /// would get the number, and be replaced by add() or remove().
-  void open_closed() const noexcept;
   /// Errors: std::bad_alloc.
   void add(int error_of_shard);
   void remove(int error_of_shard) noexcept;

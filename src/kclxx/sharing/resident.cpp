@@ -150,12 +150,12 @@ class resident {
     return io::descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
   [[nodiscard]] io::descriptor accepted() {
-    return io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    return above_standard(
+        io::descriptor(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
 
   /// False when there is no descriptor, not even to refuse the connection.
   bool accept_one() {
-    output_.open_closed();
     io::descriptor socket = accepted();
     if (!socket.is_open()) {
       // Its launcher executes the program itself; left alone, it would wait and keep this awake.
@@ -225,7 +225,6 @@ class resident {
 
   /// No copy of the process has a shard's descriptors.
   std::variant<handed_shard, refusal, nothing> received(const connection& at) const {
-    output_.open_closed();
     io::fork_block block;
     auto message = receive_shard(at.socket.get(), start_.daemon);
     if (const auto* shard = std::get_if<handed_shard>(&message)) {
