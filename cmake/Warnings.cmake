@@ -3,8 +3,10 @@ add_library(kclxx_warnings INTERFACE)
 target_compile_options(kclxx_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Wold-style-cast -Woverloaded-virtual
-  # In a unity build a local name may be that of a constant of another file.
+  # In a unity build a local name may be that of a constant of another file. To g++ each source is then a header, in
+  # which a local type is a fault, and it warns wrongly of std::variant.
   $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
+  $<$<AND:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage;-Wno-maybe-uninitialized>
   # At -O3 g++ 12 warns wrongly of std::string's operator+ (its bug 105329).
   $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<BOOL:${KCLXX_WARNINGS_AS_ERRORS}>:-Werror>)
@@ -22,7 +24,7 @@ if(KCLXX_SANITIZE MATCHES thread)
   target_compile_definitions(kclxx_warnings INTERFACE BOOST_ASIO_DISABLE_STD_ATOMIC)
 endif()
 if(KCLXX_SANITIZE MATCHES undefined)
-  # clang 14 cannot compile a coroutine with this check: "difference across sections". Set these for
-  # the source, whose options come after those of kclxx_warnings.
-  set(KCLXX_COROUTINE_OPTIONS -fno-sanitize=function)
+  # clang 14 cannot compile a coroutine with this check: "difference across sections".
+  target_compile_options(kclxx_warnings INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:KCLXX_HAS_COROUTINES>>:-fno-sanitize=function>)
 endif()

@@ -15,7 +15,7 @@ namespace kclxx::tool::lease_table {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using cells = std::vector<std::string>;
 
 std::string since(std::int64_t arrival, std::int64_t now) {
@@ -67,19 +67,20 @@ std::string aligned(const std::vector<cells>& rows, const std::set<std::string>&
   return text;
 }
 
-json lease_object(const shard_state& one, std::int64_t now) {
+ordered_json lease_object(const shard_state& one, std::int64_t now) {
   const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? json(nullptr) : json(text);
+    return text.empty() ? ordered_json(nullptr) : ordered_json(text);
   };
-  json checkpoint{{"sequence_number", one.lease.sequence_number},
-                  {"sub_sequence_number", one.lease.sub_sequence_number}};
-  checkpoint["arrived"] = one.arrival ? json(*one.arrival) : json(nullptr);
-  checkpoint["age_seconds"] = one.arrival ? json(now - *one.arrival) : json(nullptr);
+  ordered_json checkpoint{{"sequence_number", one.lease.sequence_number},
+                          {"sub_sequence_number", one.lease.sub_sequence_number}};
+  checkpoint["arrived"] = one.arrival ? ordered_json(*one.arrival) : ordered_json(nullptr);
+  checkpoint["age_seconds"] =
+      one.arrival ? ordered_json(now - *one.arrival) : ordered_json(nullptr);
   return {{"shard", one.lease.shard},
           {"owner", text_or_null(one.lease.owner)},
           {"checkpoint_owner", text_or_null(one.lease.checkpoint_owner)},
           {"counter", one.lease.counter},
-          {"moves", one.is_moving ? json(*one.is_moving) : json(nullptr)},
+          {"moves", one.is_moving ? ordered_json(*one.is_moving) : ordered_json(nullptr)},
           {"checkpoint", checkpoint},
           {"parents", one.lease.parents},
           {"state", name_of(one.state)},
@@ -141,28 +142,31 @@ std::string to_tsv(const picture& all) {
 
 std::string to_json(const picture& all, const std::string& table, std::int64_t now,
                     bool in_one_line) {
-  json leases = json::array();
+  ordered_json leases = ordered_json::array();
   for (const shard_state& one : all.shards) leases.push_back(lease_object(one, now));
-  json notes = json::array();
+  ordered_json notes = ordered_json::array();
   for (const note& one : all.notes) {
     notes.push_back({{"problem", one.is_problem}, {"text", one.text}});
   }
-  json leader = nullptr;
+  ordered_json leader = nullptr;
   if (all.leader) {
     leader = {{"owner", all.leader->owner},
-              {"moves", all.is_leader_moving ? json(*all.is_leader_moving) : json(nullptr)}};
+              {"moves",
+               all.is_leader_moving ? ordered_json(*all.is_leader_moving) : ordered_json(nullptr)}};
   }
-  const json document{
+  const ordered_json document{
       {"table", table},
       {"scans", all.scans},
       {"observed_seconds", std::chrono::duration<double>(all.observed).count()},
       {"stuck", all.is_stuck()},
       {"leader", leader},
-      {"client_version", all.client_version.empty() ? json(nullptr) : json(all.client_version)},
+      {"client_version",
+       all.client_version.empty() ? ordered_json(nullptr) : ordered_json(all.client_version)},
       {"unreadable_by_kcl_2", all.other_rows},
       {"leases", leases},
       {"notes", notes}};
-  return document.dump(in_one_line ? -1 : 2, ' ', false, json::error_handler_t::replace) + '\n';
+  return document.dump(in_one_line ? -1 : 2, ' ', false, ordered_json::error_handler_t::replace) +
+         '\n';
 }
 
 }  // namespace kclxx::tool::lease_table

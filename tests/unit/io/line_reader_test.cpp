@@ -27,8 +27,8 @@ constexpr std::size_t no_limit = std::size_t{1} << 30;
 constexpr std::size_t first_capacity = std::size_t{64} << 10;
 
 /// A pipe with a line_reader at its end.
-struct wire : test::open_pipe {
-  explicit wire(std::size_t limit = no_limit) : reader(limit) {
+struct reader_pipe : test::open_pipe {
+  explicit reader_pipe(std::size_t limit = no_limit) : reader(limit) {
     ::fcntl(read_end(), F_SETFL, O_NONBLOCK);
   }
   void write(std::string_view text) const {
@@ -75,7 +75,7 @@ TEST_CASE("lines are the same however the stream is cut into pieces", "[io][line
   constexpr std::string_view text = "{\"action\":\"initialize\"}\n\nx\r\n\n{}\nlonger than those\n";
   const lines expected{"{\"action\":\"initialize\"}", "", "x", "", "{}", "longer than those"};
   for (std::size_t piece = 1; piece <= text.size(); ++piece) {
-    CHECK(wire().lines_of(text, piece) == expected);
+    CHECK(reader_pipe().lines_of(text, piece) == expected);
   }
 }
 
@@ -86,21 +86,21 @@ TEST_CASE("many lines of all lengths come out of one stream", "[io][line_reader]
     expected.push_back(std::string((i * 7919) % 997, static_cast<char>('a' + i % 26)));
     text += expected.back() + '\n';
   }
-  CHECK(wire().lines_of(text, 1000) == expected);
-  CHECK(wire().lines_of(text, 60000) == expected);
+  CHECK(reader_pipe().lines_of(text, 1000) == expected);
+  CHECK(reader_pipe().lines_of(text, 60000) == expected);
 }
 
 TEST_CASE("a carriage return belongs to the line unless the newline follows", "[io][line_reader]") {
-  CHECK(wire().lines_of("a\rb\n\r\nc\r\r\n", 3) == lines{"a\rb", "", "c\r"});
+  CHECK(reader_pipe().lines_of("a\rb\n\r\nc\r\r\n", 3) == lines{"a\rb", "", "c\r"});
 }
 
 TEST_CASE("embedded NULs are bytes as any other", "[io][line_reader]") {
   using namespace std::string_literals;
-  CHECK(wire().lines_of("a\0b\n\0\n"s, 2) == lines{"a\0b"s, "\0"s});
+  CHECK(reader_pipe().lines_of("a\0b\n\0\n"s, 2) == lines{"a\0b"s, "\0"s});
 }
 
 TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader][P6][P7]") {
-  wire input;
+  reader_pipe input;
   std::string text(14 << 20, 'x');
   for (std::size_t i = 0; i < text.size(); i += 4099) text[i] = static_cast<char>('a' + i % 26);
   const lines got = input.lines_of(text + "\nnext\n", 8192);
@@ -114,31 +114,31 @@ TEST_CASE("a batch of 14 MB arrives whole in pieces of 8 KiB", "[io][line_reader
 TEST_CASE("a short line before a long one in the same read does not disturb it",
           "[io][line_reader]") {
   const std::string longer(200000, 'y');
-  const lines got = wire().lines_of("short\n" + longer + "\nlast\n", 50000);
+  const lines got = reader_pipe().lines_of("short\n" + longer + "\nlast\n", 50000);
   CHECK(got == lines{"short", longer, "last"});
 }
 
 TEST_CASE("a line of exactly the limit is given, one byte more is over the limit",
           "[io][line_reader]") {
   SECTION("exactly, in one read") {
-    wire input(5);
+    reader_pipe input(5);
     CHECK(input.lines_of("12345\n1\n", 100) == lines{"12345", "1"});
     CHECK_FALSE(input.reader.over_limit());
   }
   SECTION("exactly, before its newline is there") {
-    wire input(5);
+    reader_pipe input(5);
     CHECK(input.lines_of("12345", 100).empty());
     CHECK_FALSE(input.reader.over_limit());
     CHECK(input.lines_of("\n", 100) == lines{"12345"});
   }
   SECTION("over, without a newline") {
-    wire input(5);
+    reader_pipe input(5);
     CHECK(input.lines_of("123456", 1).empty());
     CHECK(input.reader.over_limit());
     CHECK(input.rest() == "123456");
   }
   SECTION("over, with its newline in the same read") {
-    wire input(5);
+    reader_pipe input(5);
     CHECK(input.lines_of("1\n123456\n2\n", 100) == lines{"1"});
     CHECK(input.reader.over_limit());
     CHECK(input.rest().value_or("").substr(0, 6) == "123456");
@@ -146,7 +146,7 @@ TEST_CASE("a line of exactly the limit is given, one byte more is over the limit
 }
 
 TEST_CASE("lines before a closed end are all given, then the end of input", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   input.write("first\nsecond\nunfinished");
   input.close_write_end();
   REQUIRE(input.read() == read_result::data);
@@ -160,7 +160,7 @@ TEST_CASE("lines before a closed end are all given, then the end of input", "[io
 }
 
 TEST_CASE("an end of input after a newline leaves nothing unfinished", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   input.write("line\n");
   input.close_write_end();
   REQUIRE(input.read() == read_result::data);
@@ -170,7 +170,7 @@ TEST_CASE("an end of input after a newline leaves nothing unfinished", "[io][lin
 }
 
 TEST_CASE("nothing there yet is neither data nor an end", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   CHECK(input.read() == read_result::would_block);
   CHECK(input.error == 0);
   CHECK_FALSE(input.next());
@@ -184,7 +184,7 @@ TEST_CASE("a read that fails is an end with its error", "[io][line_reader]") {
 }
 
 TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   std::set<const char*> addresses;
   for (int i = 0; i < 10000; ++i) {
     const std::string text =
@@ -197,7 +197,7 @@ TEST_CASE("two buffers serve 10,000 lines in lockstep without growing", "[io][li
 }
 
 TEST_CASE("a lent buffer takes over what was read, if it is larger", "[io][line_reader]") {
-  wire to;
+  reader_pipe to;
   line_buffer large;
   large.grow(10 * first_capacity);
   const char* memory = large.data();
@@ -215,7 +215,7 @@ TEST_CASE("a lent buffer takes over what was read, if it is larger", "[io][line_
 }
 
 TEST_CASE("after every line the padding is writable", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   const std::string text(first_capacity - 1, 'x');
   input.write(text.substr(0, 60000));
   input.read();
@@ -230,7 +230,7 @@ TEST_CASE("after every line the padding is writable", "[io][line_reader]") {
 }
 
 TEST_CASE("memory is given back only when no unread byte is in it", "[io][line_reader]") {
-  wire input;
+  reader_pipe input;
   input.write("first\nrest");
   input.read();
   CHECK(input.next() == "first");
@@ -252,7 +252,7 @@ TEST_CASE("a signal handler that interrupts a read goes unnoticed", "[io][line_r
   struct sigaction before {};
   action.sa_handler = count_interruption;
   ::sigaction(SIGUSR1, &action, &before);
-  wire input;
+  reader_pipe input;
   input.block();
   read_result result = read_result::would_block;
   std::thread reading([&] { result = input.read(); });

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/catch.hpp"
+#include "support/descriptors.hpp"
 #include "support/eventually.hpp"
 #include "support/forked.hpp"
 #include "support/text.hpp"
@@ -20,7 +21,7 @@ namespace kclxx::io {
 
 namespace {
 
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+using test::is_open;
 
 /// A thread that makes a copy of the process, with or without this descriptor.
 class copier {

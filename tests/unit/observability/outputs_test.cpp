@@ -43,7 +43,7 @@ using clock = std::chrono::steady_clock;
 
 const auto in_time = [] { return clock::now() + 30s; };
 
-observer::event_source source() {
+observer::event_source source_now() {
   return {std::make_shared<observer::shard_names>(
               observer::shard_names{"shardId-3", "orders", "billing", {}}),
           clock::now(), std::chrono::system_clock::now()};
@@ -124,7 +124,7 @@ TEST_CASE("all events reach an observer that keeps up, in their order", "[observ
   };
   const auto seen = std::make_shared<ordered>();
   observer_queue queue({seen}, no_throw);
-  const auto from = source();
+  const auto from = source_now();
   for (std::size_t i = 0; i < 10'000; ++i)
     queue.push(from, observer::batch_delivered{.records = i});
   CHECK(queue.finish(in_time()));
@@ -135,7 +135,7 @@ TEST_CASE("all events reach an observer that keeps up, in their order", "[observ
 TEST_CASE("an event is delivered without another one that follows", "[observability][queue]") {
   const auto seen = std::make_shared<counting>();
   observer_queue queue({seen}, no_throw);
-  queue.push(source(), observer::lease_gained{});
+  queue.push(source_now(), observer::lease_gained{});
   CHECK(seen->events.await(1));
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("events beyond the capacity are dropped and counted, and nobody waits"
   const auto slow = std::make_shared<blocking>();
   const auto seen = std::make_shared<counting>();
   observer_queue queue({slow, seen}, no_throw);
-  const auto from = source();
+  const auto from = source_now();
   queue.push(from, observer::lease_gained{});
   slow->wait_until_entered();
   for (std::size_t i = 0; i < observer_queue::capacity + 17; ++i) {
@@ -160,7 +160,7 @@ TEST_CASE("an observer that does not return is given up", "[observability][queue
   const auto slow = std::make_shared<blocking>();
   {
     observer_queue queue({slow}, no_throw);
-    queue.push(source(), observer::lease_gained{});
+    queue.push(source_now(), observer::lease_gained{});
     slow->wait_until_entered();
     CHECK_FALSE(queue.finish(clock::now() + 10ms));
   }  // the destructor does not wait either
@@ -179,8 +179,8 @@ TEST_CASE("what an observer throws first is reported, and the others continue",
   const auto seen = std::make_shared<counting>();
   observer_queue queue({std::make_shared<throwing>(), seen},
                        [&](const std::exception_ptr&) { ++reported; });
-  queue.push(source(), observer::lease_gained{});
-  queue.push(source(), observer::batch_delivered{});
+  queue.push(source_now(), observer::lease_gained{});
+  queue.push(source_now(), observer::batch_delivered{});
   CHECK(queue.finish(in_time()));
   CHECK(reported == 1);
   CHECK(seen->events == 2);
@@ -279,12 +279,12 @@ TEST_CASE("the text file is there with the lease, and gone when it ends",
           "[observability][outputs]") {
   watched_folder watched;
   metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
-  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source_now(), observer::lease_gained{});
   CHECK(test::eventually([&] { return watched.exists(); }));
   CHECK(watched.has("kclxx_records_total{"));
-  outputs.record(source(), observer::lease_ended{observer::lease_ended::reason::lost});
+  outputs.record(source_now(), observer::lease_ended{observer::lease_ended::reason::lost});
   CHECK(test::eventually([&] { return !watched.exists(); }));
-  outputs.record(source(), observer::session_ended{exit_status::ok});
+  outputs.record(source_now(), observer::session_ended{exit_status::ok});
   CHECK(outputs.finish(in_time()));
   CHECK(names_in(watched.directory).empty());
   CHECK(watched.log.entries().empty());
@@ -295,9 +295,9 @@ TEST_CASE("exit status 0 removes the file; any other leaves the last figures in 
   const exit_status status = GENERATE(exit_status::ok, exit_status::callback_failed);
   watched_folder watched;
   metrics_outputs outputs({.directory = watched.directory}, writer_to(watched.log));
-  outputs.record(source(), observer::lease_gained{});
-  outputs.record(source(), observer::batch_delivered{.records = 4711});
-  outputs.record(source(), observer::session_ended{status});
+  outputs.record(source_now(), observer::lease_gained{});
+  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
+  outputs.record(source_now(), observer::session_ended{status});
   CHECK(outputs.finish(in_time()));
   CHECK(watched.has("} 4711\n") == (status != exit_status::ok));
 }
@@ -306,8 +306,8 @@ TEST_CASE("the text file follows the figures", "[observability][outputs]") {
   watched_folder watched;
   metrics_outputs outputs({.directory = watched.directory, .write_interval = 5ms},
                           writer_to(watched.log));
-  outputs.record(source(), observer::lease_gained{});
-  outputs.record(source(), observer::batch_delivered{.records = 4711});
+  outputs.record(source_now(), observer::lease_gained{});
+  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
   CHECK(test::eventually([&] { return watched.has("} 4711\n"); }));
 }
 
@@ -324,7 +324,7 @@ TEST_CASE("the program's own families are in the file, and one that throws leave
                                },
                            .remove_at_end = false},
                           writer_to(watched.log));
-  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source_now(), observer::lease_gained{});
   REQUIRE(test::eventually([&] { return watched.has("} 7\n"); }));
   CHECK(watched.has("\nclicks{shard=\"shardId-3\"} 7\n"));
   CHECK(watched.has("\nkclxx_process_id{"));
@@ -343,9 +343,9 @@ TEST_CASE("with the longest interval the text file is written at the beginning a
                            .remove_at_end = false,
                            .summary_interval = 1ms},
                           writer_to(watched.log));
-  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source_now(), observer::lease_gained{});
   CHECK(test::eventually([&] { return watched.exists(); }));
-  outputs.record(source(), observer::batch_delivered{.records = 4711});
+  outputs.record(source_now(), observer::batch_delivered{.records = 4711});
   // Before the summary that follows, the file would be written if it were due.
   CHECK(watched.log.await("4711 records"));
   CHECK(watched.log.await(" records (", 1, watched.log.entries().size()));
@@ -361,7 +361,7 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
                              .write_interval = 1ms,
                              .summary_interval = 1ms},
                             writer_to(watched.log));
-    outputs.record(source(), observer::lease_gained{});
+    outputs.record(source_now(), observer::lease_gained{});
     CHECK(watched.log.await(" records (", 5));  // before each of them the file was tried
     CHECK(outputs.finish(in_time()));
   }
@@ -375,10 +375,10 @@ TEST_CASE("a directory that is missing is reported once", "[observability][outpu
 TEST_CASE("the summary comes at its interval and at the end", "[observability][outputs]") {
   kept_log log;
   metrics_outputs outputs({.summary_interval = 20ms}, writer_to(log));
-  outputs.record(source(), observer::lease_gained{});
-  outputs.record(source(), observer::batch_delivered{.records = 3});
+  outputs.record(source_now(), observer::lease_gained{});
+  outputs.record(source_now(), observer::batch_delivered{.records = 3});
   CHECK(log.await(" records ("));
-  outputs.record(source(), observer::batch_delivered{.records = 4});
+  outputs.record(source_now(), observer::batch_delivered{.records = 4});
   CHECK(outputs.finish(in_time()));
   std::size_t records = 0;
   for (const log_entry& entry : log.entries()) {
@@ -418,7 +418,7 @@ TEST_CASE("what the log cannot take does not end the outputs", "[observability][
                             logged.set_value();
                             throw std::bad_alloc();
                           });
-  outputs.record(source(), observer::lease_gained{});
+  outputs.record(source_now(), observer::lease_gained{});
   logged.get_future().wait();
   fs::create_directory(directory);
   CHECK(test::eventually([&] { return fs::exists(directory / "kclxx.billing.shardId-3.prom"); }));

@@ -62,7 +62,7 @@ std::string reason_of(const std::variant<handed_shard, refusal, nothing>& answer
   return std::get<refusal>(answer).reason;
 }
 
-ino_t file_at(int fd) {
+ino_t inode_at(int fd) {
   struct stat status {};
   REQUIRE(::fstat(fd, &status) == 0);
   return status.st_ino;
@@ -100,9 +100,9 @@ TEST_CASE("the descriptors are the input, the output and stderr, in this order",
     const auto answer = received(bytes_of(own_message()), sent);
     REQUIRE(std::holds_alternative<handed_shard>(answer));
     const auto& shard = std::get<handed_shard>(answer);
-    CHECK(file_at(shard.input.get()) == file_at(sent[0]));
-    CHECK(file_at(shard.output.get()) == file_at(sent[1]));
-    CHECK(file_at(shard.error.get()) == file_at(sent[2]));
+    CHECK(inode_at(shard.input.get()) == inode_at(sent[0]));
+    CHECK(inode_at(shard.output.get()) == inode_at(sent[1]));
+    CHECK(inode_at(shard.error.get()) == inode_at(sent[2]));
     for (const auto* fd : {&shard.input, &shard.output, &shard.error}) {
       CHECK(::fcntl(fd->get(), F_GETFD) == FD_CLOEXEC);
     }

@@ -32,7 +32,7 @@ using kclxx::shard_context;
 using kclxx::testing::daemon;
 using namespace std::chrono_literals;
 
-asio::awaitable<void> sleep(std::chrono::steady_clock::duration time) {
+asio::awaitable<void> sleep_for(std::chrono::steady_clock::duration time) {
   kclxx::asio::timer pause(co_await asio::this_coro::executor, time);
   co_await pause.async_wait(asio::use_awaitable);
 }
@@ -73,7 +73,7 @@ TEST_CASE("the timers of coroutines end in their order, when the test lets time 
   std::vector<std::string> ended;
   daemon played(kclxx::asio::parallel(
       [&](const record& event) -> asio::awaitable<void> {
-        co_await sleep(event.data() == "slow" ? 3s : 1s);
+        co_await sleep_for(event.data() == "slow" ? 3s : 1s);
         ended.emplace_back(event.data());
       },
       {}, {.order = kclxx::order::none}));
@@ -92,7 +92,7 @@ TEST_CASE("a window that is full is waited for in virtual time", "[testing][asio
   int ended = 0;
   daemon played(kclxx::asio::parallel(
       [&](const record&) -> asio::awaitable<void> {
-        co_await sleep(10min);
+        co_await sleep_for(10min);
         ++ended;
       },
       {}, {.lanes = 2, .order = kclxx::order::none, .window_records = 2}));
@@ -149,7 +149,7 @@ TEST_CASE("after a crash no coroutine continues, and a successor processes the r
   bool crashes = true;
   daemon played(kclxx::asio::parallel(
       [&](const record& event) -> asio::awaitable<void> {
-        co_await sleep(1s);
+        co_await sleep_for(1s);
         if (crashes) self->crash();
         ended.emplace_back(event.data());
       },
@@ -167,7 +167,7 @@ TEST_CASE("a lost lease cancels the coroutines, in no time", "[testing][asio]") 
   int cancelled = 0;
   daemon played(kclxx::asio::parallel([&](const record&) -> asio::awaitable<void> {
     try {
-      co_await sleep(100h);
+      co_await sleep_for(100h);
     } catch (const boost::system::system_error&) {
       ++cancelled;
       throw;
@@ -188,7 +188,7 @@ TEST_CASE("what a function throws while the processor waits for its coroutines e
         const auto executor = co_await asio::this_coro::executor;
         for (int cancelled = 0; cancelled < 2;) {  // by the lost lease, and by the destructor
           try {
-            co_await sleep(100h);
+            co_await sleep_for(100h);
           } catch (const boost::system::system_error&) {
             ++cancelled;
           }
@@ -224,7 +224,7 @@ TEST_CASE("while the end of a shard waits, a coroutine can wait for an earlier r
   std::vector<std::string> done;
   daemon played(kclxx::asio::parallel(
       [&](const record& event, const shard_context& shard) -> asio::awaitable<void> {
-        co_await sleep(event.data() == "1" ? 1h : 2h);
+        co_await sleep_for(event.data() == "1" ? 1h : 2h);
         if (event.data() == "2") {
           co_await kclxx::asio::async_checkpoint(shard.get_checkpointer(), sequence_position("1"),
                                                  asio::use_awaitable);
