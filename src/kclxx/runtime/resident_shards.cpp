@@ -80,7 +80,7 @@ class handed_session final : public sharing::shard_session {
 
 }  // namespace
 
-exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
+exit_status run_resident(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& options) {
   if (!options.share_process) {
     sharing::refuse_shards(start, "run_options::share_process is false");

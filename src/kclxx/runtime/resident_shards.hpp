@@ -12,7 +12,7 @@ namespace kclxx::runtime {
 /// Serves all shards that launchers hand over to this process. It refuses them when
 /// run_options::share_process is false.
 /// Errors: std::exception, before the first shard is accepted.
-exit_status serve_shards(sharing::inheritance start, const processor_factory& make_processor,
+exit_status run_resident(sharing::inheritance start, const processor_factory& make_processor,
                          const run_options& options);
 
 }  // namespace kclxx::runtime

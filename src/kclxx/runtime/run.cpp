@@ -67,7 +67,7 @@ int run(processor_factory make_processor, const run_options& options) {
   try {
     if (has_run.exchange(true)) throw std::logic_error("run was called a second time");
     if (auto start = sharing::inherited()) {
-      return static_cast<int>(runtime::serve_shards(std::move(*start), make_processor, options));
+      return static_cast<int>(runtime::run_resident(std::move(*start), make_processor, options));
     }
     stdio.emplace();
     if (stdio->input_is_terminal()) {
