@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t bad = 0x01000000;  // above the 24 bits of a group
 
-constexpr std::array<std::uint32_t, 256> table(int shift) {
+constexpr std::array<std::uint32_t, 256> values_at(int shift) {
   std::array<std::uint32_t, 256> values{};
   for (auto& value : values) value = bad;
   for (std::uint32_t i = 0; i < 64; ++i) {
@@ -17,10 +17,10 @@ constexpr std::array<std::uint32_t, 256> table(int shift) {
 }
 
 // One table per place in a group, so that a group is four loads and three ors.
-constexpr auto first = table(18);
-constexpr auto second = table(12);
-constexpr auto third = table(6);
-constexpr auto fourth = table(0);
+constexpr auto first = values_at(18);
+constexpr auto second = values_at(12);
+constexpr auto third = values_at(6);
+constexpr auto fourth = values_at(0);
 
 std::uint32_t group(const unsigned char* in) {
   return first[in[0]] | second[in[1]] | third[in[2]] | fourth[in[3]];

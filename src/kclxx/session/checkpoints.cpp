@@ -70,7 +70,7 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
   std::error_code ec;
   const auto target =
       target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
-  if (!target) return out.push_back(session::complete{id, ec});
+  if (!target) return out.push_back(kclxx::session::complete{id, ec});
   if (*target != shard_end()) raise(complete_, target);
   waiters_.push_back({id, *target, true});
 }
@@ -81,7 +81,7 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   std::error_code ec;
   const auto target = target_of(position, everything(from_callback), ec);
   if (!target) {
-    if (id) out.push_back(session::complete{*id, ec});
+    if (id) out.push_back(kclxx::session::complete{*id, ec});
     if (!id && ec && has_lease()) {
       out.push_back(log_line{
           log_level::error,
@@ -108,7 +108,7 @@ template <class Predicate>
 void checkpoints::complete_if(Predicate chosen, std::error_code result, actions& out) {
   std::erase_if(waiters_, [&](const waiter& waiting) {
     const bool is_chosen = chosen(waiting);
-    if (is_chosen) out.emplace_back(session::complete{waiting.id, result});
+    if (is_chosen) out.emplace_back(kclxx::session::complete{waiting.id, result});
     return is_chosen;
   });
 }
