@@ -149,7 +149,7 @@ bool child::is_observed() const noexcept {
 }
 
 void child::request_stop() {
-  if (is_in_callback()) return threads_->request_stop(stop_);
+  if (has_begun_user_code()) return threads_->request_stop(stop_);
   threads_->post([this] { stop_.request_stop(); });
 }
 
@@ -196,7 +196,8 @@ bool child::run_user_code() {
 }
 
 bool child::run_tasks() {
-  const place outer = std::exchange(place_, is_in_callback() ? place::nested_task : place::task);
+  const place outer =
+      std::exchange(place_, has_begun_user_code() ? place::nested_task : place::task);
   const bool has_run = threads_->run(*idle_);
   place_ = outer;
   if (idle_->is_spinning() && is_running_user_code()) end_without_progress();
@@ -241,7 +242,8 @@ void child::end_user_code() {
 }
 
 void child::leave_callback_of_the_dead() const {
-  if (is_in_callback() && status() == exit_status::callback_stuck) throw detail::process_ended();
+  if (has_begun_user_code() && status() == exit_status::callback_stuck)
+    throw detail::process_ended();
   if (is_running_user_code() && is_gone_) throw detail::process_ended();
 }
 
@@ -275,7 +277,7 @@ std::optional<child::time_point> child::next_library_timer() const {
 
 std::optional<child::time_point> child::next_timer() const {
   const auto of_library = next_library_timer();
-  if (is_in_callback()) return of_library;
+  if (has_begun_user_code()) return of_library;
   const auto of_user = timers_.next_due();
   if (!of_library || !of_user) return of_library ? of_library : of_user;
   return std::min(of_library, of_user);

@@ -33,7 +33,7 @@ namespace kclxx::testing {
 
 /// One child process: a session_driver on one thread and in virtual time.
 ///
-/// Lifetime: checkpointers may outlive the dialogue, but call nobody once it is killed.
+/// Lifetime: checkpointers share it, and call nobody once it is killed.
 class child final : public detail::shard_service,
                     public std::enable_shared_from_this<child>,
                     private driver::host {
@@ -68,11 +68,11 @@ class child final : public detail::shard_service,
   [[nodiscard]] bool runs_executors() const noexcept { return threads_->runs_executors(); }
   /// Runs what other threads would run while a callback runs.
   bool run_tasks();
-  /// Runs the next callback, a timer that is due, or a checkpoint handler. False when there is
-  /// none.
+  /// Runs what user_tasks would run, else a timer that is due, else the next callback. False when
+  /// there is none.
   bool run_user_code();
   /// A callback or a timer has begun and not ended.
-  [[nodiscard]] bool is_in_callback() const noexcept {
+  [[nodiscard]] bool has_begun_user_code() const noexcept {
     return place_ == place::callback || place_ == place::timer || place_ == place::nested_task;
   }
   [[nodiscard]] bool is_running_user_code() const noexcept { return place_ != place::outside; }
@@ -85,8 +85,8 @@ class child final : public detail::shard_service,
   [[nodiscard]] bool awaits_completion() const noexcept {
     return driver_.awaits_completion() && !timers_.next_due();
   }
-  /// Ends user code whose process has left or was killed: in production it ends with the process.
-  /// Errors: process_ended.
+  /// Ends user code whose process was killed, or has left with callback_stuck: in production it
+  /// ends with the process. Errors: process_ended.
   void leave_callback_of_the_dead() const;
 
   // The end of the process: after either, nothing is called, written or logged.

@@ -118,7 +118,7 @@ void daemon::virtual_worker::hold_lease() {
 
 void daemon::virtual_worker::verb(const char* name, const std::function<void()>& body) {
   usage_->require_owner(name);
-  if (child_->is_in_callback()) {
+  if (child_->has_begun_user_code()) {
     usage_->refuse_in_callback(std::string(name) +
                                ": a callback runs, and the daemon waits until it has returned");
   }
@@ -279,7 +279,7 @@ void daemon::virtual_worker::end_input() {
     take(std::move(out));
     child_->settle();
   };
-  if (child_->is_in_callback()) {
+  if (child_->has_begun_user_code()) {
     close();
   } else {
     verb("end_input", close);
@@ -296,7 +296,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
       clock_->move_to(*timer);
       idle_->end();
       child_->fire_timers();
-      if (child_->is_in_callback()) {
+      if (child_->has_begun_user_code()) {
         child_->settle();
         if (!child_->is_gone()) child_->run_tasks();
       } else {
@@ -305,7 +305,7 @@ void daemon::virtual_worker::advance(milliseconds time) {
     }
     clock_->move_to(until);
   };
-  if (child_->is_in_callback()) {
+  if (child_->has_begun_user_code()) {
     pass();
     child_->leave_callback_of_the_dead();
   } else {

@@ -116,8 +116,9 @@ class daemon {
   [[nodiscard]] const std::vector<std::string>& callbacks() const noexcept;
   /// Once the child has exited; a killed one has none.
   [[nodiscard]] std::optional<kclxx::exit_status> exit_status() const noexcept;
-  /// The last exception of a callback, a timer, a checkpoint handler or the factory; null if none
-  /// threw. An exception of a callback or the factory for a lost lease does not count.
+  /// The first exception of the child's user code, or what it gave to shard_context::fail; null if
+  /// there is none. With several children, that of the last one that has one. An exception for a
+  /// lost lease does not count.
   [[nodiscard]] std::exception_ptr thrown() const noexcept;
   /// Whether the child's stop token has stopped; true after a crash.
   [[nodiscard]] bool stop_requested() const noexcept;

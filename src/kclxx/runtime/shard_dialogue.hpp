@@ -246,8 +246,9 @@ class shard_dialogue final : public detail::shard_service,
 
   // Of whoever reads.
   line_input input_;
-  std::optional<driver::file_dialogue> file_;  // under the lock, and the loop's alone
   bool has_ended_ = false;
+
+  std::optional<driver::file_dialogue> file_;  // made by the constructor; used under the lock
   io::input_poll poll_;
   io::reactor loop_;
 

@@ -33,7 +33,7 @@ shard_runtime::shard_runtime(const configuration& settings, processor_factory ma
           options)) {}
 
 exit_status shard_runtime::serve() {
-  if (settings_.loop == nullptr) return serve_with_loop();
+  if (settings_.loop == nullptr) return serve_with_own_loop();
   run_callbacks();
   std::unique_lock lock(mutex_);
   // User code may have returned while the session leaves as stuck.
@@ -45,7 +45,7 @@ exit_status shard_runtime::serve() {
   return *dialogue_->status();
 }
 
-exit_status shard_runtime::serve_with_loop() {
+exit_status shard_runtime::serve_with_own_loop() {
   std::thread loop;
   {
     const io::signal_block block;

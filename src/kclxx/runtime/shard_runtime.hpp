@@ -42,7 +42,7 @@ class shard_runtime final : public std::enable_shared_from_this<shard_runtime> {
  private:
   enum class life { serving, finished, leaving_stuck, stuck };
 
-  exit_status serve_with_loop();
+  exit_status serve_with_own_loop();
   void run_callbacks();
   void run_loop();
   void end_loop(std::thread& thread);

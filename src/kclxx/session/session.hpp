@@ -19,8 +19,8 @@
 
 namespace kclxx::session {
 
-/// When on_callback_lasts is due: what a callback asks to persist is sent with its status, but not
-/// later.
+/// When on_callback_lasts is due. What a callback asks to persist is sent with its status, or now
+/// if the callback still runs.
 inline constexpr std::chrono::milliseconds callback_patience{5};
 
 /// The dialogue with the daemon for one shard, as a state machine: each function takes an event
@@ -32,8 +32,8 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 ///                             +- user code threw -> failing - the rest is persisted -> left
 ///                             +- the input ended -> leaving - returned, or too late -> left
 ///
-/// User code can also throw in closing and idle. From the other phases the end of the input leads
-/// to left at once.
+/// User code can also throw in closing, idle and finished. From the other phases the end of the
+/// input leads to left at once.
 ///
 /// closing.hpp has a class for each way in which an action closes. Each is asked what follows:
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
@@ -108,7 +108,7 @@ class session {
     idle,      // no action is open
     finished,  // after leaseLost or shardEnded: only the end may come
     calling,   // a callback runs
-    closing,   // it returned; the status waits for an answer
+    closing,   // no callback runs; the status waits for an answer, a timer or a request
     failing,   // user code threw; what was complete before is being checkpointed
     leaving,   // a callback still runs, but only its end is waited for
     left,

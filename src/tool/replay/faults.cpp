@@ -170,9 +170,7 @@ fault_schedule::after_line fault_schedule::take_what_follows_line() noexcept {
   return taken;
 }
 
-bool fault_schedule::kills_before_checkpoint() noexcept {
-  return draws_ && draws_->kill.draw(what_.kill);
-}
+bool fault_schedule::draw_kill() noexcept { return draws_ && draws_->kill.draw(what_.kill); }
 
 std::optional<std::string> fault_schedule::checkpoint_failure() {
   if (!draws_) return std::nullopt;

@@ -90,7 +90,7 @@ class fault_schedule {
   [[nodiscard]] after_line take_what_follows_line() noexcept;
 
   /// The child is killed in place of its next checkpoint's being persisted.
-  [[nodiscard]] bool kills_before_checkpoint() noexcept;
+  [[nodiscard]] bool draw_kill() noexcept;
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();
 

@@ -26,7 +26,7 @@ struct options {
   /// Lines go out no earlier than the daemon sent them, counted from the first one.
   bool recorded_pace = false;
   bool keeps_timeline = false;
-  faults inject{};
+  replay::faults faults{};
   /// For each action, and for the time between the end of input and the child's.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };

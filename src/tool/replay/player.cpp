@@ -43,7 +43,7 @@ bool player::play_next() {
   look_ahead();
   await_recorded_time();
   auto next = script_.next();
-  if (next && can_begin(*next)) {
+  if (next && prepare_action(*next)) {
     begin(std::move(*next));
     while (phase_ == phase::playing && (is_sending_ || is_open())) take_event();
   } else {
@@ -66,7 +66,7 @@ void player::await_recorded_time() {
   static_cast<void>(child_.wait_exit(due));  // what is dead is found when the line is sent
 }
 
-bool player::can_begin(const script::action& next) {
+bool player::prepare_action(const script::action& next) {
   if (!consumer_ && next.what != action_kind::initialize) {
     verdict_.damage(next.line_number, "the dialogue does not begin with initialize");
     return false;
@@ -144,14 +144,14 @@ void player::on_sent(time now) {
 
 void player::on_line(const std::string& line, time now) {
   const child_message message = daemon_model::parse_child_message(line);
-  if (is_message(message) && !can_take(message, line, now)) return;
+  if (is_message(message) && !prepare_message(message, line, now)) return;
   daemon_events happened;
   consumer_->on_line(line, happened);
   handle(happened, line, now);
 }
 
 // False: the dialogue is over.
-bool player::can_take(const child_message& message, const std::string& line, time now) {
+bool player::prepare_message(const child_message& message, const std::string& line, time now) {
   const auto* const asked = std::get_if<child_checkpoint>(&message);
   // What the daemon writes next comes after the line that it is writing.
   if (is_sending_) {
@@ -171,7 +171,7 @@ bool player::can_take(const child_message& message, const std::string& line, tim
   recorded_failure_.reset();
   if (asked != nullptr) {
     shard_.measured.on_asked();
-    if (shard_.faults.kills_before_checkpoint()) {
+    if (shard_.faults.draw_kill()) {
       kill_by_fault();
       return false;
     }

@@ -26,7 +26,7 @@ namespace kclxx::replay {
 /// What lasts while the children of a shard succeed each other.
 struct shard_state {
   explicit shard_state(const options& options)
-      : faults(options.inject), measured(result, options.keeps_timeline) {}
+      : faults(options.faults), measured(result, options.keeps_timeline) {}
   shard_state(const shard_state&) = delete;
   shard_state& operator=(const shard_state&) = delete;
 
@@ -63,15 +63,15 @@ class player {
   enum class phase { playing, closing, killed };
 
   void begin_shard(const script::action& first);
-  [[nodiscard]] bool can_begin(const script::action& next);
+  [[nodiscard]] bool prepare_action(const script::action& next);
   void begin(script::action next);
   void look_ahead();
   void await_recorded_time();
   void take_event();
   void on_sent(time now);
   void on_line(const std::string& line, time now);
-  [[nodiscard]] bool can_take(const daemon_model::child_message& message, const std::string& line,
-                              time now);
+  [[nodiscard]] bool prepare_message(const daemon_model::child_message& message,
+                                     const std::string& line, time now);
   void on_end_of_output();
   [[nodiscard]] bool await_sent();
   void handle(const daemon_model::daemon_events& all, const std::string& line, time now);

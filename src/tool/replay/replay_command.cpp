@@ -54,7 +54,7 @@ void require_comparable_effects(const replay_arguments& what,
   const auto has_place = [](const std::string& word) {
     return word.find(effect_directories::placeholder) != std::string::npos;
   };
-  if (what.options.inject == replay::faults{}) {
+  if (what.options.faults == replay::faults{}) {
     throw command_error(exit_status::usage,
                         "--effects compares with a run without faults: --faults is missing");
   }
@@ -69,7 +69,7 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
   if (std::count(what.files.begin(), what.files.end(), "-") > 1) {
     throw command_error(exit_status::usage, "- is there twice: stdin is one transcript");
   }
-  const bool kills = replay::kills(what.options.inject);
+  const bool kills = replay::kills(what.options.faults);
   if (kills || !what.effects.empty()) require_files_to_read_again(what);
   if (!what.effects.empty()) require_comparable_effects(what, child);
   if (kills && what.options.expected == replay::expectation::answers) {
@@ -81,7 +81,7 @@ void validate(const replay_arguments& what, const std::vector<std::string>& chil
 
 int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   try {
-    if (what.faults) what.options.inject = replay::parse_faults(*what.faults);
+    if (what.faults) what.options.faults = replay::parse_faults(*what.faults);
   } catch (const std::invalid_argument& error) {
     throw command_error(exit_status::usage, error.what());
   }

@@ -160,7 +160,7 @@ replay_result replay_files_twice(const std::vector<replay_input>& inputs,
   };
   effect_directories directories;
   replay::options without_faults = options;
-  without_faults.inject = {};
+  without_faults.faults = {};
   const replay_result reference = play_in(directories.without_faults(), without_faults);
   if (reference.status() != exit_status::ok) {
     print_text(std::cerr, reference);

@@ -168,7 +168,7 @@ std::optional<script::action> script::next() {
   return taken;
 }
 
-// That of the transcript, or what the faults put before it.
+// That of the transcript, or what the faults put before it or in place of the rest.
 std::optional<script::action> script::take_next() {
   if (is_last_) return std::nullopt;
   if (faults_.is_lease_lost())

@@ -21,8 +21,8 @@
 namespace kclxx::replay {
 
 /// What is to be played to a child: the daemon's actions in the order of the transcript. Actions
-/// that faults add come before them. Records that were persisted are left out. For each action it
-/// has what the transcript recorded of it.
+/// that faults add come before them, or replace the rest. Records that were persisted are left out.
+/// For each action it has what the transcript recorded of it.
 ///
 /// Thread safety: none. Lifetime: what it is made of outlives it. Blocking: as the transcript's
 /// source. Errors: what the source throws.

@@ -380,7 +380,7 @@ TEST_CASE("a status from before its action was sent is a breach", "[replay][play
 
 TEST_CASE("a shutdown as a fault takes the place of the batch, and then the input ends",
           "[replay][player]") {
-  replayed r({.inject = {.shutdown_at = trigger{trigger::unit::record, 3}}});
+  replayed r({.faults = {.shutdown_at = trigger{trigger::unit::record, 3}}});
   r.source.lines = {initialize, batch(10), batch(20)};
   const summary& result = r.play();
   CHECK(r.child.taken() ==
@@ -391,7 +391,7 @@ TEST_CASE("a shutdown as a fault takes the place of the batch, and then the inpu
 }
 
 TEST_CASE("an unknown action comes before a batch, and needs its status", "[replay][player]") {
-  replayed r({.inject = {.unknown_action = 1}});
+  replayed r({.faults = {.unknown_action = 1}});
   r.source.lines = {initialize, batch(10)};
   const summary& result = r.play();
   CHECK(r.child.taken() ==
@@ -413,7 +413,7 @@ TEST_CASE("a transcript without a line of the daemon has nothing to play, and is
 
 TEST_CASE("a successor begins after what was persisted, in the middle of a batch, too",
           "[replay][player][successor]") {
-  replayed r({.inject = {.kill_at = trigger{trigger::unit::batch, 2}}});
+  replayed r({.faults = {.kill_at = trigger{trigger::unit::batch, 2}}});
   r.source.lines = {initialize, batch(10), batch(20)};
   r.child.on("processRecords", {{{checkpoint_at_10}, {batch_status}}});
   r.play();
@@ -447,7 +447,7 @@ TEST_CASE("a successor does not get a batch that was persisted", "[replay][playe
 
 TEST_CASE("a child may be killed in place of its checkpoint's being persisted",
           "[replay][player][successor]") {
-  replayed r({.inject = {.kill = 0.999999}});
+  replayed r({.faults = {.kill = 0.999999}});
   r.source.lines = {initialize, batch(10)};
   r.child.on("processRecords", {{{null_checkpoint}}});
   const summary& result = r.play();
