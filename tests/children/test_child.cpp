@@ -155,8 +155,6 @@ class obedient : public kclxx::record_processor {
     } else if (what == "stop the worker") {
       std::thread([&] { context_.request_worker_stop(); }).join();
       context_.request_worker_stop();
-    } else if (what == "pause") {
-      std::this_thread::sleep_for(100ms);  // no event tells that the next line is read
     } else if (what == "last") {
       std::this_thread::sleep_for(8ms);  // longer than the callback's thread stays the reader
     } else if (what.find("timer") != std::string::npos) {

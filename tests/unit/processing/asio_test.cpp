@@ -42,6 +42,7 @@
 
 #include "support/awaited_count.hpp"
 #include "support/catch.hpp"
+#include "support/eventually.hpp"
 #include "support/run_options.hpp"
 #include "unit/processing/served_records.hpp"
 #include "unit/runtime/served_shard.hpp"
@@ -255,9 +256,7 @@ TEST_CASE("a forked copy in which a coroutine ends leaves", "[processing][asio]"
     const pid_t copy = ::fork();
     if (copy != 0) {
       int left = 0;
-      for (int i = 0; i < 1000 && ::waitpid(copy, &left, WNOHANG) == 0; ++i) {
-        std::this_thread::sleep_for(10ms);
-      }
+      kclxx::test::eventually([&] { return ::waitpid(copy, &left, WNOHANG) != 0; });
       status = WIFEXITED(left) ? WEXITSTATUS(left) : 1000;
       ::kill(copy, SIGKILL);
     }
