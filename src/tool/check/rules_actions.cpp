@@ -168,99 +168,89 @@ constexpr std::string_view hangs =
     "The daemon waits for the status without a time limit, unless timeoutInSeconds is set: the "
     "shard hangs. When the child exits instead, the whole worker ends, with all its shards.";
 
+constexpr rule action_rule_list[] = {
+    {"initialize", "initialize is answered", "P24", hangs, initialize},
+    {"initial-positions",
+     "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number", "P16",
+     hangs, initial_positions},
+    {"one-record", "a batch of one record is answered", "P24", hangs, one_record},
+    {"empty-batch", "a batch without records is answered", "P18",
+     "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the only "
+     "calls of an idle shard's child.",
+     empty_batch},
+    {"many-records", "a batch of 10,000 records is answered", "P6",
+     "10,000 records are what one GetRecords call can bring.", many_records},
+    {"long-line", "a line of 28 MB is answered", "P6",
+     "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more after the "
+     "daemon has split aggregated records.",
+     long_line},
+    {"large-record", "a record of 10 MiB is answered", "P6",
+     "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string of "
+     "14 MB of base64. A child that fails on it meets the same record again after the restart: a "
+     "crash loop of the whole worker.",
+     large_record},
+    {"aggregated-records", "the user records of an aggregated record are answered", "P17",
+     "The daemon splits aggregated (KPL) records: one sequence number, several sub-sequence "
+     "numbers.",
+     aggregated},
+    {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
+     "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
+     "hand-off waits for its whole grace time.",
+     asked_to_shut_down},
+    {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
+    {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
+    {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
+     "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
+     "worker here.",
+     hand_off},
+    {"lease-lost-first", "leaseLost right after initialize is answered", "P28",
+     "A worker that starts beside others may lose a shard before its first batch. What a processor "
+     "opens at its first record does not exist then. A child that fails on it ends the worker.",
+     lost_lease_first},
+    {"shutdown-requested-first", "shutdownRequested right after initialize is answered", "P28, P33",
+     "During a deployment 3.x hands leases over that have just been taken. There is no last record "
+     "to be checkpointed then. A child that fails on it ends the worker in the middle of the "
+     "hand-over.",
+     asked_to_shut_down_first},
+    {"many-batches", "1,100 small batches are answered, one after the other", "P28",
+     "A shard with a steady trickle of records has a batch each second, for weeks. What each batch "
+     "leaves open, a descriptor or a thread, ends the child after hours.",
+     many_batches},
+    {"batch-twice", "a batch that comes twice is answered, and its last record is persisted",
+     "P36, P69",
+     "A checkpoint of its first record lies before one that succeeded: the daemon refuses it. A "
+     "child that exits on that, or on records that it knows, is in a crash loop.",
+     batch_twice},
+    {"resent-after-restart",
+     "a child that starts again for a shard answers the records that come again", "P31, P69",
+     "What was not persisted is delivered again after each restart. What the former child has "
+     "left, a lock or a state of its own, must not keep the next one from its work.",
+     resent_after_restart},
+    {"hand-over",
+     "a child of the same shard can start while the one that has lost the lease still has records",
+     "P42, P69",
+     "A worker whose lease was taken learns of it late: two children of a shard run side by side, "
+     "on one host too, and the new one gets what the old one has not persisted. One that exits, "
+     "for a lock or a port that the other holds, ends its worker.",
+     hand_over},
+    {"old-shutdown",
+     "shutdown with TERMINATE, SHARD_END, ZOMBIE or LEASE_LOST is answered, as shutdown", "P11",
+     "Daemons of 1.x end a shard with TERMINATE and report a lost lease with ZOMBIE, those of 2.0 "
+     "with SHARD_END and LEASE_LOST. Without a status for shutdown the worker ends or hangs.",
+     shut_down_as_of_old},
+    {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
+     "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
+     "a status nor an end of the output the shard hangs without a message.",
+     unknown},
+    {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
+     "P29",
+     "A later daemon may add an action. A child that exits takes the whole worker with it, on "
+     "every host, at every restart.",
+     unknown_goes_on},
+};
+
 }  // namespace
 
-std::span<const rule> action_rules() {
-  static constexpr rule rules[] = {
-      {"initialize", "initialize is answered", "P24", hangs, initialize},
-      {"initial-positions",
-       "initialize is answered at TRIM_HORIZON, LATEST, AT_TIMESTAMP, SHARD_END and a number",
-       "P16", hangs, initial_positions},
-      {"one-record", "a batch of one record is answered", "P24", hangs, one_record},
-      {"empty-batch", "a batch without records is answered", "P18",
-       "With callProcessRecordsEvenForEmptyRecordList=true the daemon sends empty batches: the "
-       "only "
-       "calls of an idle shard's child.",
-       empty_batch},
-      {"many-records", "a batch of 10,000 records is answered", "P6",
-       "10,000 records are what one GetRecords call can bring.", many_records},
-      {"long-line", "a line of 28 MB is answered", "P6",
-       "One line holds a whole batch: up to 14 MB as read from Kinesis, and far more after the "
-       "daemon has split aggregated records.",
-       long_line},
-      {"large-record", "a record of 10 MiB is answered", "P6",
-       "A stream can be set to allow records of 10 MiB (UpdateMaxRecordSize). That is one string "
-       "of "
-       "14 MB of base64. A child that fails on it meets the same record again after the restart: a "
-       "crash loop of the whole worker.",
-       large_record},
-      {"aggregated-records", "the user records of an aggregated record are answered", "P17",
-       "The daemon splits aggregated (KPL) records: one sequence number, several sub-sequence "
-       "numbers.",
-       aggregated},
-      {"shutdown-requested", "shutdownRequested is answered", "P24, P33",
-       "3.x sends it at every hand-off of a lease and before it stops. Without an answer the "
-       "hand-off waits for its whole grace time.",
-       asked_to_shut_down},
-      {"lease-lost", "leaseLost is answered", "P24", hangs, lost_lease},
-      {"shard-ended", "shardEnded is answered", "P24", hangs, ended_shard},
-      {"hand-off", "leaseLost after shutdownRequested is answered", "P27",
-       "That is how 3.x hands a lease over. A child that exited after shutdownRequested ends the "
-       "worker here.",
-       hand_off},
-      {"lease-lost-first", "leaseLost right after initialize is answered", "P28",
-       "A worker that starts beside others may lose a shard before its first batch. What a "
-       "processor "
-       "opens at its first record does not exist then. A child that fails on it ends the worker.",
-       lost_lease_first},
-      {"shutdown-requested-first", "shutdownRequested right after initialize is answered",
-       "P28, P33",
-       "During a deployment 3.x hands leases over that have just been taken. There is no last "
-       "record "
-       "to be checkpointed then. A child that fails on it ends the worker in the middle of the "
-       "hand-over.",
-       asked_to_shut_down_first},
-      {"many-batches", "1,100 small batches are answered, one after the other", "P28",
-       "A shard with a steady trickle of records has a batch each second, for weeks. What each "
-       "batch "
-       "leaves open, a descriptor or a thread, ends the child after hours.",
-       many_batches},
-      {"batch-twice", "a batch that comes twice is answered, and its last record is persisted",
-       "P36, P69",
-       "A checkpoint of its first record lies before one that succeeded: the daemon refuses it. A "
-       "child that exits on that, or on records that it knows, is in a crash loop.",
-       batch_twice},
-      {"resent-after-restart",
-       "a child that starts again for a shard answers the records that come again", "P31, P69",
-       "What was not persisted is delivered again after each restart. What the former child has "
-       "left, a lock or a state of its own, must not keep the next one from its work.",
-       resent_after_restart},
-      {"hand-over",
-       "a child of the same shard can start while the one that has lost the lease still has "
-       "records",
-       "P42, P69",
-       "A worker whose lease was taken learns of it late: two children of a shard run side by "
-       "side, "
-       "on one host too, and the new one gets what the old one has not persisted. One that exits, "
-       "for a lock or a port that the other holds, ends its worker.",
-       hand_over},
-      {"old-shutdown",
-       "shutdown with TERMINATE, SHARD_END, ZOMBIE or LEASE_LOST is answered, as shutdown", "P11",
-       "Daemons of 1.x end a shard with TERMINATE and report a lost lease with ZOMBIE, those of "
-       "2.0 "
-       "with SHARD_END and LEASE_LOST. Without a status for shutdown the worker ends or hangs.",
-       shut_down_as_of_old},
-      {"unknown-action", "an action of an unknown name does not hang the child", "P29, P30",
-       "A later daemon may add an action, as 2.x did with leaseLost and shardEnded. With neither "
-       "a status nor an end of the output the shard hangs without a message.",
-       unknown},
-      {"unknown-action-goes-on", "an action of an unknown name is answered, and the next one too",
-       "P29",
-       "A later daemon may add an action. A child that exits takes the whole worker with it, on "
-       "every host, at every restart.",
-       unknown_goes_on},
-  };
-  return rules;
-}
+std::span<const rule> action_rules() { return action_rule_list; }
 
 }  // namespace kclxx::check

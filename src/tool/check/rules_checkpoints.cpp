@@ -263,101 +263,92 @@ void after_a_named_start(rule_context& context) {
   }
 }
 
+constexpr rule checkpoint_rule_list[] = {
+    {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "P38",
+     "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
+    {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "P38",
+     "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
+     "or ShutdownException in 1.x.",
+     in_lease_lost},
+    {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "P36",
+     "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
+    {"checkpoint-rises", "no checkpoint lies before one that succeeded", "P35, P36",
+     "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child that "
+     "compares text takes 9 as greater than 10.",
+     rises},
+    {"checkpoint-sub-sequence",
+     "a position in an aggregated record is checkpointed with its sub-sequence number", "P17, P21",
+     "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
+     "other records again. A child that takes a greater sub-sequence number for a later position "
+     "never checkpoints after 201/4.",
+     sub_sequence},
+    {"throttled-checkpoint",
+     "a position whose checkpoint was throttled is persisted later, without an end of the child",
+     "P41, P45",
+     "Throttling of the lease table is common. A position that is dropped costs duplicates after a "
+     "restart; a child that exits ends the whole worker.",
+     throttled},
+    {"dependency-checkpoint",
+     "a position is persisted later when its checkpoint failed with "
+     "KinesisClientLibDependencyException",
+     "P41, P45",
+     "It means that DynamoDB did not answer. A position that is dropped costs duplicates after a "
+     "restart; a child that exits ends the whole worker.",
+     dependency},
+    {"unknown-checkpoint-error",
+     "a checkpoint that fails with an error of an unknown name does not hang the child", "P12, P43",
+     "The error is the name of a Java class: an open set. The daemon waits for the status "
+     "without a time limit.",
+     unknown_error},
+    {"lease-is-gone", "after a ShutdownException actions are still answered", "P42",
+     "It means that another worker has the lease, through no fault of the child. The daemon finds "
+     "out and calls leaseLost; a child that exits ends the whole worker.",
+     lease_is_gone},
+    {"no-checkpoint-after-lease-is-gone",
+     "after a ShutdownException no other checkpoint is asked for", "P42",
+     "None can succeed. Each costs a round trip, and a loop of retries delays the hand-off; the "
+     "records already belong to another worker.",
+     none_after_lease_is_gone},
+    {"checkpoint-at-shutdown",
+     "everything delivered is persisted when shutdownRequested is answered", "P46",
+     "The lease is handed over next, or the worker ends: what is not persisted is processed "
+     "again elsewhere.",
+     all_at_shutdown},
+    {"throttled-at-shutdown",
+     "a checkpoint that was throttled in shutdownRequested is retried before the status", "P46",
+     "There is no later opportunity: what is not persisted is processed again elsewhere.",
+     throttled_at_shutdown},
+    {"checkpoint-in-aggregate",
+     "after a start inside an aggregated record the rest of it is persisted", "P17, P36",
+     "The first records that come have the sequence number of the position. A checkpoint without "
+     "the sub-sequence number lies before it, and the daemon refuses it. A child that takes them "
+     "for records that it knows loses them.",
+     in_an_aggregate},
+    {"checkpoint-after-named-start",
+     "what comes after a start at LATEST or AT_TIMESTAMP is persisted, as after TRIM_HORIZON",
+     "P16, P35",
+     "A name lies before each number. A child that compares the two as text takes LATEST for the "
+     "greater one and never checkpoints: after the next restart it begins at LATEST again, and "
+     "what came in between is lost.",
+     after_a_named_start},
+    {"failed-at-shutdown",
+     "shutdownRequested is answered when its checkpoint fails with ShutdownException or "
+     "InvalidStateException",
+     "P42, P43, P46",
+     "Trying again is of no use, and costs no more than duplicates. A child that exits ends the "
+     "worker when leaseLost comes; one that hangs uses up the time that all shards have for their "
+     "shutdown.",
+     fails_at_shutdown},
+    {"shutdown-gives-up",
+     "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
+     "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A child "
+     "that still retries then is cut off by the end of its input, and the hand-off was delayed for "
+     "nothing. A checkpoint that fails here costs only duplicates.",
+     gives_up_at_shutdown},
+};
+
 }  // namespace
 
-std::span<const rule> checkpoint_rules() {
-  static constexpr rule rules[] = {
-      {"checkpoint-in-initialize", "no checkpoint is asked for in initialize", "P38",
-       "The daemon has no checkpointer there and answers InvalidStateException.", in_initialize},
-      {"checkpoint-in-lease-lost", "no checkpoint is asked for when the lease is lost", "P38",
-       "Another worker owns the shard and its position. The daemon answers InvalidStateException, "
-       "or ShutdownException in 1.x.",
-       in_lease_lost},
-      {"checkpoint-not-beyond", "no checkpoint lies beyond what was delivered", "P36",
-       "The daemon answers IllegalArgumentException, and nothing is persisted.", not_beyond},
-      {"checkpoint-rises", "no checkpoint lies before one that succeeded", "P35, P36",
-       "The daemon answers IllegalArgumentException. Positions are compared as numbers: a child "
-       "that "
-       "compares text takes 9 as greater than 10.",
-       rises},
-      {"checkpoint-sub-sequence",
-       "a position in an aggregated record is checkpointed with its sub-sequence number",
-       "P17, P21",
-       "Without it the daemon takes sub-sequence number 0: a restart delivers the aggregate's "
-       "other records again. A child that takes a greater sub-sequence number for a later position "
-       "never checkpoints after 201/4.",
-       sub_sequence},
-      {"throttled-checkpoint",
-       "a position whose checkpoint was throttled is persisted later, without an end of the child",
-       "P41, P45",
-       "Throttling of the lease table is common. A position that is dropped costs duplicates after "
-       "a "
-       "restart; a child that exits ends the whole worker.",
-       throttled},
-      {"dependency-checkpoint",
-       "a position is persisted later when its checkpoint failed with "
-       "KinesisClientLibDependencyException",
-       "P41, P45",
-       "It means that DynamoDB did not answer. A position that is dropped costs duplicates after a "
-       "restart; a child that exits ends the whole worker.",
-       dependency},
-      {"unknown-checkpoint-error",
-       "a checkpoint that fails with an error of an unknown name does not hang the child",
-       "P12, P43",
-       "The error is the name of a Java class: an open set. The daemon waits for the status "
-       "without a time limit.",
-       unknown_error},
-      {"lease-is-gone", "after a ShutdownException actions are still answered", "P42",
-       "It means that another worker has the lease, through no fault of the child. The daemon "
-       "finds "
-       "out and calls leaseLost; a child that exits ends the whole worker.",
-       lease_is_gone},
-      {"no-checkpoint-after-lease-is-gone",
-       "after a ShutdownException no other checkpoint is asked for", "P42",
-       "None can succeed. Each costs a round trip, and a loop of retries delays the hand-off; the "
-       "records already belong to another worker.",
-       none_after_lease_is_gone},
-      {"checkpoint-at-shutdown",
-       "everything delivered is persisted when shutdownRequested is answered", "P46",
-       "The lease is handed over next, or the worker ends: what is not persisted is processed "
-       "again elsewhere.",
-       all_at_shutdown},
-      {"throttled-at-shutdown",
-       "a checkpoint that was throttled in shutdownRequested is retried before the status", "P46",
-       "There is no later opportunity: what is not persisted is processed again elsewhere.",
-       throttled_at_shutdown},
-      {"checkpoint-in-aggregate",
-       "after a start inside an aggregated record the rest of it is persisted", "P17, P36",
-       "The first records that come have the sequence number of the position. A checkpoint without "
-       "the sub-sequence number lies before it, and the daemon refuses it. A child that takes them "
-       "for records that it knows loses them.",
-       in_an_aggregate},
-      {"checkpoint-after-named-start",
-       "what comes after a start at LATEST or AT_TIMESTAMP is persisted, as after TRIM_HORIZON",
-       "P16, P35",
-       "A name lies before each number. A child that compares the two as text takes LATEST for the "
-       "greater one and never checkpoints: after the next restart it begins at LATEST again, and "
-       "what came in between is lost.",
-       after_a_named_start},
-      {"failed-at-shutdown",
-       "shutdownRequested is answered when its checkpoint fails with ShutdownException or "
-       "InvalidStateException",
-       "P42, P43, P46",
-       "Trying again is of no use, and costs no more than duplicates. A child that exits ends the "
-       "worker when leaseLost comes; one that hangs uses up the time that all shards have for "
-       "their "
-       "shutdown.",
-       fails_at_shutdown},
-      {"shutdown-gives-up",
-       "shutdownRequested is answered in time when each of its checkpoints is throttled", "P46",
-       "The daemon waits for shutdownGraceMillis, and for 30 s when it hands the lease over. A "
-       "child "
-       "that still retries then is cut off by the end of its input, and the hand-off was delayed "
-       "for "
-       "nothing. A checkpoint that fails here costs only duplicates.",
-       gives_up_at_shutdown},
-  };
-  return rules;
-}
+std::span<const rule> checkpoint_rules() { return checkpoint_rule_list; }
 
 }  // namespace kclxx::check

@@ -176,74 +176,71 @@ void nothing_between(rule_context& context) {
   expect_silence(context.settings().lateness);  // a timer may write
 }
 
+constexpr rule framing_rule_list[] = {
+    {"lines-complete", "every message ends with a newline", "P2",
+     "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
+     "hangs.",
+     lines_complete},
+    {"newline-before", "every message begins with a newline, too", "P3",
+     "Text without a newline that the processor or a library writes to stdout becomes part of the "
+     "next message. The daemon skips that line, and the shard hangs. There is no harm as long as "
+     "nothing else is written to stdout.",
+     newline_before},
+    {"only-messages", "nothing but messages is written to stdout", "P4",
+     "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
+     "status, the shard hangs.",
+     only_messages},
+    {"null-line", "no line is the word null", "P23",
+     "The daemon takes null for a message and fails on it: the whole worker ends, with all its "
+     "shards. Serializers write it for a result that does not exist.",
+     null_line},
+    {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
+     "The daemon skips a message with a field that it does not know, or of a type that it cannot "
+     "read, and continues to wait: the shard hangs.",
+     exact_fields},
+    {"line-in-pieces", "a line that comes in pieces is taken as one", "P7",
+     "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
+     "with pauses. A child that takes a piece for a line exits or hangs.",
+     line_in_pieces},
+    {"long-line-in-pieces", "a line of 80 KB with non-ASCII text is read in pieces of 8 KiB",
+     "P2, P7",
+     "A piece ends anywhere, also between the bytes of a character. A child that decodes each "
+     "piece alone as UTF-8 fails on such a batch, and gets it again after each restart: a "
+     "crash loop of the whole worker.",
+     long_line_in_pieces},
+    {"answer-in-pieces", "the answer to a checkpoint may come in pieces", "P7, P39",
+     "An answer is a line like any other. A child that takes a piece of it for the answer believes "
+     "in an error, or fails, with a position that is persisted.",
+     answer_in_pieces},
+    {"answer-late", "the answer to a checkpoint may be late", "P39, P41",
+     "The daemon's own SDK retries a throttled checkpoint first: the answer comes after up to a "
+     "minute. A child that waits for less exits or reads the answer as that of the next "
+     "checkpoint.",
+     answer_late},
+    {"unread-answers", "the answers to checkpoints are read before they fill the pipe", "P39",
+     "The daemon writes an answer before it reads on. A child that asks for hundreds of "
+     "checkpoints "
+     "before it reads an answer fills both pipes: both wait for each other, and the shard hangs "
+     "without a message.",
+     unread_answers},
+    {"unknown-fields-in-answer",
+     "fields of the answer to a checkpoint that the child does not know are ignored", "P13",
+     "A later daemon adds fields. A child that fails on them ends every worker on the day of the "
+     "daemon's update, at the first checkpoint.",
+     unknown_fields_in_answer},
+    {"one-status", "each action is answered by one status", "P24",
+     "The daemon takes a second status for that of the next action. One of another name ends "
+     "the whole worker, with all its shards; one of the same name reports a batch as processed "
+     "that was not.",
+     one_status},
+    {"nothing-between", "nothing is written between a status and the next action", "P25",
+     "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
+     "there unanswered, and after the last action it is lost.",
+     nothing_between},
+};
+
 }  // namespace
 
-std::span<const rule> framing_rules() {
-  static constexpr rule rules[] = {
-      {"lines-complete", "every message ends with a newline", "P2",
-       "The daemon reads lines. It waits for the rest of one that does not end, and the shard "
-       "hangs.",
-       lines_complete},
-      {"newline-before", "every message begins with a newline, too", "P3",
-       "Text without a newline that the processor or a library writes to stdout becomes part of "
-       "the "
-       "next message. The daemon skips that line, and the shard hangs. There is no harm as long as "
-       "nothing else is written to stdout.",
-       newline_before},
-      {"only-messages", "nothing but messages is written to stdout", "P4",
-       "The daemon skips what it cannot read, with a line in its log for each. Where that was the "
-       "status, the shard hangs.",
-       only_messages},
-      {"null-line", "no line is the word null", "P23",
-       "The daemon takes null for a message and fails on it: the whole worker ends, with all its "
-       "shards. Serializers write it for a result that does not exist.",
-       null_line},
-      {"exact-fields", "messages have the fields that the daemon knows, and no others", "P20",
-       "The daemon skips a message with a field that it does not know, or of a type that it cannot "
-       "read, and continues to wait: the shard hangs.",
-       exact_fields},
-      {"line-in-pieces", "a line that comes in pieces is taken as one", "P7",
-       "The daemon writes 8 KiB at a time, and a pipe holds 64 KiB: most batches arrive in pieces, "
-       "with pauses. A child that takes a piece for a line exits or hangs.",
-       line_in_pieces},
-      {"long-line-in-pieces", "a line of 80 KB with non-ASCII text is read in pieces of 8 KiB",
-       "P2, P7",
-       "A piece ends anywhere, also between the bytes of a character. A child that decodes each "
-       "piece alone as UTF-8 fails on such a batch, and gets it again after each restart: a "
-       "crash loop of the whole worker.",
-       long_line_in_pieces},
-      {"answer-in-pieces", "the answer to a checkpoint may come in pieces", "P7, P39",
-       "An answer is a line like any other. A child that takes a piece of it for the answer "
-       "believes "
-       "in an error, or fails, with a position that is persisted.",
-       answer_in_pieces},
-      {"answer-late", "the answer to a checkpoint may be late", "P39, P41",
-       "The daemon's own SDK retries a throttled checkpoint first: the answer comes after up to a "
-       "minute. A child that waits for less exits or reads the answer as that of the next "
-       "checkpoint.",
-       answer_late},
-      {"unread-answers", "the answers to checkpoints are read before they fill the pipe", "P39",
-       "The daemon writes an answer before it reads on. A child that asks for hundreds of "
-       "checkpoints "
-       "before it reads an answer fills both pipes: both wait for each other, and the shard hangs "
-       "without a message.",
-       unread_answers},
-      {"unknown-fields-in-answer",
-       "fields of the answer to a checkpoint that the child does not know are ignored", "P13",
-       "A later daemon adds fields. A child that fails on them ends every worker on the day of the "
-       "daemon's update, at the first checkpoint.",
-       unknown_fields_in_answer},
-      {"one-status", "each action is answered by one status", "P24",
-       "The daemon takes a second status for that of the next action. One of another name ends "
-       "the whole worker, with all its shards; one of the same name reports a batch as processed "
-       "that was not.",
-       one_status},
-      {"nothing-between", "nothing is written between a status and the next action", "P25",
-       "Between actions the daemon reads nothing, for hours on an idle shard: a checkpoint waits "
-       "there unanswered, and after the last action it is lost.",
-       nothing_between},
-  };
-  return rules;
-}
+std::span<const rule> framing_rules() { return framing_rule_list; }
 
 }  // namespace kclxx::check

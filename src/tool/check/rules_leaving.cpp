@@ -160,62 +160,55 @@ constexpr std::string_view orphan =
     "The daemon is gone. A child that stays is an orphan, and may still do work that another "
     "worker has taken over.";
 
+constexpr rule leaving_rule_list[] = {
+    {"end-of-input",
+     "the child ends when its input ends while no action is open: before the first, after a batch, "
+     "after an ending",
+     "P31",
+     "The daemon closes the child's input and then waits, without a time limit, until its output "
+     "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, or "
+     "the next shard's turn.",
+     while_idle},
+    {"exit-status", "the child exits with 0 when its input ends while nothing is to be done", "P56",
+     "The daemon only logs it, but logs and monitoring tell a regular end from a failure by it.",
+     with_success},
+    {"end-of-input-in-action",
+     "the child ends when its input ends in the middle of an action, or of a line, which it does "
+     "not answer",
+     "P31", orphan, in_an_action},
+    {"end-of-input-unanswered",
+     "the child ends when its input ends while a checkpoint is unanswered", "P31", orphan,
+     while_it_waits},
+    {"end-of-input-while-retrying",
+     "the child ends when its input ends after a checkpoint was throttled", "P31, P57",
+     "The daemon answers no more. A child that continues to retry, or waits for an answer, "
+     "blocks the worker's shutdown.",
+     while_it_retries},
+    {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
+     orphan, daemon_dies},
+    {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
+     "P54",
+     "The daemon waits for the status of what it sent, without a time limit: a child that skips "
+     "the line hangs the shard. A status would report records as processed that were never "
+     "read.",
+     malformed},
+    {"signals",
+     "SIGTERM, SIGINT, SIGHUP and SIGQUIT do not end the child under a daemon that continues",
+     "P32",
+     "A container's or terminal's signal reaches the whole process group; SIGQUIT asks the JVM for "
+     "a thread dump. A child that it ends has persisted nothing, and ends the whole worker.",
+     signals},
+    {"sigterm-then-shutdown",
+     "after SIGTERM to the process group shutdownRequested still persists everything delivered",
+     "P32, P33, P46",
+     "A container's stop brings both: the signal to each process, and then the daemon's question. "
+     "A child that begins its own shutdown at the signal has nothing left to answer with, and what "
+     "it had processed comes again elsewhere.",
+     terminate_then_shutdown},
+};
+
 }  // namespace
 
-std::span<const rule> leaving_rules() {
-  static constexpr rule rules[] = {
-      {"end-of-input",
-       "the child ends when its input ends while no action is open: before the first, after a "
-       "batch, "
-       "after an ending",
-       "P31",
-       "The daemon closes the child's input and then waits, without a time limit, until its output "
-       "and stderr end and the process is gone. A child that stays blocks the worker's shutdown, "
-       "or "
-       "the next shard's turn.",
-       while_idle},
-      {"exit-status", "the child exits with 0 when its input ends while nothing is to be done",
-       "P56",
-       "The daemon only logs it, but logs and monitoring tell a regular end from a failure by it.",
-       with_success},
-      {"end-of-input-in-action",
-       "the child ends when its input ends in the middle of an action, or of a line, which it does "
-       "not answer",
-       "P31", orphan, in_an_action},
-      {"end-of-input-unanswered",
-       "the child ends when its input ends while a checkpoint is unanswered", "P31", orphan,
-       while_it_waits},
-      {"end-of-input-while-retrying",
-       "the child ends when its input ends after a checkpoint was throttled", "P31, P57",
-       "The daemon answers no more. A child that continues to retry, or waits for an answer, "
-       "blocks the worker's shutdown.",
-       while_it_retries},
-      {"daemon-dies", "the child ends when all its pipes break in the middle of an action", "P57",
-       orphan, daemon_dies},
-      {"malformed-line", "a line that is not JSON makes the child leave with a non-zero status",
-       "P54",
-       "The daemon waits for the status of what it sent, without a time limit: a child that skips "
-       "the line hangs the shard. A status would report records as processed that were never "
-       "read.",
-       malformed},
-      {"signals",
-       "SIGTERM, SIGINT, SIGHUP and SIGQUIT do not end the child under a daemon that continues",
-       "P32",
-       "A container's or terminal's signal reaches the whole process group; SIGQUIT asks the JVM "
-       "for "
-       "a thread dump. A child that it ends has persisted nothing, and ends the whole worker.",
-       signals},
-      {"sigterm-then-shutdown",
-       "after SIGTERM to the process group shutdownRequested still persists everything delivered",
-       "P32, P33, P46",
-       "A container's stop brings both: the signal to each process, and then the daemon's "
-       "question. "
-       "A child that begins its own shutdown at the signal has nothing left to answer with, and "
-       "what "
-       "it had processed comes again elsewhere.",
-       terminate_then_shutdown},
-  };
-  return rules;
-}
+std::span<const rule> leaving_rules() { return leaving_rule_list; }
 
 }  // namespace kclxx::check

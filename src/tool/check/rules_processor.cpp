@@ -90,32 +90,31 @@ void stray_print_in_bulk(rule_context& context) {
   daemon.call(context.records(101 + count, 3));
 }
 
+constexpr rule processor_rule_list[] = {
+    {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
+     "The status reports the batch as processed, and the next checkpoint covers its records: "
+     "silent loss.",
+     no_status},
+    {"poison-exit", "the child exits with a non-zero status when the processor throws", "P53",
+     "A child that neither answers nor exits hangs the shard without a message.", leaves},
+    {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
+     "The record is never delivered again: silent loss.", no_checkpoint},
+    {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",
+     "Persisting it costs nothing. Otherwise it is processed again after each restart.",
+     earlier_work},
+    {"stray-print", "text that the processor prints to stdout does no harm", "P3, P4",
+     "Text without a newline becomes part of the status's line. The daemon skips that line, and "
+     "the shard hangs because of a debug print.",
+     stray_print},
+    {"stray-print-in-bulk",
+     "text that the processor prints to stdout at 10,000 records does no harm", "P4",
+     "A pipe holds 64 KiB. A child that redirects its stdout to a pipe of its own, and does not "
+     "empty it, hangs in a print; one that keeps the text grows without a limit.",
+     stray_print_in_bulk},
+};
+
 }  // namespace
 
-std::span<const rule> processor_rules() {
-  static constexpr rule rules[] = {
-      {"poison-status", "a batch in which the processor throws is not answered with success", "P53",
-       "The status reports the batch as processed, and the next checkpoint covers its records: "
-       "silent loss.",
-       no_status},
-      {"poison-exit", "the child exits with a non-zero status when the processor throws", "P53",
-       "A child that neither answers nor exits hangs the shard without a message.", leaves},
-      {"poison-checkpoint", "no checkpoint covers a record at which the processor threw", "P53",
-       "The record is never delivered again: silent loss.", no_checkpoint},
-      {"poison-earlier-work", "what was complete before the processor threw is persisted", "P53",
-       "Persisting it costs nothing. Otherwise it is processed again after each restart.",
-       earlier_work},
-      {"stray-print", "text that the processor prints to stdout does no harm", "P3, P4",
-       "Text without a newline becomes part of the status's line. The daemon skips that line, and "
-       "the shard hangs because of a debug print.",
-       stray_print},
-      {"stray-print-in-bulk",
-       "text that the processor prints to stdout at 10,000 records does no harm", "P4",
-       "A pipe holds 64 KiB. A child that redirects its stdout to a pipe of its own, and does not "
-       "empty it, hangs in a print; one that keeps the text grows without a limit.",
-       stray_print_in_bulk},
-  };
-  return rules;
-}
+std::span<const rule> processor_rules() { return processor_rule_list; }
 
 }  // namespace kclxx::check

@@ -117,67 +117,59 @@ constexpr std::string_view child_shards =
     "The daemon finishes a shard only when its end is persisted. Otherwise the child shards "
     "are never read, although the child reported success.";
 
+constexpr rule shard_end_rule_list[] = {
+    {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47", child_shards,
+     after_records},
+    {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
+     "P48",
+     "A checkpoint at the last position then does nothing at all (open upstream since 2017); only "
+     "one with a null sequence number means the end. Without it the child shards are never read.",
+     after_stored},
+    {"shard-end-without-records",
+     "the end is persisted, too, when nothing was delivered since the restart", "P47",
+     "A worker that resumes at the last position of a closed shard has no record whose position it "
+     "could use; only a null sequence number means the end. Without it the child shards are never "
+     "read.",
+     without_records},
+    {"shard-end-empty-shard", "the end is persisted, too, of a shard that never had a record",
+     "P47",
+     "A shard can be split or merged before anything is written to it. There is no position at all "
+     "then but TRIM_HORIZON or LATEST, and a checkpoint at one of these finishes nothing: the "
+     "child shards are never read.",
+     empty_shard},
+    {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
+     child_shards, old_end},
+    {"shard-end-throttled",
+     "a checkpoint of the end that fails twice with ThrottlingException, or with "
+     "KinesisClientLibDependencyException, is retried before the status",
+     "P50",
+     "There is no later opportunity: the daemon does not ask the child again. The child "
+     "shards are not read before a restart.",
+     fails_twice},
+    {"shard-end-failed",
+     "no status follows when the end could not be persisted, for InvalidStateException or an error "
+     "of an unknown name; the child exits with a non-zero status",
+     "P50",
+     "A status reports success and loses the child shards until someone notices. A child that "
+     "neither answers nor exits hangs the shard. One that exits ends the worker: its restart tries "
+     "again.",
+     fails_for_good},
+    {"shard-end-gives-up",
+     "when the checkpoint of the end fails every time with ThrottlingException, or with "
+     "KinesisClientLibDependencyException, the child exits in time with a non-zero status",
+     "P50",
+     "A child that retries without end hangs the shard without a message. A status would lose the "
+     "child shards. A child that exits ends the worker: its restart tries again.",
+     gives_up},
+    {"shard-end-lease-gone",
+     "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",
+     "Another worker has the lease and ends the shard. With the status the daemon finds out and "
+     "continues; a child that exits ends the worker, with all its shards, without need.",
+     lease_is_gone},
+};
+
 }  // namespace
 
-std::span<const rule> shard_end_rules() {
-  static constexpr rule rules[] = {
-      {"shard-end", "the shard's end is persisted before shardEnded is answered", "P47",
-       child_shards, after_records},
-      {"shard-end-stored", "the end is persisted, too, when the last position was persisted before",
-       "P48",
-       "A checkpoint at the last position then does nothing at all (open upstream since 2017); "
-       "only "
-       "one with a null sequence number means the end. Without it the child shards are never read.",
-       after_stored},
-      {"shard-end-without-records",
-       "the end is persisted, too, when nothing was delivered since the restart", "P47",
-       "A worker that resumes at the last position of a closed shard has no record whose position "
-       "it "
-       "could use; only a null sequence number means the end. Without it the child shards are "
-       "never "
-       "read.",
-       without_records},
-      {"shard-end-empty-shard", "the end is persisted, too, of a shard that never had a record",
-       "P47",
-       "A shard can be split or merged before anything is written to it. There is no position at "
-       "all "
-       "then but TRIM_HORIZON or LATEST, and a checkpoint at one of these finishes nothing: the "
-       "child shards are never read.",
-       empty_shard},
-      {"shard-end-old", "shutdown with TERMINATE or SHARD_END is treated as shardEnded", "P11, P47",
-       child_shards, old_end},
-      {"shard-end-throttled",
-       "a checkpoint of the end that fails twice with ThrottlingException, or with "
-       "KinesisClientLibDependencyException, is retried before the status",
-       "P50",
-       "There is no later opportunity: the daemon does not ask the child again. The child "
-       "shards are not read before a restart.",
-       fails_twice},
-      {"shard-end-failed",
-       "no status follows when the end could not be persisted, for InvalidStateException or an "
-       "error "
-       "of an unknown name; the child exits with a non-zero status",
-       "P50",
-       "A status reports success and loses the child shards until someone notices. A child that "
-       "neither answers nor exits hangs the shard. One that exits ends the worker: its restart "
-       "tries "
-       "again.",
-       fails_for_good},
-      {"shard-end-gives-up",
-       "when the checkpoint of the end fails every time with ThrottlingException, or with "
-       "KinesisClientLibDependencyException, the child exits in time with a non-zero status",
-       "P50",
-       "A child that retries without end hangs the shard without a message. A status would lose "
-       "the "
-       "child shards. A child that exits ends the worker: its restart tries again.",
-       gives_up},
-      {"shard-end-lease-gone",
-       "shardEnded is answered even if its checkpoint fails with ShutdownException", "P51",
-       "Another worker has the lease and ends the shard. With the status the daemon finds out and "
-       "continues; a child that exits ends the worker, with all its shards, without need.",
-       lease_is_gone},
-  };
-  return rules;
-}
+std::span<const rule> shard_end_rules() { return shard_end_rule_list; }
 
 }  // namespace kclxx::check

@@ -163,72 +163,70 @@ constexpr std::string_view dies =
     "A child that fails on it exits or hangs. The whole worker ends, with all its shards, and "
     "meets the same record again after its restart: a crash loop.";
 
+constexpr rule value_rule_list[] = {
+    {"null-position", "initialize may have null for its position", "P14",
+     "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
+     null_position},
+    {"null-values",
+     "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
+     "be "
+     "null",
+     "P14, P19",
+     "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
+     "a child that fails on null exits or hangs, and meets the same record again after the "
+     "restart: a crash loop of the whole worker.",
+     null_values},
+    {"empty-data", "a record's data may be empty", "P19",
+     "Producers write records without data. A child that takes empty for missing fails on it: a "
+     "crash loop of the whole worker.",
+     empty_data},
+    {"long-lag", "millisBehindLatest may be more than 32 bits hold", "P15",
+     "A stream keeps records for up to 365 days, and 2^31 ms are 25. A child that fails on a lag "
+     "of a year cannot read an old stream from its beginning.",
+     long_lag},
+    {"missing-fields",
+     "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing", "P14",
+     "The first daemons of 1.x did not write them.", missing_fields},
+    {"floating-point-times", "times may be floating point numbers", "P15",
+     "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
+     floating_point_times},
+    {"unknown-fields", "fields that the child does not know are ignored", "P13",
+     "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
+     "worker on the day of the daemon's update.",
+     unknown_fields},
+    {"unknown-objects", "unknown fields that hold objects are ignored, too", "P13",
+     "Fields inside such an object are not those that the child knows, even if the names are the "
+     "same. A child that fails on it ends every worker on the day of the daemon's update.",
+     unknown_objects},
+    {"unknown-fields-in-ending",
+     "fields that the child does not know are ignored in shutdownRequested, leaseLost and "
+     "shardEnded",
+     "P13",
+     "The daemon's documentation lists a field checkpoint in them, which no daemon sends so far.",
+     unknown_fields_in_ending},
+    {"field-order", "fields may come in any order", "P13",
+     "The order of a JSON object's fields has no meaning; the daemon's library may change it.",
+     field_order},
+    {"escaped-text", "escapes in a partition key are understood", "P2", dies, escaped_text},
+    {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies, non_ascii_text},
+    {"line-separators", "U+0085, U+2028 and U+2029 in a partition key do not end a line", "P2",
+     "JSON does not escape them, and the daemon's lines end with \\n alone. Some libraries split "
+     "lines at them; half a batch is then no JSON: a crash loop of the whole worker.",
+     line_separators},
+    {"invalid-utf8",
+     "bytes that are not UTF-8 and half a surrogate pair in a partition key do no harm", "P8",
+     "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
+     "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
+     "crash loop.",
+     invalid_utf8},
+    {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "P16",
+     "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
+     "or 64-bit number is refused by the daemon, or resumes at another place.",
+     long_sequence_number},
+};
+
 }  // namespace
 
-std::span<const rule> value_rules() {
-  static constexpr rule rules[] = {
-      {"null-position", "initialize may have null for its position", "P14",
-       "The fields are nullable in the daemon; a child that fails on it ends the whole worker.",
-       null_position},
-      {"null-values",
-       "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
-       "be "
-       "null",
-       "P14, P19",
-       "The daemon writes null where what it has read has no value. Kinesis fills all of them "
-       "today; "
-       "a child that fails on null exits or hangs, and meets the same record again after the "
-       "restart: a crash loop of the whole worker.",
-       null_values},
-      {"empty-data", "a record's data may be empty", "P19",
-       "Producers write records without data. A child that takes empty for missing fails on it: a "
-       "crash loop of the whole worker.",
-       empty_data},
-      {"long-lag", "millisBehindLatest may be more than 32 bits hold", "P15",
-       "A stream keeps records for up to 365 days, and 2^31 ms are 25. A child that fails on a lag "
-       "of a year cannot read an old stream from its beginning.",
-       long_lag},
-      {"missing-fields",
-       "millisBehindLatest, approximateArrivalTimestamp and subSequenceNumber may be missing",
-       "P14", "The first daemons of 1.x did not write them.", missing_fields},
-      {"floating-point-times", "times may be floating point numbers", "P15",
-       "Daemons write whole milliseconds; some old ones wrote other forms of numbers.",
-       floating_point_times},
-      {"unknown-fields", "fields that the child does not know are ignored", "P13",
-       "A later daemon adds fields, as earlier ones did. A child that fails on them ends every "
-       "worker on the day of the daemon's update.",
-       unknown_fields},
-      {"unknown-objects", "unknown fields that hold objects are ignored, too", "P13",
-       "Fields inside such an object are not those that the child knows, even if the names are the "
-       "same. A child that fails on it ends every worker on the day of the daemon's update.",
-       unknown_objects},
-      {"unknown-fields-in-ending",
-       "fields that the child does not know are ignored in shutdownRequested, leaseLost and "
-       "shardEnded",
-       "P13",
-       "The daemon's documentation lists a field checkpoint in them, which no daemon sends so far.",
-       unknown_fields_in_ending},
-      {"field-order", "fields may come in any order", "P13",
-       "The order of a JSON object's fields has no meaning; the daemon's library may change it.",
-       field_order},
-      {"escaped-text", "escapes in a partition key are understood", "P2", dies, escaped_text},
-      {"non-ascii-text", "a partition key may be any UTF-8 text", "P2", dies, non_ascii_text},
-      {"line-separators", "U+0085, U+2028 and U+2029 in a partition key do not end a line", "P2",
-       "JSON does not escape them, and the daemon's lines end with \\n alone. Some libraries split "
-       "lines at them; half a batch is then no JSON: a crash loop of the whole worker.",
-       line_separators},
-      {"invalid-utf8",
-       "bytes that are not UTF-8 and half a surrogate pair in a partition key do no harm", "P8",
-       "The daemon writes in the JVM's default charset: below JDK 18 with LANG=C, or in a Latin-1 "
-       "locale, keys that are not ASCII arrive as other bytes. A child that fails on them is in a "
-       "crash loop.",
-       invalid_utf8},
-      {"long-sequence-number", "a sequence number of 120 digits is kept as it is", "P16",
-       "Sequence numbers are text: Kinesis uses 56 digits. One that went through a floating point "
-       "or 64-bit number is refused by the daemon, or resumes at another place.",
-       long_sequence_number},
-  };
-  return rules;
-}
+std::span<const rule> value_rules() { return value_rule_list; }
 
 }  // namespace kclxx::check

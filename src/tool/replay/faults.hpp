@@ -89,7 +89,7 @@ class fault_schedule {
   /// What happens as soon as the batch's line is written; the second time it is nothing.
   [[nodiscard]] after_line take_what_follows_line() noexcept;
 
-  /// The child is killed in place of its next checkpoint's being persisted.
+  /// True: the child is killed in place of its next checkpoint's being persisted.
   [[nodiscard]] bool draw_kill() noexcept;
   /// The daemon's name for what a checkpoint fails with now, if it does.
   [[nodiscard]] std::optional<std::string> checkpoint_failure();
