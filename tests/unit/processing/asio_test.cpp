@@ -232,7 +232,7 @@ TEST_CASE("a program's context that stops while a coroutine waits ends the sessi
     shard.send(action == "processRecords" ? keyed_records(4, 2, 1)
                                           : R"({"action":")" + action + "\"}");
     if (stops_in_callback) {
-      std::this_thread::sleep_for(50ms);
+      shard.await_long_callback();
       context->stop();
     }
     CHECK(shard.status() == kclxx::exit_status::callback_failed);

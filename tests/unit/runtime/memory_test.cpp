@@ -20,7 +20,6 @@
 
 #include <kclxx/kclxx.hpp>
 
-#include "session/session.hpp"
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/forked.hpp"
@@ -151,7 +150,7 @@ TEST_CASE("a checkpoint that is requested without memory leaves no action open f
   each_allocation([](int number) {
     bool is_reached = false;
     served shard([&](const record_batch& batch, const checkpointer& checkpointer) {
-      std::this_thread::sleep_for(2 * session::callback_patience);  // a request is sent at once
+      shard.await_long_callback();  // a request is sent at once
       left = number;
       try {
         checkpointer.async_checkpoint(batch[0], [](std::error_code) {});

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdexcept>
 #include <string>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include <kclxx/serve.hpp>
 
+#include "support/eventually.hpp"
 #include "support/kept_log.hpp"
 #include "support/scripted_daemon.hpp"
 
@@ -110,6 +112,13 @@ class served_shard {
     pollfd ready{daemon_, POLLIN, 0};
     if (::poll(&ready, 1, 20000) != 1) throw std::runtime_error("the child writes nothing");
   }
+  /// Waits until the open callback, or the one that a sent action opens, has lasted
+  /// session::callback_patience: then the loop reads what it reads during a callback.
+  void await_long_callback() const {
+    await_all_read();
+    send("");
+    await_all_read();
+  }
   /// The daemon's end of the input, and of the output.
   void close() {
     if (daemon_ != -1) ::close(std::exchange(daemon_, -1));
@@ -121,6 +130,15 @@ class served_shard {
     return status();
   }
   [[nodiscard]] kept_log& log() const { return *log_; }
+
+ private:
+  void await_all_read() const {
+    const bool is_read = eventually([this] {
+      int unread = 0;
+      return ::ioctl(child_, FIONREAD, &unread) == 0 && unread == 0;
+    });
+    if (!is_read) throw std::runtime_error("the child does not read");
+  }
 
  protected:
   int daemon_ = -1;
