@@ -64,16 +64,19 @@ TEST_CASE("a program that a callback starts has default signals, no stdin, and n
     CHECK((ignored >> (signal - 1) & 1) == 0);
   }
   CHECK(contains(seen, " 0 -> /dev/null"));
-  // Descriptors 1 and 2 are the same pipe, stderr; and there is no other pipe.
+  // Descriptors 1 and 2 are the same pipe, stderr.
   const auto target = [&](const std::string& fd) {
     const auto at = seen.find(" " + fd + " -> pipe:");
     REQUIRE(at != std::string::npos);
     return seen.substr(at + 5 + fd.size(), seen.find('\n', at) - at - 5 - fd.size());
   };
   CHECK(target("1") == target("2"));
+// UndefinedBehaviorSanitizer finds out with a pipe, in any thread, whether memory can be read.
+#if !defined(KCLXX_IS_SANITIZED)
   for (int fd = 3; fd < 256; ++fd) {
     CHECK_FALSE(contains(seen, " " + std::to_string(fd) + " -> pipe:"));
   }
+#endif
 }
 
 TEST_CASE("a stdout that is full holds up neither the exit nor, once it is read, a line",
