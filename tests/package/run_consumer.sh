@@ -81,12 +81,12 @@ case $mode in
     must_answer "$work/program/consumer" '1 records'
     ;;
   fetch_content)
-    # As of a release: an archive with its hash. As a shared library, and installed, with absolute directories, as
-    # Nix and Guix have them.
+    # As of a release: an archive with its hash. As a shared library, several files compiled at once, and installed,
+    # with absolute directories, as Nix and Guix have them.
     tar -C "$source" --exclude=./build --exclude=./.git -czf "$work/kclxx.tar.gz" .
     build_project "$source/tests/package/consumer" -DKCLXX_ARCHIVE="$work/kclxx.tar.gz" \
       -DKCLXX_ARCHIVE_HASH="$(sha256sum "$work/kclxx.tar.gz" | cut -d ' ' -f 1)" \
-      -DBUILD_SHARED_LIBS=ON -DKCLXX_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
+      -DCMAKE_UNITY_BUILD=ON -DBUILD_SHARED_LIBS=ON -DKCLXX_INSTALL=ON -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" \
       -DCMAKE_INSTALL_INCLUDEDIR="$prefix/headers"
     must_answer "$work/program/consumer" '1 records'
     cmake --install "$work/program" >>"$work/log" 2>&1
