@@ -42,3 +42,13 @@ TEST_CASE("the parts of a public docstring are in CONTRIBUTING's order", "[archi
     }
   }
 }
+
+TEST_CASE("each public header is compiled alone", "[architecture]") {
+  const std::string list = kclxx::test::read_file(root / "tests/headers/CMakeLists.txt");
+  for (const fs::path& header : public_headers()) {
+    const std::string name = fs::relative(header, root / "include").generic_string();
+    if (kclxx::test::contains(name, "/detail/")) continue;
+    CAPTURE(name);
+    CHECK(kclxx::test::contains(list, " " + name));
+  }
+}
