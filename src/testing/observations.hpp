@@ -12,7 +12,7 @@
 #include <kclxx/testing/daemon.hpp>
 
 #include "daemon_model/shard_consumer.hpp"
-#include "session/action.hpp"
+#include "session/output.hpp"
 #include "testing/virtual_clock.hpp"
 
 namespace kclxx::testing {

@@ -16,7 +16,7 @@
 namespace {
 
 using namespace kclxx;
-using session::actions;
+using session::outputs;
 
 /// Reads the fuzzer's bytes as choices.
 class choices {
@@ -67,15 +67,15 @@ class player {
  private:
   template <class Event>
   void feed(Event one) {
-    actions out;
+    outputs out;
     one(out);
-    for (const session::action& what : out) {
+    for (const session::output& what : out) {
       expect(!left_, "nothing comes after leave");
       check(what);
     }
   }
 
-  void check(const session::action& what) {
+  void check(const session::output& what) {
     if (std::holds_alternative<session::call>(what)) {
       expect(!std::exchange(calling_, true), "callbacks come one at a time");
     } else if (const auto* done = std::get_if<session::complete>(&what)) {

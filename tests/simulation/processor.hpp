@@ -15,7 +15,7 @@
 #include <kclxx/sequence_position.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "session/action.hpp"
+#include "session/output.hpp"
 #include "simulation/random.hpp"
 #include "simulation/requests.hpp"
 #include "simulation/world.hpp"

@@ -149,10 +149,10 @@ class session_dialogue {
 
   template <class Event>
   lines after(Event event) {
-    session::actions out;
+    session::outputs out;
     event(out);
     lines result;
-    for (const session::action& action : out) {
+    for (const session::output& action : out) {
       result.push_back(line_of(action));
       if (const auto* wrote = std::get_if<session::write_checkpoint>(&action)) {
         written_ = wrote->position;
@@ -166,7 +166,7 @@ class session_dialogue {
     return result;
   }
 
-  [[nodiscard]] std::string line_of(const session::action& action) const {
+  [[nodiscard]] std::string line_of(const session::output& action) const {
     std::ostringstream text;
     text << action;
     std::string line = text.str();

@@ -43,10 +43,9 @@ class KCLXX_EXPORT batch_failure : public std::exception {
   /// The record at `position` failed. Those before it are complete, and it is tried again with the
   /// rest of the batch. A position outside the batch is ignored, and the batch is halved.
   explicit batch_failure(const sequence_position& position, std::exception_ptr cause = nullptr);
-  /// These records failed. All others of the batch are complete; with order::key (batch_options)
-  /// all but the later ones of their partition keys. The incomplete records come again, without the
-  /// complete ones. A position that no record of the batch has is ignored. If none is left, the
-  /// batch is halved.
+  /// These records failed, and come again without the others, which are complete. With order::key
+  /// (batch_options) the later records of their partition keys come again, too. A position that no
+  /// record of the batch has is ignored. If none is left, the batch is halved.
   /// Errors: std::invalid_argument for no record; std::bad_alloc.
   explicit batch_failure(std::vector<failed> records);
   batch_failure(const batch_failure&) noexcept = default;

@@ -33,12 +33,10 @@ struct parallel_options {
   /// treated as an exception from process_records, not as a failure of the record.
   std::function<std::string(const record&)> key{};
 
-  /// The window is all records from the oldest incomplete one to the newest. It is limited
-  /// to this many records and bytes of data. A batch uses memory, and its bytes count, until its
-  /// records and all earlier ones are complete. While the window is full the daemon
-  /// waits. After a crash at most the window, and what was completed since the last checkpoint, is
-  /// processed again. A record that is larger than window_bytes is admitted alone, once the
-  /// window is empty.
+  /// The window is all records from the oldest incomplete one to the newest: at most this many
+  /// records, and batches with this many bytes of data. While it is full the daemon waits. After a
+  /// crash at most the window, and what was completed since the last checkpoint, is processed
+  /// again. A record that is larger than window_bytes is admitted alone, once the window is empty.
   std::size_t window_records = 10'000;
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 

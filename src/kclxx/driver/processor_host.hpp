@@ -8,7 +8,7 @@
 #include <kclxx/record_processor.hpp>
 #include <kclxx/shard_context.hpp>
 
-#include "session/action.hpp"
+#include "session/output.hpp"
 
 namespace kclxx::driver {
 

@@ -60,9 +60,9 @@ session_driver::session_driver(processor_factory make_processor, const run_optio
 
 template <class Event>
 void session_driver::feed(Event event) {
-  actions_.clear();
+  outputs_.clear();
   try {
-    event(actions_);
+    event(outputs_);
     carry_out();
   } catch (...) {
     has_lost_actions_ = true;
@@ -72,7 +72,7 @@ void session_driver::feed(Event event) {
 
 void session_driver::carry_out() {
   events_.settle(session_);
-  for (session::action& action : actions_) carry_out(action);
+  for (session::output& output : outputs_) carry_out(output);
   write();
   events_.settle(session_);
 }
@@ -89,7 +89,7 @@ void session_driver::append_line(Append append) {
   }
 }
 
-void session_driver::carry_out(session::action& action) {
+void session_driver::carry_out(session::output& output) {
   std::visit(
       overloaded{
           [&](session::write_checkpoint& checkpoint) {
@@ -128,7 +128,7 @@ void session_driver::carry_out(session::action& action) {
             host_.left(leave.status);
           },
       },
-      action);
+      output);
 }
 
 void session_driver::write() {
@@ -136,9 +136,9 @@ void session_driver::write() {
   const std::error_code ec = host_.write(lines_);
   lines_.clear();
   if (!ec) return;
-  session::actions more;
+  session::outputs more;
   session_.on_output_broken(ec.message(), more);
-  for (session::action& action : more) carry_out(action);
+  for (session::output& output : more) carry_out(output);
 }
 
 void session_driver::log(log_level level, std::string text,

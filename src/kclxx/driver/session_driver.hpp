@@ -149,7 +149,7 @@ class session_driver {
   template <class Event>
   void feed(Event event);
   void carry_out();
-  void carry_out(session::action& action);
+  void carry_out(session::output& output);
   template <class Append>
   void append_line(Append append);
   void write();
@@ -163,7 +163,7 @@ class session_driver {
   processor_host processor_;
   dialogue_events events_;
   log_limiter limiter_;
-  session::actions actions_;  // reused between events
+  session::outputs outputs_;  // reused between events
   std::string lines_;         // likewise
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;

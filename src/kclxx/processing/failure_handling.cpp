@@ -116,7 +116,7 @@ failure_decision failure_handling::retry(const record& failed, const failed_atte
     shard_.service()->observe(
         observer::record_retried{failed.position(), attempts.count + 1, delay, error});
   }
-  if (is_logged(retries_logged_)) {
+  if (acquire_log_turn(retries_logged_)) {
     is_failure_logged_ = true;
     log(log_level::warning, "attempt " + std::to_string(attempts.count) + " at ", failed,
         " failed: " + error + "; the next one is in " + std::to_string(delay.count()) +
@@ -200,7 +200,7 @@ failure_decision failure_handling::retry_parking(const record& failed, failed_at
   circuit_.on_parking_failure(attempts.at_circuit);
   ++attempts.parking_failures;
   attempts.counted = 0;
-  if (is_logged(parking_failures_logged_)) {
+  if (acquire_log_turn(parking_failures_logged_)) {
     log(log_level::error, "", failed,
         " cannot be parked: " + error +
             "; it is not complete, and its attempts start anew (logged once a minute at most)");
@@ -232,7 +232,7 @@ void failure_handling::report_open(const record& failed, const std::string& erro
   if (is_observed_) shard_.service()->observe(observer::circuit_changed{true, failures, error});
 }
 
-bool failure_handling::is_logged(std::optional<shard_context::clock::time_point>& last) {
+bool failure_handling::acquire_log_turn(std::optional<shard_context::clock::time_point>& last) {
   const auto now = shard_.now();
   const std::lock_guard lock(mutex_);
   if (last && now - *last < std::chrono::minutes(1)) return false;

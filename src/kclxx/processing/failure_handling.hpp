@@ -134,8 +134,9 @@ class failure_handling {
   bool close();
   void report_open(const record& failed, const std::string& error);
 
-  /// At most once a minute: what repeats while nothing gets on. `last` is when it was logged.
-  bool is_logged(std::optional<shard_context::clock::time_point>& last);
+  /// True at most once a minute, for what repeats while no record succeeds. Sets `last`, when it
+  /// was logged.
+  bool acquire_log_turn(std::optional<shard_context::clock::time_point>& last);
 
   const failure_policy policy_;
   const shard_context& shard_;

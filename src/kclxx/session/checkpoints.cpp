@@ -66,7 +66,7 @@ checkpoints::optional_position checkpoints::target_of(const optional_position& p
 }
 
 void checkpoints::checkpoint(waiter_id id, const optional_position& position, bool from_callback,
-                             bool at_shard_end, actions& out) {
+                             bool at_shard_end, outputs& out) {
   std::error_code ec;
   const auto target =
       target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
@@ -77,7 +77,7 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
 
 void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
                                    const optional_position& position, bool from_callback,
-                                   actions& out) {
+                                   outputs& out) {
   std::error_code ec;
   const auto target = target_of(position, everything(from_callback), ec);
   if (!target) {
@@ -105,7 +105,7 @@ bool checkpoints::abandon(waiter_id id) {
 }
 
 template <class Predicate>
-void checkpoints::complete_if(Predicate chosen, std::error_code result, actions& out) {
+void checkpoints::complete_if(Predicate chosen, std::error_code result, outputs& out) {
   std::erase_if(waiters_, [&](const waiter& waiting) {
     const bool is_chosen = chosen(waiting);
     if (is_chosen) out.emplace_back(kclxx::session::complete{waiting.id, result});
@@ -113,7 +113,7 @@ void checkpoints::complete_if(Predicate chosen, std::error_code result, actions&
   });
 }
 
-void checkpoints::fail_waiters(std::error_code why, actions& out) {
+void checkpoints::fail_waiters(std::error_code why, outputs& out) {
   complete_if([](const waiter&) { return true; }, why, out);
 }
 
@@ -138,7 +138,7 @@ checkpoints::optional_position checkpoints::next(time_point now, urgency pace) c
   return wanted(now, pace);
 }
 
-bool checkpoints::send(time_point now, urgency pace, actions& out) {
+bool checkpoints::send(time_point now, urgency pace, outputs& out) {
   const auto position = next(now, pace);
   if (!position) return false;
   sent(*position, now);
@@ -146,7 +146,7 @@ bool checkpoints::send(time_point now, urgency pace, actions& out) {
   return true;
 }
 
-void checkpoints::arm_pace(time_point now, actions& out) {
+void checkpoints::arm_pace(time_point now, outputs& out) {
   if (unanswered_ || !has_pending() || is_paced(now)) return;
   const time_point due = *last_sent_ + interval_;
   if (std::exchange(pace_armed_for_, due) == due) return;
@@ -180,7 +180,7 @@ std::chrono::milliseconds checkpoints::next_backoff() {
 
 checkpoints::outcome checkpoints::answered(const std::optional<std::string>& error, time_point now,
                                            const std::optional<time_point>& last_retry,
-                                           actions& out) {
+                                           outputs& out) {
   const sequence_position position = *std::exchange(unanswered_, std::nullopt);
   const auto covered = [&](const waiter& waiting) { return waiting.target <= position; };
   if (!error) {
@@ -230,7 +230,7 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   return outcome::refused;
 }
 
-void checkpoints::not_answered(errc why, actions& out) {
+void checkpoints::not_answered(errc why, outputs& out) {
   if (!unanswered_) return;
   const sequence_position position = *std::exchange(unanswered_, std::nullopt);
   out.push_back(log_line{log_level::warning,
@@ -241,12 +241,12 @@ void checkpoints::not_answered(errc why, actions& out) {
       why, out);
 }
 
-void checkpoints::lose_lease(std::error_code why, actions& out) {
+void checkpoints::lose_lease(std::error_code why, outputs& out) {
   lease_ = lease_state::lost;
   fail_waiters(why, out);
 }
 
-void checkpoints::give_up(actions& out) {
+void checkpoints::give_up(outputs& out) {
   if (has_lease()) lease_ = lease_state::given_up;
   fail_waiters(errc::lease_lost, out);
 }

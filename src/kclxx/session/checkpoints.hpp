@@ -12,7 +12,7 @@
 #include <kclxx/run_options.hpp>
 #include <kclxx/sequence_position.hpp>
 
-#include "session/action.hpp"
+#include "session/output.hpp"
 
 namespace kclxx::session {
 
@@ -60,20 +60,20 @@ class checkpoints {
   /// a call from a callback, else what callbacks have returned from. `at_shard_end`: the end of
   /// the shard instead.
   void checkpoint(waiter_id id, const std::optional<sequence_position>& position,
-                  bool from_callback, bool at_shard_end, actions& out);
+                  bool from_callback, bool at_shard_end, outputs& out);
   /// Enters a request that nobody waits for. Its outcome goes to `id`, or, without one, to the log.
   void async_checkpoint(const std::optional<waiter_id>& id,
                         const std::optional<sequence_position>& position, bool from_callback,
-                        actions& out);
+                        outputs& out);
   /// The deadline of the waiting call has passed; its position stays pending. False when it was
   /// completed already.
   bool abandon(waiter_id id);
-  void fail_waiters(std::error_code why, actions& out);
+  void fail_waiters(std::error_code why, outputs& out);
 
   /// Sends the highest position that is wanted and not persisted. False when there is none now.
-  bool send(time_point now, urgency pace, actions& out);
+  bool send(time_point now, urgency pace, outputs& out);
   /// Arms the timer for what is pending, if only the interval is in its way.
-  void arm_pace(time_point now, actions& out);
+  void arm_pace(time_point now, outputs& out);
   [[nodiscard]] const std::optional<sequence_position>& unanswered() const noexcept {
     return unanswered_;
   }
@@ -84,14 +84,14 @@ class checkpoints {
   /// The daemon answered what was sent. Retryable errors arm the retry timer; those who wait
   /// fail when their attempts are used up, or the next would come after `last_retry`.
   outcome answered(const std::optional<std::string>& error, time_point now,
-                   const std::optional<time_point>& last_retry, actions& out);
+                   const std::optional<time_point>& last_retry, outputs& out);
   /// The daemon continued without an answer to it, or is gone.
-  void not_answered(errc why, actions& out);
+  void not_answered(errc why, outputs& out);
   /// Nothing is tried again but what somebody asks for from now on.
   void drop_pending() noexcept { pending_.reset(); }
   /// The lease is gone: nothing can be persisted any more. What was sent is still answered.
-  void lose_lease(std::error_code why, actions& out);
-  void give_up(actions& out);
+  void lose_lease(std::error_code why, outputs& out);
+  void give_up(outputs& out);
 
   /// After a retryable error: when the next attempt is due.
   [[nodiscard]] time_point not_before() const noexcept { return not_before_; }
@@ -138,7 +138,7 @@ class checkpoints {
   [[nodiscard]] optional_position wanted(time_point now, urgency pace) const;
   std::chrono::milliseconds next_backoff();
   template <class Predicate>
-  void complete_if(Predicate chosen, std::error_code result, actions& out);
+  void complete_if(Predicate chosen, std::error_code result, outputs& out);
 
   retry_options retry_;
   std::chrono::milliseconds interval_;

@@ -7,7 +7,7 @@
 
 namespace kclxx::session {
 
-closing_step close_records::next(checkpoints& checkpoints, time_point now, actions& out) {
+closing_step close_records::next(checkpoints& checkpoints, time_point now, outputs& out) {
   // A checkpoint line may be unanswered before the status line: it is answered first. But there
   // is at most one, so a higher position waits for the answer to the lower.
   constexpr auto pace = checkpoints::urgency::paced;
@@ -17,7 +17,7 @@ closing_step close_records::next(checkpoints& checkpoints, time_point now, actio
   return closing_step::status;
 }
 
-closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, actions& out) {
+closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, outputs& out) {
   if (checkpoints.has_unanswered()) return closing_step::wait;
   const bool backoff_is_too_long = checkpoints.not_before() > last_retry_;
   if (!has_tried_ && backoff_is_too_long) {
@@ -41,7 +41,7 @@ closing_step close_shutdown::next(checkpoints& checkpoints, time_point now, acti
   return closing_step::status;
 }
 
-closing_step close_shard_end::next(checkpoints& checkpoints, time_point now, actions& out) {
+closing_step close_shard_end::next(checkpoints& checkpoints, time_point now, outputs& out) {
   // Without the lease the new owner finishes the shard (P51).
   if (checkpoints.lease() == lease_state::lost || checkpoints.is_shard_finished())
     return closing_step::status;
@@ -57,12 +57,12 @@ closing_step close_shard_end::next(checkpoints& checkpoints, time_point now, act
   return closing_step::wait;
 }
 
-void close_shard_end::report_failure(actions& out) const {
+void close_shard_end::report_failure(outputs& out) const {
   out.push_back(log_line{log_level::error, "the end of the shard could not be checkpointed after " +
                                                std::to_string(attempts_) + " attempt(s): leaving"});
 }
 
-void close_shard_end::report_incomplete(const checkpoints& checkpoints, actions& out) const {
+void close_shard_end::report_incomplete(const checkpoints& checkpoints, outputs& out) const {
   const auto complete = checkpoints.complete_or_persisted();
   out.push_back(log_line{log_level::warning,
                          "the end of the shard waits: records up to " +

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <variant>
 
-#include "session/action.hpp"
 #include "session/checkpoints.hpp"
+#include "session/output.hpp"
 
 namespace kclxx::session {
 
@@ -14,19 +14,19 @@ namespace kclxx::session {
 enum class closing_step {
   wait,    ///< for an answer, a timer or a request
   status,  ///< the action is closed
-  leave,   ///< a status would report a success that there is none of
+  leave,   ///< without a status, which would report a success
 };
 
 /// initialize and leaseLost: there is nothing to persist.
 class close_at_once {
  public:
-  closing_step next(checkpoints&, time_point, actions&) { return closing_step::status; }
+  closing_step next(checkpoints&, time_point, outputs&) { return closing_step::status; }
 };
 
 /// processRecords: what may be sent goes out with the status, and is answered later (P39).
 class close_records {
  public:
-  closing_step next(checkpoints& checkpoints, time_point now, actions& out);
+  closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
 };
 
 /// shutdownRequested: the last chance. It is awaited, and retried for as long as the daemon has
@@ -36,7 +36,7 @@ class close_shutdown {
  public:
   explicit close_shutdown(time_point last_retry) : last_retry_(last_retry) {}
   [[nodiscard]] time_point last_retry() const noexcept { return last_retry_; }
-  closing_step next(checkpoints& checkpoints, time_point now, actions& out);
+  closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
 
  private:
   time_point last_retry_;
@@ -47,14 +47,14 @@ class close_shutdown {
 class close_shard_end {
  public:
   explicit close_shard_end(int most_attempts) : most_attempts_(most_attempts) {}
-  closing_step next(checkpoints& checkpoints, time_point now, actions& out);
+  closing_step next(checkpoints& checkpoints, time_point now, outputs& out);
   /// The checkpoint of the end has failed.
   void count_failure() noexcept { ++attempts_; }
   [[nodiscard]] bool may_try_again() const noexcept { return attempts_ < most_attempts_; }
-  void report_failure(actions& out) const;
+  void report_failure(outputs& out) const;
   /// Records are not complete, in checkpoint_mode::manual.
   [[nodiscard]] bool awaits_completion() const noexcept { return awaits_completion_; }
-  void report_incomplete(const checkpoints& checkpoints, actions& out) const;
+  void report_incomplete(const checkpoints& checkpoints, outputs& out) const;
 
  private:
   int most_attempts_;

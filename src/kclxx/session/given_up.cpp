@@ -6,7 +6,7 @@
 namespace kclxx::session {
 
 bool given_up::report_unprocessed(const sequence_position& largest, lease_state lease,
-                                  time_point now, actions& out) {
+                                  time_point now, outputs& out) {
   if (lease != lease_state::lost && now - since_ >= give_up_patience) {
     out.push_back(log_line{log_level::error,
                            "records still arrive, so this worker has the lease: leaving, for a new "
@@ -21,7 +21,7 @@ bool given_up::report_unprocessed(const sequence_position& largest, lease_state 
   return true;
 }
 
-void given_up::report_unfinished_end(actions& out) const {
+void given_up::report_unfinished_end(outputs& out) const {
   out.push_back(log_line{log_level::error,
                          "the end of the shard is not checkpointed, and the daemon has not "
                          "reported that the lease is lost: leaving; " +

@@ -7,8 +7,8 @@
 
 #include <kclxx/sequence_position.hpp>
 
-#include "session/action.hpp"
 #include "session/checkpoints.hpp"
+#include "session/output.hpp"
 
 namespace kclxx::session {
 
@@ -30,8 +30,8 @@ class given_up {
   /// Records up to there are not processed. False when they have arrived for so long that this
   /// worker has the lease, so that a new processor must take the shard over.
   [[nodiscard]] bool report_unprocessed(const sequence_position& largest, lease_state lease,
-                                        time_point now, actions& out);
-  void report_unfinished_end(actions& out) const;
+                                        time_point now, outputs& out);
+  void report_unfinished_end(outputs& out) const;
 
  private:
   std::string why_;

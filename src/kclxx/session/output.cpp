@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/action.hpp"
+#include "session/output.hpp"
 
 #include <ostream>
 #include <tuple>
@@ -37,7 +37,7 @@ const char* to_string(timer value) noexcept {
   return "?";
 }
 
-std::ostream& operator<<(std::ostream& out, const action& value) {
+std::ostream& operator<<(std::ostream& out, const output& value) {
   std::visit(overloaded{
                  [&](const write_checkpoint& a) { out << "write checkpoint " << a.position; },
                  [&](const write_status& a) { out << "write status " << a.action; },

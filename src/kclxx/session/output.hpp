@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session tells its surroundings to do. Actions print and compare, so that a test reads
-// as a dialogue.
+// What the session tells its driver to do. Outputs print and compare, so that a test reads as a
+// dialogue.
 #pragma once
 
 #include <chrono>
@@ -100,11 +100,11 @@ struct leave {
   bool operator==(const leave&) const = default;
 };
 
-using action = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,
+using output = std::variant<write_checkpoint, write_status, call, complete, arm_timer, log_line,
                             end_calls, request_stop, leave>;
-using actions = std::vector<action>;
+using outputs = std::vector<output>;
 
-std::ostream& operator<<(std::ostream& out, const action& value);
+std::ostream& operator<<(std::ostream& out, const output& value);
 const char* to_string(timer value) noexcept;
 
 }  // namespace kclxx::session

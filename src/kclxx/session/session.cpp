@@ -19,7 +19,7 @@ session::session(const run_options& options, std::uint32_t seed)
 // What the daemon writes.
 
 void session::on_message(protocol::message message, record_batch batch, time_point now,
-                         actions& out) {
+                         outputs& out) {
   if (has_ended()) return;
   if (const auto* answer = std::get_if<protocol::checkpoint_answer>(&message.body)) {
     on_answer(*answer, now, out);
@@ -31,10 +31,10 @@ void session::on_message(protocol::message message, record_batch batch, time_poi
   }
 }
 
-void session::open(protocol::message message, record_batch batch, time_point now, actions& out) {
+void session::open(protocol::message message, record_batch batch, time_point now, outputs& out) {
   checkpoints_.not_answered(errc::not_answered, out);
   const std::optional<action_kind> kind = message.kind();
-  if (!kind) return answer_unknown(message.action, out);
+  if (!kind) return write_status_of_unknown(message.action, out);
   if (phase_ == phase::finished ||
       (*kind == action_kind::initialize) != (phase_ == phase::starting)) {
     on_bad_line("the daemon sent " + message.action +
@@ -61,7 +61,7 @@ void session::open(protocol::message message, record_batch batch, time_point now
     if (!given_up_) out.push_back(end_calls{});
   }
   current_.emplace(open_action{*kind, std::move(message.action), rule_of(*kind, now)});
-  call_or_answer(std::move(callback), largest, now, out);
+  call_or_close(std::move(callback), largest, now, out);
 }
 
 closing_rule session::rule_of(action_kind kind, time_point now) const {
@@ -79,8 +79,8 @@ closing_rule session::rule_of(action_kind kind, time_point now) const {
   return close_at_once();
 }
 
-void session::call_or_answer(call callback, const std::optional<sequence_position>& largest,
-                             time_point now, actions& out) {
+void session::call_or_close(call callback, const std::optional<sequence_position>& largest,
+                            time_point now, outputs& out) {
   if (!given_up_ || given_up_->is_called_for(callback.kind)) {
     phase_ = phase::calling;
     out.push_back(std::move(callback));
@@ -93,7 +93,7 @@ void session::call_or_answer(call callback, const std::optional<sequence_positio
   close(now, out);
 }
 
-void session::answer_unknown(const std::string& name, actions& out) {
+void session::write_status_of_unknown(const std::string& name, outputs& out) {
   out.push_back(log_line{log_level::warning,
                          "the daemon sent an action that this version does "
                          "not know; answering it: " +
@@ -101,11 +101,11 @@ void session::answer_unknown(const std::string& name, actions& out) {
   out.push_back(write_status{name});
 }
 
-void session::on_bad_line(const std::string& problem, actions& out) {
+void session::on_bad_line(const std::string& problem, outputs& out) {
   on_failure(exit_status::protocol_error, problem, out);
 }
 
-void session::on_end_of_input(bool unfinished_line, actions& out) {
+void session::on_end_of_input(bool unfinished_line, outputs& out) {
   if (has_ended()) return;
   if (!unfinished_line && !is_open()) {
     checkpoints_.not_answered(errc::daemon_gone, out);
@@ -122,7 +122,7 @@ void session::on_end_of_input(bool unfinished_line, actions& out) {
 
 // Checkpoints.
 
-void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out) {
+void session::on_answer(const protocol::checkpoint_answer& answer, time_point now, outputs& out) {
   if (!checkpoints_.has_unanswered()) {
     return on_bad_line("the daemon sent an answer to a checkpoint that was not asked for", out);
   }
@@ -140,7 +140,7 @@ void session::on_answer(const protocol::checkpoint_answer& answer, time_point no
 }
 
 void session::on_shard_end_answer(const std::optional<std::string>& error, time_point now,
-                                  actions& out) {
+                                  outputs& out) {
   if (error) shard_end()->count_failure();
   const bool was_last_attempt = error && !shard_end()->may_try_again();
   const auto outcome =
@@ -152,7 +152,7 @@ void session::on_shard_end_answer(const std::optional<std::string>& error, time_
 
 checkpoints::outcome session::apply_answer(const std::optional<std::string>& error,
                                            const std::optional<time_point>& last_retry,
-                                           time_point now, actions& out) {
+                                           time_point now, outputs& out) {
   const auto outcome = checkpoints_.answered(error, now, last_retry, out);
   if (outcome == checkpoints::outcome::lease_gone) fire_stop(out);
   return outcome;
@@ -165,7 +165,7 @@ std::optional<time_point> session::last_retry() const {
   return shutdown != nullptr ? std::optional(shutdown->last_retry()) : std::nullopt;
 }
 
-void session::on_no_answer(time_point now, actions& out) {
+void session::on_no_answer(time_point now, outputs& out) {
   if (!checkpoints_.has_unanswered()) return;
   const bool was_end = is_shard_end_unanswered();
   if (was_end) shard_end()->count_failure();
@@ -174,7 +174,7 @@ void session::on_no_answer(time_point now, actions& out) {
   settle(checkpoints::outcome::refused, was_end, now, out);
 }
 
-void session::settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out) {
+void session::settle(checkpoints::outcome last, bool has_end_failed, time_point now, outputs& out) {
   if (phase_ == phase::failing) {
     if (last == checkpoints::outcome::persisted) return persist_rest_or_leave(now, out);
     return leave_now(exit_status::callback_failed, out);
@@ -223,7 +223,7 @@ checkpoints::urgency session::urgency() const {
                                                     : checkpoints::urgency::paced;
 }
 
-void session::send_next(time_point now, actions& out) {
+void session::send_next(time_point now, outputs& out) {
   if (!allows_checkpoints()) return;
   const auto pace = urgency();
   if (checkpoints_.send(now, pace, out)) return;
@@ -234,7 +234,7 @@ void session::send_next(time_point now, actions& out) {
 }
 
 void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
-                            bool from_callback, time_point now, actions& out) {
+                            bool from_callback, time_point now, outputs& out) {
   if (!takes_requests()) {
     out.push_back(complete{id, errc::daemon_gone});
     return;
@@ -252,7 +252,7 @@ void session::on_checkpoint(waiter_id id, const std::optional<sequence_position>
 
 void session::on_async_checkpoint(const std::optional<waiter_id>& id,
                                   const std::optional<sequence_position>& position,
-                                  bool from_callback, time_point now, actions& out) {
+                                  bool from_callback, time_point now, outputs& out) {
   if (!takes_requests()) {
     if (id) out.push_back(complete{*id, errc::daemon_gone});
     return;
@@ -261,18 +261,18 @@ void session::on_async_checkpoint(const std::optional<waiter_id>& id,
   awaits_completion() ? close(now, out) : send_next(now, out);
 }
 
-bool session::on_deadline(waiter_id id, time_point now, actions& out) {
+bool session::on_deadline(waiter_id id, time_point now, outputs& out) {
   const bool was_waiting = checkpoints_.abandon(id);
   send_next(now, out);
   return was_waiting;
 }
 
-void session::on_callback_lasts(time_point now, actions& out) {
+void session::on_callback_lasts(time_point now, outputs& out) {
   if (current_) current_->lasts = true;
   send_next(now, out);
 }
 
-void session::on_timer(timer timer, time_point now, actions& out) {
+void session::on_timer(timer timer, time_point now, outputs& out) {
   switch (timer) {
     case timer::pace:
     case timer::retry:
@@ -294,7 +294,7 @@ void session::on_timer(timer timer, time_point now, actions& out) {
 
 // The end of a callback, and of its action.
 
-void session::on_callback_returned(time_point now, actions& out) {
+void session::on_callback_returned(time_point now, outputs& out) {
   if (phase_ == phase::leaving) return leave_now(leaving_with_, out);
   checkpoints_.delivered_returned();
   if (phase_ != phase::calling) return;
@@ -307,11 +307,11 @@ void session::on_callback_returned(time_point now, actions& out) {
   close(now, out);
 }
 
-void session::proceed(time_point now, actions& out) {
+void session::proceed(time_point now, outputs& out) {
   phase_ == phase::closing ? close(now, out) : send_next(now, out);
 }
 
-void session::close(time_point now, actions& out) {
+void session::close(time_point now, outputs& out) {
   detail::require_invariant(phase_ == phase::closing,
                             "a status is written while no action is open");
   const auto step =
@@ -330,7 +330,7 @@ void session::close(time_point now, actions& out) {
 
 // User code that threw.
 
-void session::on_threw(const failure& thrown, time_point now, actions& out) {
+void session::on_threw(const failure& thrown, time_point now, outputs& out) {
   if (phase_ == phase::left) return;
   // Once the lease is gone an exception has no further meaning, such as that of a wait which the
   // stop has ended. But lease_lost begins after that.
@@ -351,7 +351,7 @@ void session::on_threw(const failure& thrown, time_point now, actions& out) {
   if (phase_ != phase::failing) fail(now, out);
 }
 
-void session::give_up(const failure& thrown, time_point now, actions& out) {
+void session::give_up(const failure& thrown, time_point now, outputs& out) {
   out.push_back(log_line{log_level::warning, thrown.text});
   checkpoints_.give_up(out);
   fire_stop(out);
@@ -366,7 +366,7 @@ void session::give_up(const failure& thrown, time_point now, actions& out) {
 
 /// No status, ever. But what was complete before is persisted first, or it would be done again;
 /// not at the end of a shard, which any checkpoint might finish (P49).
-void session::fail(time_point now, actions& out) {
+void session::fail(time_point now, outputs& out) {
   const bool can_persist = allows_checkpoints() && current_->kind != action_kind::shard_ended;
   phase_ = phase::failing;
   fire_stop(out);
@@ -379,25 +379,25 @@ void session::fail(time_point now, actions& out) {
   persist_rest_or_leave(now, out);
 }
 
-void session::persist_rest_or_leave(time_point now, actions& out) {
+void session::persist_rest_or_leave(time_point now, outputs& out) {
   if (!checkpoints_.has_unanswered()) send_next(now, out);
   if (!checkpoints_.has_unanswered()) leave_now(exit_status::callback_failed, out);
 }
 
 // The end of the session.
 
-void session::on_failure(exit_status status, const std::string& why, actions& out) {
+void session::on_failure(exit_status status, const std::string& why, outputs& out) {
   if (phase_ == phase::left) return;
   out.push_back(log_line{log_level::error, why});
   abort(status, out);
 }
 
-void session::on_output_broken(const std::string& why, actions& out) {
+void session::on_output_broken(const std::string& why, outputs& out) {
   if (has_ended()) return;
   on_failure(exit_status::daemon_gone, "cannot write to the daemon: " + why, out);
 }
 
-void session::abort(exit_status status, actions& out) {
+void session::abort(exit_status status, outputs& out) {
   if (phase_ == phase::leaving) return;
   if (phase_ != phase::calling) return leave_now(status, out);
   // The callback is still running: tell it, and wait for it within bounds.
@@ -409,18 +409,18 @@ void session::abort(exit_status status, actions& out) {
   phase_ = phase::leaving;
 }
 
-void session::leave_now(exit_status status, actions& out) {
+void session::leave_now(exit_status status, outputs& out) {
   checkpoints_.fail_waiters(errc::daemon_gone, out);
   fire_stop(out);
   phase_ = phase::left;
   out.emplace_back(leave{status});
 }
 
-void session::fire_stop(actions& out) {
+void session::fire_stop(outputs& out) {
   if (!std::exchange(has_stopped_, true)) out.push_back(request_stop{});
 }
 
-void session::report_unpersisted(actions& out) {
+void session::report_unpersisted(outputs& out) {
   if (!checkpoints_.has_unpersisted()) return;
   out.push_back(log_line{log_level::warning,
                          "records up to " + to_string(*checkpoints_.complete()) +

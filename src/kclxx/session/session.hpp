@@ -12,10 +12,10 @@
 #include <kclxx/run_options.hpp>
 
 #include "protocol/message.hpp"
-#include "session/action.hpp"
 #include "session/checkpoints.hpp"
 #include "session/closing.hpp"
 #include "session/given_up.hpp"
+#include "session/output.hpp"
 
 namespace kclxx::session {
 
@@ -39,50 +39,50 @@ inline constexpr std::chrono::milliseconds callback_patience{5};
 /// wait, write the status, or leave without one. A stop is requested once: when the lease is lost
 /// or given up, and in failing, leaving and left.
 ///
-/// Thread safety: none; the runtime feeds it under one mutex.
+/// Thread safety: none; session_driver has it.
 class session {
  public:
   /// `seed` is for the jitter of the retries.
   explicit session(const run_options& options, std::uint32_t seed = 1);
 
   /// A line arrived and was understood. `batch` goes with processRecords.
-  void on_message(protocol::message message, record_batch batch, time_point now, actions& out);
+  void on_message(protocol::message message, record_batch batch, time_point now, outputs& out);
   /// A line arrived that cannot be understood; `problem` is what is logged.
-  void on_bad_line(const std::string& problem, actions& out);
+  void on_bad_line(const std::string& problem, outputs& out);
   /// No answer will come to the checkpoint that is unanswered.
-  void on_no_answer(time_point now, actions& out);
+  void on_no_answer(time_point now, outputs& out);
   /// `unfinished_line`: it broke off in the middle of a line.
-  void on_end_of_input(bool unfinished_line, actions& out);
-  void on_output_broken(const std::string& why, actions& out);
+  void on_end_of_input(bool unfinished_line, outputs& out);
+  void on_output_broken(const std::string& why, outputs& out);
 
-  void on_callback_returned(time_point now, actions& out);
+  void on_callback_returned(time_point now, outputs& out);
   /// How user code ended by an exception.
   struct failure {
     std::string text;  // what is logged
     bool is_lease_gone;
     bool is_in_callback = false;  // else between two callbacks, or on another thread
   };
-  void on_threw(const failure& thrown, time_point now, actions& out);
+  void on_threw(const failure& thrown, time_point now, outputs& out);
   /// The process cannot continue, for instance for want of memory.
-  void on_failure(exit_status status, const std::string& why, actions& out);
-  /// No action follows any more, not even for those who wait.
+  void on_failure(exit_status status, const std::string& why, outputs& out);
+  /// No output follows any more, not even for those who wait.
   void end_at_once() noexcept { phase_ = phase::left; }
-  void on_timer(timer timer, time_point now, actions& out);
+  void on_timer(timer timer, time_point now, outputs& out);
 
   /// A waiting call of checkpointer::checkpoint. `from_callback`: on the thread of the callbacks,
   /// where waiting for a later action would never end.
   void on_checkpoint(waiter_id id, const std::optional<sequence_position>& position,
-                     bool from_callback, time_point now, actions& out);
+                     bool from_callback, time_point now, outputs& out);
   /// The waiting call's deadline passed. False when it has been completed meanwhile.
-  bool on_deadline(waiter_id id, time_point now, actions& out);
+  bool on_deadline(waiter_id id, time_point now, outputs& out);
   /// checkpointer::async_checkpoint; `id` when it has a handler. It is sent when the callback
   /// returns or lasts, so that one line serves all that were made meanwhile, and leaves together
   /// with the status.
   void on_async_checkpoint(const std::optional<waiter_id>& id,
                            const std::optional<sequence_position>& position, bool from_callback,
-                           time_point now, actions& out);
+                           time_point now, outputs& out);
   /// The callback has lasted callback_patience.
-  void on_callback_lasts(time_point now, actions& out);
+  void on_callback_lasts(time_point now, outputs& out);
 
   /// An action of the daemon's has no status yet.
   [[nodiscard]] bool is_open() const noexcept {
@@ -130,31 +130,31 @@ class session {
   [[nodiscard]] close_shard_end* shard_end() noexcept;
   [[nodiscard]] bool is_shard_end_unanswered() const noexcept;
 
-  void open(protocol::message message, record_batch batch, time_point now, actions& out);
-  void call_or_answer(call callback, const std::optional<sequence_position>& largest,
-                      time_point now, actions& out);
+  void open(protocol::message message, record_batch batch, time_point now, outputs& out);
+  void call_or_close(call callback, const std::optional<sequence_position>& largest, time_point now,
+                     outputs& out);
   [[nodiscard]] closing_rule rule_of(action_kind kind, time_point now) const;
-  void answer_unknown(const std::string& name, actions& out);
+  void write_status_of_unknown(const std::string& name, outputs& out);
 
-  void on_answer(const protocol::checkpoint_answer& answer, time_point now, actions& out);
-  void on_shard_end_answer(const std::optional<std::string>& error, time_point now, actions& out);
+  void on_answer(const protocol::checkpoint_answer& answer, time_point now, outputs& out);
+  void on_shard_end_answer(const std::optional<std::string>& error, time_point now, outputs& out);
   checkpoints::outcome apply_answer(const std::optional<std::string>& error,
                                     const std::optional<time_point>& last_retry, time_point now,
-                                    actions& out);
+                                    outputs& out);
   [[nodiscard]] std::optional<time_point> last_retry() const;
-  void settle(checkpoints::outcome last, bool has_end_failed, time_point now, actions& out);
+  void settle(checkpoints::outcome last, bool has_end_failed, time_point now, outputs& out);
   [[nodiscard]] checkpoints::urgency urgency() const;
-  void proceed(time_point now, actions& out);
-  void send_next(time_point now, actions& out);
-  void close(time_point now, actions& out);
+  void proceed(time_point now, outputs& out);
+  void send_next(time_point now, outputs& out);
+  void close(time_point now, outputs& out);
 
-  void give_up(const failure& thrown, time_point now, actions& out);
-  void fail(time_point now, actions& out);
-  void persist_rest_or_leave(time_point now, actions& out);
-  void fire_stop(actions& out);
-  void abort(exit_status status, actions& out);
-  void leave_now(exit_status status, actions& out);
-  void report_unpersisted(actions& out);
+  void give_up(const failure& thrown, time_point now, outputs& out);
+  void fail(time_point now, outputs& out);
+  void persist_rest_or_leave(time_point now, outputs& out);
+  void fire_stop(outputs& out);
+  void abort(exit_status status, outputs& out);
+  void leave_now(exit_status status, outputs& out);
+  void report_unpersisted(outputs& out);
 
   run_options options_;
   checkpoints checkpoints_;

@@ -169,8 +169,7 @@ constexpr rule value_rule_list[] = {
      null_position},
     {"null-values",
      "a record's data, partitionKey and approximateArrivalTimestamp, and millisBehindLatest, may "
-     "be "
-     "null",
+     "be null",
      "P14, P19",
      "The daemon writes null where what it has read has no value. Kinesis fills all of them today; "
      "a child that fails on null exits or hangs, and meets the same record again after the "

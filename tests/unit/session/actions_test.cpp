@@ -9,8 +9,8 @@ using namespace kclxx;
 using protocol::action_kind;
 using protocol::initialize;
 using protocol::process_records;
-using session::actions;
 using session::call;
+using session::outputs;
 using namespace kclxx::test;
 using lines = session_dialogue::lines;
 
@@ -455,15 +455,15 @@ TEST_CASE("an action before the status of another is a protocol error", "[sessio
 
 TEST_CASE("initialize is called with the shard's id and where reading begins", "[session][P10]") {
   session::session session{run_options()};
-  actions told;
+  outputs told;
   const sequence_position start("100", 7);
   session.on_message({"initialize", initialize{"shardId-0", start}}, {}, {}, told);
-  CHECK((told == actions{call{action_kind::initialize, {}, "shardId-0", start}}));
+  CHECK((told == outputs{call{action_kind::initialize, {}, "shardId-0", start}}));
 }
 
 TEST_CASE("process_records is called with the records of the line", "[session][P10]") {
   session::session session{run_options()};
-  actions told;
+  outputs told;
   session.on_message({"initialize", initialize{"shardId-0", {}}}, {}, {}, told);
   session.on_callback_returned({}, told);
   told.clear();
@@ -472,6 +472,6 @@ TEST_CASE("process_records is called with the records of the line", "[session][P
   const record_batch batch(records, nullptr);
   const process_records line{{}, sequence_position("100")};
   session.on_message({"processRecords", line}, batch, {}, told);
-  CHECK((told == actions{call{action_kind::process_records, batch}}));
-  CHECK_FALSE((told == actions{call{action_kind::process_records, batch.slice(1, 1)}}));
+  CHECK((told == outputs{call{action_kind::process_records, batch}}));
+  CHECK_FALSE((told == outputs{call{action_kind::process_records, batch.slice(1, 1)}}));
 }

@@ -572,14 +572,14 @@ struct sender : session::checkpoints {
     complete_delivered();
     make_complete_pending();
     send(sequence_position(number));
-    session::actions out;
+    session::outputs out;
     answered("ThrottlingException", {}, std::nullopt, out);
     return not_before().time_since_epoch();
   }
   void succeed(const std::string& number) {
     deliver(sequence_position(number));
     send(sequence_position(number));
-    session::actions out;
+    session::outputs out;
     answered(std::nullopt, {}, std::nullopt, out);
   }
 };
@@ -751,7 +751,7 @@ TEST_CASE("the end of the shard is not sent before the daemon has reported it", 
 TEST_CASE("no checkpoint is sent without the lease", "[session]") {
   sender to_daemon;
   to_daemon.deliver(sequence_position("100"));
-  session::actions out;
+  session::outputs out;
   to_daemon.lose_lease(errc::lease_lost, out);
   CHECK_THROWS_AS(to_daemon.send(sequence_position("100")), std::logic_error);
 }
