@@ -53,8 +53,8 @@ class checkpoint_target {
 ///
 /// A handle on a shard_service: copies are cheap and equivalent, and one may outlive the shard
 /// (then every call fails with errc::daemon_gone). While the worker has the lease, a checkpoint of
-/// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail in
-/// initialize and in lease_lost.
+/// a position that is already persisted succeeds at once. checkpoint and checkpoint_until fail
+/// where they would wait without end: errc::not_allowed_here.
 /// Errors: besides those named below, std::bad_alloc; in the test kit also process_ended, which a
 /// `catch (...)` must rethrow, and std::logic_error for a use that it cannot play.
 /// Thread safety: any thread may call all functions; in the test kit only the test's thread may.

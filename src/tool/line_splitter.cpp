@@ -18,7 +18,7 @@ constexpr std::size_t whole_pages(std::size_t size) { return (size + page - 1) /
 char* line_splitter::prepare(std::size_t size) {
   if (begin_ == end_) begin_ = scanned_ = end_ = 0;
   // What is left moves to the beginning, so that its end is that of a page: the kernel copies much
-  // faster to there (docs/performance.md).
+  // faster to there.
   const std::size_t left = end_ - begin_;
   const std::size_t begin = whole_pages(left) - left;
   if (begin < begin_) {

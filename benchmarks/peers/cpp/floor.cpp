@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no client that does the same can be below: reads the lines without keeping them, takes the
-// last sequence number from a batch's end, sends one checkpoint line, waits for the answer, and
-// answers the action. Decodes nothing. With --unwaited checkpoint and status are one write, and the
-// answer is skipped when it comes. It uses no part of the C++ library that has to be linked, so
-// that it starts as fast as a process can.
+// What no client that waits, or does not wait, as this one can be below: reads the lines without
+// keeping them, takes the last sequence number from a batch's end, sends one checkpoint line, waits
+// for the answer, and answers the action. Decodes nothing. With --unwaited checkpoint and status
+// are one write, and the answer is skipped when it comes. It uses no part of the C++ library that
+// has to be linked, so that it starts as fast as a process can.
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -18,7 +18,7 @@ constexpr std::size_t capacity = std::size_t{256} << 10;
 constexpr std::size_t longest_end =
     1024;  // of a line: more than one record's fields after its data
 
-// On a page, where the kernel's copy is fastest (docs/performance.md).
+// On a page, where the kernel's copy is fastest.
 alignas(4096) std::array<char, capacity> buffer;
 std::size_t line_begin = 0;  // of what is kept of the line that is being read
 std::size_t filled = 0;

@@ -8,8 +8,7 @@ namespace kclxx::io {
 /// Memory for one line, with room after it for readers that look ahead. Grows without copying, is
 /// not filled with zeros, and returns to the system when it is released.
 ///
-/// It begins on a page: elsewhere the kernel's copy out of a pipe can take several times as long
-/// (docs/performance.md).
+/// It begins on a page: elsewhere the kernel's copy out of a pipe can take several times as long.
 /// Thread safety: none.
 class line_buffer {
  public:

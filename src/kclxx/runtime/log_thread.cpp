@@ -104,11 +104,12 @@ bool log_thread::finish(std::chrono::milliseconds patience, clock::time_point la
                         std::chrono::milliseconds for_count) {
   const auto to = open_state();
   if (!to) return drain(latest);
-  for (bool is_read = true; is_read && clock::now() < latest;) {
-    const std::size_t before = to->waiting;
-    if (drain(std::min(clock::now() + patience, latest))) return true;
-    is_read = to->waiting < before;
-  }
+  bool is_written = false;
+  drain_while_read(to->waiting, [&] {
+    is_written = drain(std::min(clock::now() + patience, latest));
+    return is_written || clock::now() >= latest;
+  });
+  if (is_written) return true;
   to->is_cut = true;
   return drain(clock::now() + for_count);
 }
