@@ -152,25 +152,25 @@ class session_dialogue {
     session::outputs out;
     event(out);
     lines result;
-    for (const session::output& action : out) {
-      result.push_back(line_of(action));
-      if (const auto* wrote = std::get_if<session::write_checkpoint>(&action)) {
+    for (const session::output& output : out) {
+      result.push_back(line_of(output));
+      if (const auto* wrote = std::get_if<session::write_checkpoint>(&output)) {
         written_ = wrote->position;
         if (!wrote->position.is_number()) written_.reset();
-      } else if (const auto* timer = std::get_if<session::arm_timer>(&action)) {
+      } else if (const auto* timer = std::get_if<session::arm_timer>(&output)) {
         timers_.at(static_cast<std::size_t>(timer->timer)) = now + timer->after;
-      } else if (std::holds_alternative<session::log_line>(action)) {
+      } else if (std::holds_alternative<session::log_line>(output)) {
         log.push_back(result.back());
       }
     }
     return result;
   }
 
-  [[nodiscard]] std::string line_of(const session::output& action) const {
+  [[nodiscard]] std::string line_of(const session::output& output) const {
     std::ostringstream text;
-    text << action;
+    text << output;
     std::string line = text.str();
-    const auto* timer = std::get_if<session::arm_timer>(&action);
+    const auto* timer = std::get_if<session::arm_timer>(&output);
     if (timer != nullptr && timer->timer == session::timer::retry &&
         timer->after >= retry_.initial_backoff / 2 &&
         timer->after <= std::max(retry_.initial_backoff, retry_.max_backoff)) {

@@ -41,8 +41,8 @@ namespace kclxx::processing {
 ///
 /// The mutex is held for no call of user code, nor of the service but is_observed().
 ///
-/// Thread safety: report functions from any thread, the others on the callbacks'
-/// thread. Lifetime: completions outlive it, with a weak pointer.
+/// Thread safety: report functions from any thread, the others on the callbacks' thread. Lifetime:
+/// completions outlive it, with a weak pointer.
 class dispatcher final : public std::enable_shared_from_this<dispatcher> {
  public:
   using time_point = work_list::time_point;

@@ -94,10 +94,9 @@ void session::call_or_close(call callback, const std::optional<sequence_position
 }
 
 void session::write_status_of_unknown(const std::string& name, outputs& out) {
-  out.push_back(log_line{log_level::warning,
-                         "the daemon sent an action that this version does "
-                         "not know; answering it: " +
-                             name});
+  out.push_back(
+      log_line{log_level::warning,
+               "the daemon sent an action that this version does not know; answering it: " + name});
   out.push_back(write_status{name});
 }
 

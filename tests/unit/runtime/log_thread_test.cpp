@@ -130,8 +130,8 @@ TEST_CASE("at the end a log waits as long as its lines are read, however slowly"
   CHECK(drain_while_read(waiting, reads_one));
   CHECK(waits == 3);
   waiting = 3;
-  const auto stops_to_read = [&] { return ++waits, waiting = 2, false; };
-  CHECK_FALSE(drain_while_read(waiting, stops_to_read));
+  const auto stops_reading = [&] { return ++waits, waiting = 2, false; };
+  CHECK_FALSE(drain_while_read(waiting, stops_reading));
   CHECK(waits == 5);
 }
 

@@ -113,7 +113,7 @@ class served_shard {
     if (::poll(&ready, 1, 20000) != 1) throw std::runtime_error("the child writes nothing");
   }
   /// Waits until the open callback, or the one that a sent action opens, has lasted
-  /// session::callback_patience: then the loop reads what it reads during a callback.
+  /// session::callback_patience, and the loop reads.
   void await_long_callback() const {
     await_all_read();
     send("");
