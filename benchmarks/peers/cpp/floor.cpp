@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no client that waits, or does not wait, as this one can be below: reads the lines without
-// keeping them, takes the last sequence number from a batch's end, sends one checkpoint line, waits
-// for the answer, and answers the action. Decodes nothing. With --unwaited checkpoint and status
-// are one write, and the answer is skipped when it comes. It uses no part of the C++ library that
-// has to be linked, so that it starts as fast as a process can.
+// The least that a child can do: reads the lines without keeping them, takes the last sequence
+// number from a batch's end, sends one checkpoint line, waits for the answer, and answers the
+// action. Decodes nothing. With --unwaited checkpoint and status are one write, and the answer is
+// skipped when it comes. It uses no part of the C++ library that has to be linked, so that it
+// starts as fast as a process can.
 #include <array>
 #include <cstddef>
 #include <cstdio>

@@ -33,11 +33,12 @@ struct parallel_options {
   /// treated as an exception from process_records, not as a failure of the record.
   std::function<std::string(const record&)> key{};
 
-  /// The window is all records from the oldest incomplete one to the newest: at most this many
-  /// records, and batches with this many bytes of data. While it is full the daemon waits. After a
-  /// crash at most the window, and what was completed since the last checkpoint, is processed
-  /// again. A record that is larger than window_bytes is admitted alone, once the window is empty.
+  /// The window is all records from the oldest incomplete one to the newest: at most this many.
+  /// While it is full the daemon waits. After a crash at most the window, and what was completed
+  /// since the last checkpoint, is processed again.
   std::size_t window_records = 10'000;
+  /// The limit of the data in the batches whose records are in the window, in bytes. A larger
+  /// record is admitted alone, once the window is empty.
   std::uint64_t window_bytes = std::uint64_t{64} << 20;
 
   /// A handler that runs for longer is reported in the log, and again each time that its time has
@@ -50,7 +51,7 @@ struct parallel_options {
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
   /// session, running handlers have this time, too. The default fits a
   /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
-  /// checkpoint and for other shards.
+  /// checkpoint and for other shards. This wait counts for run_options::shutdown_retry_limit.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 
