@@ -295,13 +295,16 @@ TEST_CASE("a signal that is ignored where the tool is started is not ignored in 
 
 TEST_CASE("the results are written as JUnit XML, too", "[check]") {
   const std::string file = std::string(KCLXX_TEST_DIRECTORY) + "/check-junit.xml";
-  const outcome result = check({"--only", "initialize", "lease-lost", "stray-print", "--junit",
-                                file, "--", broken_child, "--break", "lease-lost"});
-  CHECK(result.status == 1);
+  const std::vector<std::string> command{"--only",  "initialize", "lease-lost", "stray-print",
+                                         "--junit", file,         "--",         broken_child,
+                                         "--break", "lease-lost"};
+  CHECK(check(command).status == 1);
   const std::string text = read_file(file);
   CHECK(contains(text, "tests=\"3\" failures=\"1\" skipped=\"1\""));
   CHECK(contains(text, "<testcase classname=\"kclxx.check\" name=\"lease-lost\""));
   CHECK(contains(text, "<failure message=\"no status for leaseLost: its output ended"));
+  std::ofstream(file) << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<project/>\n";
+  CHECK(check(command).status == 5);
   std::remove(file.c_str());
 }
 

@@ -51,9 +51,14 @@ TEST_CASE("a report replaces an older report and nothing else", "[replay][report
   const auto size = std::filesystem::file_size(transcript);
   CHECK(tool.run({"--report", transcript, transcript}, {}).status == 5);
   CHECK(std::filesystem::file_size(transcript) == size);
-  const std::string page_file = tool.file("report.html", "<!DOCTYPE html>\nold\n");
-  CHECK(tool.run({"--report", page_file, transcript}, {}).status == 0);
-  CHECK(std::filesystem::file_size(page_file) > 100);
+  const std::string other_page = tool.file("report.html", "<!DOCTYPE html>\n<html>\n");
+  CHECK(tool.run({"--report", other_page, transcript}, {}).status == 5);
+  CHECK(read_file(other_page) == "<!DOCTYPE html>\n<html>\n");
+  const std::string page_file = tool.file("report.html", "");
+  for (int i = 0; i < 2; ++i) {
+    CHECK(tool.run({"--report", page_file, transcript}, {}).status == 0);
+    CHECK(std::filesystem::file_size(page_file) > 100);
+  }
   CHECK_FALSE(std::filesystem::exists(page_file + ".part"));
 }
 

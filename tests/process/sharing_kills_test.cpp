@@ -206,6 +206,7 @@ TEST_CASE("while the resident starts, its launcher or itself may be killed, and 
     first->initialize();
     first->close_input();
     CHECK(first->wait_exit() == daemon_gone);
+    first->await_stderr("the daemon has gone");
     second->close_input();
     CHECK(second->wait_exit() == 0);  // nothing was asked
     CHECK(waiting_at_gate(host).size() == 1);

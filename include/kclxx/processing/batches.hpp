@@ -36,8 +36,9 @@ struct batch_options {
   /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit.
   /// A handler that runs delays it. 0: nothing is gathered.
   std::chrono::milliseconds linger{0};
-  /// order::key: when a batch_failure names records, the later ones of their partition keys in the
-  /// batch are not complete either, and come again. So the handler should leave them out.
+  /// order::key: a record that a batch_failure names comes again, and so do the later records of its
+  /// partition key in the batch. So a handler should not process records after a failed one of the
+  /// same key.
   kclxx::order order = order::none;
 };
 

@@ -21,14 +21,14 @@ void completion_window::admit(record_batch records, time_point now) {
 }
 
 void completion_window::complete(arrival number) {
-  detail::require_invariant(number >= watermark_ && number < end_ && !entry_of(number).is_complete,
+  detail::require_invariant(number >= begin_ && number < end_ && !entry_of(number).is_complete,
                             "a record is completed twice, or before it was delivered");
-  entries_[number - watermark_].is_complete = true;
+  entries_[number - begin_].is_complete = true;
   --incomplete_;
   incomplete_bytes_ -= at(number).data().size();
   while (!entries_.empty() && entries_.front().is_complete) {
     entries_.pop_front();
-    if (++watermark_ == spans_.front().end()) pass_front();
+    if (++begin_ == spans_.front().end()) pass_front();
   }
 }
 
@@ -40,8 +40,8 @@ void completion_window::pass_front() {
 }
 
 void completion_window::clear() {
-  passed_ = position();
-  watermark_ = end_;
+  passed_ = watermark();
+  begin_ = end_;
   incomplete_ = 0;
   incomplete_bytes_ = bytes_ = 0;
   entries_.clear();
@@ -56,9 +56,9 @@ const record_batch& completion_window::batch_of(arrival number) const {
   return (after - 1)->records;
 }
 
-std::optional<sequence_position> completion_window::position() const {
-  if (spans_.empty() || spans_.front().first == watermark_) return passed_;
-  return spans_.front().records[watermark_ - 1 - spans_.front().first].position();
+std::optional<sequence_position> completion_window::watermark() const {
+  if (spans_.empty() || spans_.front().first == begin_) return passed_;
+  return spans_.front().records[begin_ - 1 - spans_.front().first].position();
 }
 
 }  // namespace kclxx::processing

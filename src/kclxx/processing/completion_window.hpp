@@ -17,8 +17,8 @@ namespace kclxx::processing {
 /// The number of a record in the order of arrival, from 0 on.
 using arrival = std::uint64_t;
 
-/// Which records are complete, from the oldest that is not (the watermark) to the newest. It keeps
-/// the batches of these records alive.
+/// Which records are complete, from the oldest that is not to the newest. It keeps the batches of
+/// these records alive.
 ///
 /// Thread safety: none.
 class completion_window {
@@ -29,8 +29,7 @@ class completion_window {
   void admit(record_batch records, time_point now);
   /// Precondition: it is in the window and not complete.
   void complete(arrival number);
-  /// Drops what is not complete. The watermark's position stays. Nothing may be admitted
-  /// afterwards.
+  /// Drops what is not complete. The watermark stays. Nothing may be admitted afterwards.
   void clear();
   /// The batches of which all records were complete, or dropped. Their memory is their owner's: it
   /// is given back where nothing is locked.
@@ -38,13 +37,13 @@ class completion_window {
     return std::exchange(passed_batches_, {});
   }
 
-  /// All records before this one are complete.
-  [[nodiscard]] arrival watermark() const noexcept { return watermark_; }
+  /// The oldest record that is not complete; end() if there is none.
+  [[nodiscard]] arrival begin() const noexcept { return begin_; }
   /// The number of the next record to arrive.
   [[nodiscard]] arrival end() const noexcept { return end_; }
-  [[nodiscard]] bool is_empty() const noexcept { return watermark_ == end_; }
-  /// Records from the watermark on, complete or not.
-  [[nodiscard]] std::size_t size() const noexcept { return end_ - watermark_; }
+  [[nodiscard]] bool is_empty() const noexcept { return begin_ == end_; }
+  /// Records from begin() on, complete or not.
+  [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
   /// Of these, the ones that are not complete.
   [[nodiscard]] std::size_t incomplete() const noexcept { return incomplete_; }
   /// The records that are not complete, in bytes of data.
@@ -60,7 +59,7 @@ class completion_window {
   [[nodiscard]] time_point oldest_arrival() const { return spans_.front().arrived; }
 
   /// The position up to which all records are complete; std::nullopt before the first.
-  [[nodiscard]] std::optional<sequence_position> position() const;
+  [[nodiscard]] std::optional<sequence_position> watermark() const;
 
  private:
   struct span {
@@ -75,15 +74,13 @@ class completion_window {
     bool is_complete = false;
   };
 
-  [[nodiscard]] const entry& entry_of(arrival number) const {
-    return entries_[number - watermark_];
-  }
+  [[nodiscard]] const entry& entry_of(arrival number) const { return entries_[number - begin_]; }
   void pass_front();
 
   std::deque<span> spans_;
   std::vector<record_batch> passed_batches_;
-  std::deque<entry> entries_;  // from the watermark on
-  arrival watermark_ = 0;
+  std::deque<entry> entries_;  // from begin_ on
+  arrival begin_ = 0;
   arrival end_ = 0;
   std::size_t incomplete_ = 0;
   std::uint64_t incomplete_bytes_ = 0;

@@ -63,7 +63,7 @@ void dispatcher::change(Body body) {
 
 std::optional<sequence_position> dispatcher::watermark() {
   const std::lock_guard lock(mutex_);
-  return work_.window().position();
+  return work_.window().watermark();
 }
 
 void dispatcher::pass_watermark() {
@@ -394,7 +394,7 @@ void dispatcher::drain(const checkpointer& checkpointer) {
       const std::lock_guard lock(mutex_);
       if (work_.window().is_empty()) return;
       rest = std::to_string(work_.window().incomplete()) + ", from " +
-             to_string(work_.window().at(work_.window().watermark()).position());
+             to_string(work_.window().at(work_.window().begin()).position());
     }
     service_->log(log_level::warning, "shutdown: records that are not complete after " +
                                           std::to_string(options_.drain_timeout.count()) +

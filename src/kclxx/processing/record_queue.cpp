@@ -52,7 +52,7 @@ bool record_queue::push(arrival number, key_id key) {
 
 std::optional<arrival> record_queue::pop(arrival number) {
   const auto [key, next_of_key] = link_of(number);
-  for (; first_link_ != window_.watermark(); ++first_link_) links_.pop_front();
+  for (; first_link_ != window_.begin(); ++first_link_) links_.pop_front();
   if (next_of_key == 0) {
     keys_.erase(key);
     return std::nullopt;

@@ -24,15 +24,15 @@ class window_reports {
   /// not moved.
   [[nodiscard]] std::optional<time_point> request_due(
       const completion_window& window) const noexcept {
-    return window.watermark() == requested_ ? std::nullopt : std::optional(last_request_ + pace);
+    return window.begin() == requested_ ? std::nullopt : std::optional(last_request_ + pace);
   }
   /// The position to request now; std::nullopt likewise.
   [[nodiscard]] std::optional<sequence_position> take_request(const completion_window& window,
                                                               time_point now) {
-    if (window.watermark() == requested_) return std::nullopt;
-    requested_ = window.watermark();
+    if (window.begin() == requested_) return std::nullopt;
+    requested_ = window.begin();
     last_request_ = now;
-    return window.position();
+    return window.watermark();
   }
 
   [[nodiscard]] std::optional<observer::window_changed> take_event(const completion_window& window,
@@ -42,7 +42,7 @@ class window_reports {
     last_event_ = now;
     was_empty_ = window.is_empty();
     observer::window_changed event{window.incomplete(), window.incomplete_bytes(), std::nullopt,
-                                   window.position()};
+                                   window.watermark()};
     if (!window.is_empty()) event.oldest = window.oldest_arrival();
     return event;
   }

@@ -125,7 +125,7 @@ std::optional<stuck_report> work_list::report(const attempt_ticket& ticket, time
   return stuck_report{{handlers_.stuck(), stuck.position(), key_of(stuck), attempt->number,
                        std::chrono::duration_cast<milliseconds>(now - attempt->began)},
                       describe(attempt->record_number),
-                      describe(window().watermark()) + ", delivered " +
+                      describe(window().begin()) + ", delivered " +
                           text_of(now - window().oldest_arrival()) + " ago"};
 }
 

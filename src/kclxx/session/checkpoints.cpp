@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -72,7 +73,7 @@ void checkpoints::checkpoint(waiter_id id, const optional_position& position, bo
       target_of(position, at_shard_end ? shard_end() : everything(from_callback), ec);
   if (!target) return out.push_back(kclxx::session::complete{id, ec});
   if (*target != shard_end()) raise(complete_, target);
-  waiters_.push_back({id, *target, true});
+  calls_.push_back({id, *target});
 }
 
 void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
@@ -91,30 +92,44 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   }
   raise(complete_, target);
   raise(pending_, target);
-  if (id) waiters_.push_back({*id, *target, false});
+  if (!id) return;
+  const auto place =
+      std::upper_bound(handlers_.begin(), handlers_.end(), *target,
+                       [](const sequence_position& position, const waiting_handler& waiting) {
+                         return position < waiting.target;
+                       });
+  handlers_.insert(place, {*id, *target});
 }
 
 bool checkpoints::abandon(waiter_id id) {
-  const auto found = std::find_if(waiters_.begin(), waiters_.end(),
-                                  [&](const waiter& waiting) { return waiting.id == id; });
-  if (found == waiters_.end()) return false;
+  const auto found = std::find_if(calls_.begin(), calls_.end(),
+                                  [&](const waiting_call& call) { return call.id == id; });
+  if (found == calls_.end()) return false;
   // An abandoned SHARD_END is not kept: the return of shard_ended makes it pending.
   if (found->target != shard_end()) raise(pending_, found->target);
-  waiters_.erase(found);
+  calls_.erase(found);
   return true;
 }
 
 template <class Predicate>
-void checkpoints::complete_if(Predicate chosen, std::error_code result, outputs& out) {
-  std::erase_if(waiters_, [&](const waiter& waiting) {
-    const bool is_chosen = chosen(waiting);
-    if (is_chosen) out.emplace_back(kclxx::session::complete{waiting.id, result});
+void checkpoints::complete_calls_if(Predicate chosen, std::error_code result, outputs& out) {
+  std::erase_if(calls_, [&](const waiting_call& call) {
+    const bool is_chosen = chosen(call);
+    if (is_chosen) out.emplace_back(kclxx::session::complete{call.id, result});
     return is_chosen;
   });
 }
 
+void checkpoints::complete_handlers(const sequence_position& up_to, std::error_code result,
+                                    outputs& out) {
+  for (; !handlers_.empty() && handlers_.front().target <= up_to; handlers_.pop_front()) {
+    out.emplace_back(kclxx::session::complete{handlers_.front().id, result});
+  }
+}
+
 void checkpoints::fail_waiters(std::error_code why, outputs& out) {
-  complete_if([](const waiter&) { return true; }, why, out);
+  complete_handlers(shard_end(), why, out);
+  complete_calls_if([](const waiting_call&) { return true; }, why, out);
 }
 
 bool checkpoints::is_paced(time_point now) const {
@@ -124,9 +139,14 @@ bool checkpoints::is_paced(time_point now) const {
 checkpoints::optional_position checkpoints::wanted(time_point now, urgency pace) const {
   const bool with_pending = pace == urgency::all || (pace == urgency::paced && is_paced(now));
   optional_position highest;
-  for (const waiter& waiting : waiters_) {
-    const bool with_handler = pace == urgency::handlers && waiting.target < delivered_;
-    if (waiting.is_waiting_call || with_handler) raise(highest, waiting.target);
+  for (const waiting_call& call : calls_) raise(highest, call.target);
+  if (pace == urgency::handlers) {
+    const auto at_last_record =
+        std::lower_bound(handlers_.begin(), handlers_.end(), delivered_,
+                         [](const waiting_handler& waiting, const optional_position& delivered) {
+                           return waiting.target < delivered;
+                         });
+    if (at_last_record != handlers_.begin()) raise(highest, std::prev(at_last_record)->target);
   }
   // A line is sent anyway: it can as well cover what is pending.
   if (with_pending || (highest > persisted_ && pace == urgency::paced)) raise(highest, pending_);
@@ -182,12 +202,13 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
                                            const std::optional<time_point>& last_retry,
                                            outputs& out) {
   const sequence_position position = *std::exchange(unanswered_, std::nullopt);
-  const auto covered = [&](const waiter& waiting) { return waiting.target <= position; };
+  const auto covered = [&](const waiting_call& call) { return call.target <= position; };
   if (!error) {
     raise(persisted_, position);
     backoff_ = {};
     not_before_ = time_point::min();
-    complete_if(covered, {}, out);
+    complete_handlers(position, {}, out);
+    complete_calls_if(covered, {}, out);
     return outcome::persisted;
   }
   const std::error_code ec = make_checkpoint_error_code(*error);
@@ -203,11 +224,10 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
     not_before_ = now + after;
     last_sent_.reset();  // the backoff replaces the interval
     const bool too_late = last_retry && not_before_ > *last_retry;
-    for (waiter& waiting : waiters_) waiting.attempts += covered(waiting) ? 1 : 0;
-    complete_if(
-        [&](const waiter& waiting) {
-          return waiting.is_waiting_call && covered(waiting) &&
-                 (too_late || waiting.attempts >= retry_.max_attempts);
+    for (waiting_call& call : calls_) call.attempts += covered(call) ? 1 : 0;
+    complete_calls_if(
+        [&](const waiting_call& call) {
+          return covered(call) && (too_late || call.attempts >= retry_.max_attempts);
         },
         ec, out);
     // Only while somebody wants it: a waiting call that gave up has the error, and the next one
@@ -226,7 +246,8 @@ checkpoints::outcome checkpoints::answered(const std::optional<std::string>& err
   }
   out.push_back(log_line{log_level::error, message, position});
   if (pending_ <= position) pending_.reset();
-  complete_if(covered, ec, out);
+  complete_handlers(position, ec, out);
+  complete_calls_if(covered, ec, out);
   return outcome::refused;
 }
 
@@ -236,9 +257,7 @@ void checkpoints::not_answered(errc why, outputs& out) {
   out.push_back(log_line{log_level::warning,
                          "the daemon did not answer the checkpoint at " + describe(position),
                          position});
-  complete_if(
-      [&](const waiter& waiting) { return waiting.is_waiting_call && waiting.target <= position; },
-      why, out);
+  complete_calls_if([&](const waiting_call& call) { return call.target <= position; }, why, out);
 }
 
 void checkpoints::lose_lease(std::error_code why, outputs& out) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <random>
 #include <string>
@@ -112,11 +113,14 @@ class checkpoints {
   void sent(const sequence_position& position, time_point now);
 
  private:
-  struct waiter {
+  struct waiting_call {
     waiter_id id;
     sequence_position target;
-    bool is_waiting_call;
     int attempts = 0;
+  };
+  struct waiting_handler {
+    waiter_id id;
+    sequence_position target;
   };
   using optional_position = std::optional<sequence_position>;
 
@@ -138,7 +142,8 @@ class checkpoints {
   [[nodiscard]] optional_position wanted(time_point now, urgency pace) const;
   std::chrono::milliseconds next_backoff();
   template <class Predicate>
-  void complete_if(Predicate chosen, std::error_code result, outputs& out);
+  void complete_calls_if(Predicate chosen, std::error_code result, outputs& out);
+  void complete_handlers(const sequence_position& up_to, std::error_code result, outputs& out);
 
   retry_options retry_;
   std::chrono::milliseconds interval_;
@@ -149,7 +154,8 @@ class checkpoints {
   optional_position pending_;
   optional_position unanswered_;
   optional_position persisted_;
-  std::vector<waiter> waiters_;
+  std::vector<waiting_call> calls_;
+  std::deque<waiting_handler> handlers_;  // by their targets; there can be one for each record
   lease_state lease_ = lease_state::held;
   bool is_at_end_ = false;
   std::chrono::milliseconds backoff_{0};

@@ -114,7 +114,7 @@ std::vector<check::finished_rule> run_rules(const std::vector<check::rule>& rule
 exit_status run_check(const check_options& options, const names& command) {
   const auto rules = chosen(options);
   std::optional<atomic_file> junit;
-  if (!options.junit.empty()) junit.emplace(options.junit, "<?xml");
+  if (!options.junit.empty()) junit.emplace(options.junit, check::junit_beginning);
   std::vector<check::finished_rule> all;
   try {
     all = run_rules(rules, settings_from(options), command);

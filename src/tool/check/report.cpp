@@ -104,8 +104,7 @@ void write_junit(std::ostream& out, const std::string& command,
                  const std::vector<finished_rule>& all) {
   std::chrono::milliseconds took{};
   for (const finished_rule& finished : all) took += finished.result.took;
-  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- "
-      << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
+  out << junit_beginning << xml(command) << "\" tests=\"" << all.size() << "\" failures=\""
       << count(all, result::verdict::failed) << "\" skipped=\""
       << count(all, result::verdict::skipped) << "\" errors=\"0\" time=\"" << seconds(took)
       << "\">\n";

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tool/check/rule.hpp"
@@ -25,6 +26,9 @@ std::size_t count(const std::vector<finished_rule>& all, result::verdict verdict
 /// Where a reader finds the rule: "docs/protocol.md, P31".
 std::string see(const rule& rule);
 
+/// What write_junit writes first, by which an earlier result is known.
+inline constexpr std::string_view junit_beginning =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kclxx check -- ";
 /// The whole run as JUnit XML. `command` is what was checked.
 void write_junit(std::ostream& out, const std::string& command,
                  const std::vector<finished_rule>& all);

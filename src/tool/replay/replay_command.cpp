@@ -97,7 +97,7 @@ int run_replay(replay_arguments& what, const std::vector<std::string>& child) {
   std::optional<atomic_file> report;
   if (!what.report.empty()) {
     what.options.keeps_timeline = true;
-    report.emplace(what.report, "<!DOCTYPE html");  // before an hour of replay
+    report.emplace(what.report, report_beginning);  // before an hour of replay
   }
   install_signal_handlers(ignored_signals::stay_ignored);
   replay_result result =

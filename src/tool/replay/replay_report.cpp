@@ -141,7 +141,8 @@ void print_section(std::ostream& out, const replay::summary& what) {
 void print_report(std::ostream& out, const replay_result& result) {
   std::ostringstream text;
   print_text(text, result);
-  out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+  out << report_beginning
+      << "\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
          "<title>kclxx replay</title>\n<style>"
       << style << "</style>\n</head>\n<body>\n<h1>kclxx replay</h1>\n<pre>" << xml(text.str())

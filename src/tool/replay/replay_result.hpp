@@ -7,6 +7,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tool/command_error.hpp"
@@ -48,6 +49,8 @@ exit_status status_of(const replayed_shard& shard) noexcept;
 void print_text(std::ostream& out, const replay_result& result);
 /// For programs: one JSON object and a newline (replay_json.cpp).
 void print_json(std::ostream& out, const replay_result& result);
+/// What print_report writes first, by which an earlier report is known.
+inline constexpr std::string_view report_beginning = "<!DOCTYPE html>\n<!-- kclxx replay -->";
 /// The page of --report: one file that needs nothing from anywhere (replay_report.cpp).
 /// Precondition: the shards were played with options::keeps_timeline.
 void print_report(std::ostream& out, const replay_result& result);

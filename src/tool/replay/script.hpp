@@ -20,9 +20,9 @@
 
 namespace kclxx::replay {
 
-/// What is to be played to a child: the daemon's actions in the order of the transcript. Actions
-/// that faults add come before them, or replace the rest. Records that were persisted are left out.
-/// For each action it has what the transcript recorded of it.
+/// What is played to a child: the daemon's actions, in the transcript's order, with those that a
+/// fault adds. A fault that ends the dialogue leaves out the actions after it. A successor does not
+/// get records that were persisted.
 ///
 /// Thread safety: none. Lifetime: what it is made of outlives it. Blocking: as the transcript's
 /// source. Errors: what the source throws.

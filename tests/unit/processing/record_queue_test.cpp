@@ -73,7 +73,7 @@ TEST_CASE("a record that is completed twice, or was not delivered, is a fault", 
   CHECK_THROWS_AS(queue.complete(2), std::logic_error);
   queue.complete(0);
   CHECK_THROWS_AS(queue.complete(0), std::logic_error);
-  CHECK(to_string(*queue.window().position()) == "2/0");
+  CHECK(to_string(*queue.window().watermark()) == "2/0");
 }
 
 TEST_CASE("a window takes no more records than its limits", "[processing]") {
@@ -196,7 +196,7 @@ TEST_CASE("a cleared queue counts nothing and keeps nothing but the position", "
   CHECK(queue.window().incomplete_bytes() == 0);
   CHECK(queue.ready() == 0);
   CHECK(queue.next_due() == std::nullopt);
-  CHECK(queue.window().position() == sequence_position("1"));
+  CHECK(queue.window().watermark() == sequence_position("1"));
 }
 
 namespace {
@@ -226,7 +226,7 @@ class slow_model {
   }
   void put_back(arrival which) { failed_.push_back(which); }
   void complete(arrival which) { complete_.insert(which); }
-  [[nodiscard]] arrival watermark() const {
+  [[nodiscard]] arrival begin() const {
     arrival which = 0;
     while (complete_.contains(which)) ++which;
     return which;
@@ -267,7 +267,7 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
         for (auto& key : batch) key = std::to_string(below(keys));
         const owned_batch owned(of_keys(batch), next);
         const std::size_t count = queue.admit(owned.get(), 0, time);
-        REQUIRE(count == std::min(batch.size(), window - (model.size() - model.watermark())));
+        REQUIRE(count == std::min(batch.size(), window - (model.size() - model.begin())));
         for (std::size_t i = 0; i < count; ++i) model.add(batch[i]);
         next += count;
         break;
@@ -298,10 +298,10 @@ TEST_CASE("the queue does what a slow model of it does, in random order with fai
         }
       }
     }
-    REQUIRE(queue.window().watermark() == model.watermark());
-    REQUIRE(queue.window().size() == model.size() - model.watermark());
-    const auto position = queue.window().position();
-    REQUIRE((position ? position->sequence_number() : "0") == std::to_string(model.watermark()));
+    REQUIRE(queue.window().begin() == model.begin());
+    REQUIRE(queue.window().size() == model.size() - model.begin());
+    const auto position = queue.window().watermark();
+    REQUIRE((position ? position->sequence_number() : "0") == std::to_string(model.begin()));
   }
 }
 

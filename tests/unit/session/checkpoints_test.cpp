@@ -198,7 +198,8 @@ TEST_CASE("a batch that comes again is called with, and no checkpoint goes back"
   CHECK(daemon.returns() == lines{"write checkpoint 200/0", "write status processRecords"});
 }
 
-TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]") {
+TEST_CASE("a handler gets the outcome of its own position, in the order of the positions",
+          "[session][P40][P43]") {
   session_dialogue daemon(manual());
   daemon.start_batch("100");
   daemon.async_checkpoint(1, at("50"));
@@ -207,7 +208,7 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
   daemon.async_checkpoint(3, at("60"));
   SECTION("when it, or a later one, is persisted") {
     CHECK(daemon.answer() ==
-          lines{"complete 1: persisted", "complete 2: persisted", "write checkpoint 60/0"});
+          lines{"complete 2: persisted", "complete 1: persisted", "write checkpoint 60/0"});
     CHECK(daemon.answer() == lines{"complete 3: persisted"});
     CHECK(daemon.async_checkpoint(4, at("55")) == lines{"complete 4: persisted"});
   }
@@ -217,13 +218,13 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
       CHECK(daemon.fires(timer::retry) == lines{"write checkpoint 60/0"});
     }
     CHECK(daemon.answer() ==
-          lines{"complete 1: persisted", "complete 2: persisted", "complete 3: persisted"});
+          lines{"complete 2: persisted", "complete 1: persisted", "complete 3: persisted"});
   }
   SECTION("when it failed for good; a later request for the same position is sent again") {
     const std::string failed = message(checkpoint_errc::invalid_state);
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"log error: the checkpoint at 50/0 failed: InvalidStateException",
-                "complete 1: " + failed, "complete 2: " + failed, "write checkpoint 60/0"});
+                "complete 2: " + failed, "complete 1: " + failed, "write checkpoint 60/0"});
     CHECK(daemon.answer("InvalidStateException") ==
           lines{"log error: the checkpoint at 60/0 failed: InvalidStateException",
                 "complete 3: " + failed});
@@ -235,7 +236,7 @@ TEST_CASE("a handler gets the outcome of its own position", "[session][P40][P43]
     CHECK(daemon.answer("ShutdownException") ==
           lines{"log warning: the checkpoint at 50/0 failed: ShutdownException; this worker no "
                 "longer holds the lease",
-                "complete 1: " + gone, "complete 2: " + gone, "complete 3: " + gone,
+                "complete 2: " + gone, "complete 1: " + gone, "complete 3: " + gone,
                 "request stop"});
     CHECK(daemon.async_checkpoint(4, at("60")) ==
           lines{"complete 4: " + message(errc::lease_lost)});

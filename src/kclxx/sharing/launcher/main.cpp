@@ -60,6 +60,8 @@ bool is_pipe_or_socket(int descriptor) {
 [[noreturn]] void leave_without_daemon() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const bool is_asked = ::poll(&input, 1, 0) == 1 && (input.revents & POLLIN) != 0;
+  if (is_asked)
+    ::dprintf(STDERR_FILENO, "kclxx-share: the daemon has gone before it was answered\n");
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no threads
   std::exit(static_cast<int>(is_asked ? exit_status::daemon_gone : exit_status::ok));
 }
