@@ -33,12 +33,11 @@ struct batch_options {
   /// Bytes of memory, at least 1: a record counts with its data, its partition key and 200 bytes. A
   /// larger record is handed over alone. Unset: 64 MiB with a linger, otherwise no limit.
   std::optional<std::uint64_t> max_bytes{};
-  /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit.
-  /// A handler that runs delays it. 0: nothing is gathered.
+  /// How long a record may wait for others, by the shard's clock, which is virtual in the test kit;
+  /// longer while the handler runs. 0: nothing is gathered.
   std::chrono::milliseconds linger{0};
-  /// order::key: a record that a batch_failure names comes again, and so do the later records of its
-  /// partition key in the batch. So a handler should not process records after a failed one of the
-  /// same key.
+  /// order::key: a record that a batch_failure names comes again, and so do the later records of
+  /// its partition key in the batch. So the handler should not process them.
   kclxx::order order = order::none;
 };
 

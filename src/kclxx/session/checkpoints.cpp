@@ -95,8 +95,8 @@ void checkpoints::async_checkpoint(const std::optional<waiter_id>& id,
   if (!id) return;
   const auto place =
       std::upper_bound(handlers_.begin(), handlers_.end(), *target,
-                       [](const sequence_position& position, const waiting_handler& waiting) {
-                         return position < waiting.target;
+                       [](const sequence_position& one, const waiting_handler& waiting) {
+                         return one < waiting.target;
                        });
   handlers_.insert(place, {*id, *target});
 }

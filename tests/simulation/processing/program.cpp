@@ -281,7 +281,8 @@ void program::begin(const record& one, const shard_context& shard, bool is_first
     if (child_.is_fenced) throw violation("fence: " + name + " comes after a fenced_error");
     absorb_log();
     stream_.begin(one, is_first);
-    if (form_ >= form::parallel && options_.window_records >= stream_.size() &&
+    // While a circuit is open the newest record and a failed one are tried in turn.
+    if (form_ >= form::parallel && !policy_.breaker && options_.window_records >= stream_.size() &&
         options_.window_bytes > 1000) {
       stream_.require_new_work(one, options_.lanes);
     }
