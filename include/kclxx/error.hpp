@@ -88,9 +88,6 @@ enum class checkpoint_condition {
 /// Lifetime: the view is valid until the process ends.
 [[nodiscard]] KCLXX_EXPORT std::string_view daemon_error_name(const std::error_code& code) noexcept;
 
-/// The same as `code == checkpoint_condition::retryable`.
-[[nodiscard]] KCLXX_EXPORT bool is_retryable(const std::error_code& code) noexcept;
-
 /// A checkpoint that was not persisted. `code()` is an errc or an error of checkpoint_category.
 /// Thread safety: immutable; copies may be used on any thread.
 class KCLXX_EXPORT checkpoint_error : public std::system_error {

@@ -256,7 +256,8 @@ void life::read_line(const std::string& text) {
     if (answer != nullptr) {
       --unanswered_;
       // Then the backoff replaces the interval.
-      if (answer->error && is_retryable(make_checkpoint_error_code(*answer->error))) {
+      if (answer->error &&
+          make_checkpoint_error_code(*answer->error) == checkpoint_condition::retryable) {
         last_checkpoint_.reset();
       }
     } else {

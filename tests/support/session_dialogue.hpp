@@ -18,7 +18,7 @@
 
 namespace kclxx::test {
 
-/// Every verb feeds one event and gives back all that the session did, a line per action. A backoff
+/// Every verb feeds one event and gives back all that the session did, a line per output. A backoff
 /// has a random part: its time is left out where it lies within the options.
 class session_dialogue {
  public:

@@ -51,7 +51,8 @@ struct parallel_options {
   /// How long shutdown_requested waits for records that are not complete. When a record ends the
   /// session, running handlers have this time, too. The default fits a
   /// shutdownGraceMillis of 25 s, which `kclxx daemon check` recommends: 10 s remain for the
-  /// checkpoint and for other shards. This wait counts for run_options::shutdown_retry_limit.
+  /// checkpoint and for other shards. run_options::shutdown_retry_limit counts from the same
+  /// moment: a checkpoint that fails after a longer wait is not tried again.
   std::chrono::milliseconds drain_timeout{15'000};
 };
 

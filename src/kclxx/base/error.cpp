@@ -196,8 +196,4 @@ std::string_view daemon_error_name(const std::error_code& code) noexcept {
   return immortal<unlisted_names>().name_of(value);
 }
 
-bool is_retryable(const std::error_code& code) noexcept {
-  return code == checkpoint_condition::retryable;
-}
-
 }  // namespace kclxx

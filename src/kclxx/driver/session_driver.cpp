@@ -65,7 +65,7 @@ void session_driver::feed(Event event) {
     event(outputs_);
     carry_out();
   } catch (...) {
-    has_lost_actions_ = true;
+    has_lost_outputs_ = true;
     throw;
   }
 }

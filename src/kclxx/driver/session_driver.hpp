@@ -95,8 +95,8 @@ class session_driver {
   /// The process cannot continue.
   void on_failure(exit_status status, const std::string& why);
   /// An event has thrown, so that not all of what the session decided was done.
-  [[nodiscard]] bool has_lost_actions() const noexcept { return has_lost_actions_; }
-  /// For a session that has lost actions: it leaves, whatever it waits for. The host may hear a
+  [[nodiscard]] bool has_lost_outputs() const noexcept { return has_lost_outputs_; }
+  /// For a session that has lost outputs: it leaves, whatever it waits for. The host may hear a
   /// second time that a stop is requested.
   void end_at_once(exit_status status) noexcept;
 
@@ -168,7 +168,7 @@ class session_driver {
   std::unordered_map<session::waiter_id, checkpoint_handler> handlers_;
   session::waiter_id next_waiter_ = 1;
   std::optional<exit_status> status_;
-  bool has_lost_actions_ = false;
+  bool has_lost_outputs_ = false;
   std::atomic<bool> have_calls_ended_ = false;  // read on the callbacks' thread
   bool has_warned_of_blank_line_ = false;
   bool has_warned_of_kept_batch_ = false;

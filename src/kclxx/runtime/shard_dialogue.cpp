@@ -92,7 +92,7 @@ void shard_dialogue::cannot_continue(const char* why) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     driver_.on_failure(exit_status::resource_failure, cannot_serve(why));
-    if (!driver_.has_lost_actions()) return;
+    if (!driver_.has_lost_outputs()) return;
   } catch (...) {
     try {
       log_now(settings_.log, {log_level::error, shard_id_, cannot_serve(why)});
