@@ -29,7 +29,7 @@ class checkpoint_target {
   checkpoint_target(const record& last)  // NOLINT(google-explicit-constructor)
       : position_(last.position()) {}
   /// The batch's last record; for an empty batch TRIM_HORIZON, which covers nothing.
-  /// Errors: std::invalid_argument as for a record.
+  /// Errors: as record::position.
   checkpoint_target(const record_batch& batch) {  // NOLINT(google-explicit-constructor)
     position_ = batch.empty() ? sequence_position("TRIM_HORIZON") : batch.back().position();
   }
@@ -90,9 +90,10 @@ class KCLXX_EXPORT checkpointer {
   /// Until then retryable errors are retried.
   ///
   /// Handlers run one at a time on a thread of the session, perhaps while a callback runs: lock
-  /// what both use. The handler may run inside this call. So do not call it while you hold a lock
-  /// that the handler takes. A handler should be short, and must not wait for a checkpoint. In the
-  /// test kit handlers run on the test's thread, between callbacks and while a callback waits.
+  /// what both use. When the session is over, async_checkpoint itself calls the handler, with
+  /// errc::daemon_gone. So do not hold a lock that the handler takes while you call it. A handler
+  /// should be short, and must not wait for a checkpoint. In the test kit handlers run on the
+  /// test's thread, between callbacks and while a callback waits.
   ///
   /// An exception from a handler is treated like one from a callback.
   /// Errors: a target that cannot be checkpointed is reported to the handler, or else to the log.
@@ -103,7 +104,7 @@ class KCLXX_EXPORT checkpointer {
   /// Precondition: `service` is not null.
   explicit checkpointer(std::shared_ptr<detail::shard_service> service) noexcept
       : service_(std::move(service)) {}
-  /// The service that this is a handle on; a decorator gets it from here.
+  /// For the library's own headers: its type is in detail.
   [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
     return service_;
   }

@@ -87,9 +87,9 @@ class KCLXX_EXPORT observer {
     enum class outcome {
       returned,
       threw,  ///< the session ends with exit_status::callback_failed
-      /// It threw a fenced_error, or a checkpoint_error of a lost lease: the session continues. In
-      /// shard_ended it ends with exit_status::shard_end_failed, unless the daemon has reported the
-      /// loss.
+      /// It threw a fenced_error, or a checkpoint_error of a lost lease: the session continues.
+      /// After shard_ended the session ends with exit_status::shard_end_failed, unless the daemon
+      /// has reported the loss.
       lease_gone,
     };
     callback_kind callback;

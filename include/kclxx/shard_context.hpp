@@ -49,7 +49,7 @@ class KCLXX_EXPORT shard_context {
   shard_context& operator=(const shard_context&) = delete;
   ~shard_context() = default;
 
-  /// A copy, from which a decorator makes the context of its inner processor.
+  /// A copy of what it is made of.
   [[nodiscard]] fields to_fields() const { return fields_; }
 
   /// For instance "shardId-000000000003".
@@ -120,7 +120,7 @@ class KCLXX_EXPORT shard_context {
     fields_.service->log(level, text, position);
   }
 
-  /// The service that this is a handle on; a decorator gets it from here.
+  /// For the library's own headers: its type is in detail.
   [[nodiscard]] const std::shared_ptr<detail::shard_service>& service() const noexcept {
     return fields_.service;
   }

@@ -47,8 +47,8 @@ struct batch_options {
 ///
 /// The records are complete when the handler returns; it gets no empty batch. batch_failure names
 /// those that failed. After any other exception the handler gets halves of the batch until the
-/// failing record is alone: good records can come again. Only a call with one record counts as an
-/// attempt.
+/// failing record is alone: good records can come again. Of these calls only one with a single
+/// record counts as an attempt.
 ///
 /// Records that are handed over between two processRecords calls are checkpointed with the next
 /// call or at the shutdown.

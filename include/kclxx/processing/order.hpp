@@ -9,7 +9,7 @@ enum class order {
   /// Those of one key are processed one after the other, in the shard's order; a record that fails
   /// keeps the later ones of its key waiting.
   key,
-  /// None; a record that fails keeps none waiting.
+  /// No record waits for another one.
   none,
 };
 

@@ -92,11 +92,12 @@ TEST_CASE("brackets and quotes in any order do no harm", "[protocol][hostile]") 
   }
 }
 
-TEST_CASE("deep nesting is an error or skipped, never a crash", "[protocol][hostile]") {
+TEST_CASE("a value that is not needed is skipped, however deep it is nested",
+          "[protocol][hostile]") {
   for (const std::size_t depth : {10U, 1000U, 1000000U}) {
     const std::string deep = R"({"x":)" + std::string(depth, '[') + std::string(depth, ']') +
                              R"(,"action":"leaseLost"})";
     const decoded_line result(deep);
-    if (depth == 10) CHECK_FALSE(result.is_error());
+    CHECK_FALSE(result.is_error());
   }
 }
