@@ -100,15 +100,20 @@ TEST_CASE("a launcher hears a refusal though the resident has not read its messa
           "[sharing]") {
   const machine host;
   const fs::path path = socket_of_killed_resident(host);
+  const open_pipe offered;
   const open_pipe stopped;
   played_resident resident(path, [&](const descriptor& listening) {
-    char byte = 0;
-    REQUIRE(::read(stopped.read_end(), &byte, 1) == 1);
     const descriptor connection = accept_at(listening);
+    char byte = 0;
+    REQUIRE(::recv(connection.get(), &byte, 1, MSG_PEEK) == 1);
+    REQUIRE(::write(offered.write_end(), "o", 1) == 1);
+    REQUIRE(::read(stopped.read_end(), &byte, 1) == 1);
     REQUIRE(send_refused(connection.get(), "as told"));
   });
   const launched one = host.start("b");
-  REQUIRE(eventually([&] { return pending_connections(path) == 1; }));
+  // A launcher that has only connected would start another resident.
+  char byte = 0;
+  REQUIRE(::read(offered.read_end(), &byte, 1) == 1);
   one->signal_group(SIGSTOP);
   REQUIRE(::write(stopped.write_end(), "s", 1) == 1);
   resident.await_steps();
